@@ -97,12 +97,14 @@ type CalendarFeedStatus struct {
 // CalendarFeed shows the plans of Gates as a calendar that people subscribe
 // to.
 // +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gtcal,categories=all;fluxcd;fluxcd-gates
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Days",type="integer",JSONPath=".spec.days"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Suspended",type="boolean",priority=1,JSONPath=".spec.suspend"
 type CalendarFeed struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -445,6 +445,7 @@ type GateStatus struct {
 
 // Gate says when the objects that it governs may be reconciled.
 // +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gt,categories=all;fluxcd;fluxcd-gates
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Opened",type="string",JSONPath=".status.conditions[?(@.type==\"Opened\")].status"
@@ -454,6 +455,7 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Suspended",type="boolean",priority=1,JSONPath=".spec.suspend"
 // +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
 // +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {

@@ -94,6 +94,12 @@ type GatedSourceSpec struct {
 	// +kubebuilder:default=Orphan
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// Suspend tells the controller to suspend the reconciliation of this
+	// GatedSource: nothing is promoted, and what is pinned stays. Defaults to
+	// false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 }
 
 // PinnableReference names a source that can be pinned.
@@ -265,6 +271,7 @@ type GatedSourceStatus struct {
 // GatedSource keeps a copy of a source that is pinned to one revision, and
 // moves it to another one while its Gates are open.
 // +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gtsrc,categories=all;fluxcd;fluxcd-gates
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Pinned",type="string",JSONPath=".status.pinned.revision"
@@ -273,6 +280,7 @@ type GatedSourceStatus struct {
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Suspended",type="boolean",priority=1,JSONPath=".spec.suspend"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.pinnedName) || size(self.metadata.name) <= 247",message="the name of the pinned source would be too long: give it one in spec.pinnedName"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.pinnedName) || self.spec.sourceRef.name != self.metadata.name + '-gated'",message="the source in sourceRef would be pinned in its own place: give the pinned source another name in spec.pinnedName"
 type GatedSource struct {

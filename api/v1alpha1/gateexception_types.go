@@ -171,6 +171,7 @@ type GateExceptionStatus struct {
 
 // GateException is a time-bound deviation from the schedule of one Gate.
 // +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gtex,categories=all;fluxcd;fluxcd-gates
 // +kubebuilder:selectablefield:JSONPath=".spec.gateRef.name"
 // +kubebuilder:subresource:status

@@ -90,6 +90,10 @@ type fault struct {
 // Look makes the status of a GatedSource say what it is, and returns what to do. It is called once more after each write.
 func Look(g *v1alpha1.GatedSource, in Input) Step {
 	l := &look{Input: in, g: g, kind: g.Spec.SourceRef.Kind}
+	if g.Spec.Suspend {
+		l.suspended()
+		return Step{}
+	}
 	s := &g.Status
 	l.complete()
 	l.adopt()

@@ -53,6 +53,29 @@ func TestAGatedSourceIsAtTheRevisionThatItMayHave(t *testing.T) {
 	}
 }
 
+func TestSuspendedGatedSourceKeepsItsPin(t *testing.T) {
+	a, b := commit("a"), commit("b")
+	w := newWorld(whenOpen, a).settles().fetched()
+	before := w.is()
+	w.g.Spec.Suspend = true
+	w.g.Generation++
+	if w.arrives(b).settles(); w.is() != before || w.g.Status.ObservedGeneration != w.g.Generation {
+		t.Errorf("got %s at generation %d, want %s at %d", w.is(), w.g.Status.ObservedGeneration, before, w.g.Generation)
+	}
+	w.g.Spec.Suspend = false
+	if got, want := w.settles().fetched().is(), b+" Approved=True/UpToDate Ready=True/Succeeded"; got != want {
+		t.Errorf("after suspend: got %s, want %s", got, want)
+	}
+}
+
+func TestGatedSourceCreatedSuspendedPinsNothing(t *testing.T) {
+	w := newWorld(whenOpen, commit("a"))
+	w.g.Spec.Suspend = true
+	if w.settles(); w.g.Status.Pinned != nil || !strings.Contains(w.message("Ready"), "GatedSource is suspended") {
+		t.Errorf("got %+v, %s", w.g.Status.Pinned, w.message("Ready"))
+	}
+}
+
 func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenApproved, a)

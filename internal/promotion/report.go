@@ -29,6 +29,15 @@ func (l *look) report(want string, moves bool) {
 	}
 }
 
+// suspended keeps the status as it was. A GatedSource that was created with spec.suspend gets a condition Ready.
+func (l *look) suspended() {
+	l.g.Status.ObservedGeneration = l.g.Generation
+	if meta.FindStatusCondition(l.g.Status.Conditions, fluxmeta.ReadyCondition) == nil {
+		l.set(metav1.Condition{Type: fluxmeta.ReadyCondition, Status: metav1.ConditionTrue, Reason: fluxmeta.SuspendedReason,
+			Message: "GatedSource is suspended: it pins nothing until spec.suspend is removed"})
+	}
+}
+
 func (l *look) set(c metav1.Condition) {
 	c.ObservedGeneration, c.LastTransitionTime = l.g.Generation, metav1.NewTime(l.Now)
 	meta.SetStatusCondition(&l.g.Status.Conditions, c)

@@ -154,6 +154,25 @@ func TestTheRoleOfPagesAsksAndReadsAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestOnlyTheRoleOfTheControllerNamesGateLocks(t *testing.T) {
+	files, err := filepath.Glob("../../config/*/*.yaml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range strings.Split(string(content), "\n---\n") {
+			isRole := strings.Contains(document, "\nkind: ClusterRole\n") || strings.Contains(document, "\nkind: Role\n")
+			if isRole && strings.Contains(document, "gatelocks") && file != "../../config/rbac/role.yaml" {
+				t.Errorf("%s names gatelocks in a role", file)
+			}
+		}
+	}
+}
+
 func TestRolesNameEverythingOneByOneAndNoSecrets(t *testing.T) {
 	checked := 0
 	for _, pattern := range []string{"config/rbac/*role.yaml", "config/policies/*role.yaml"} {

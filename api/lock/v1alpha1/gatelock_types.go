@@ -99,6 +99,7 @@ type SelectorLock struct {
 
 // GateLock is the index that lets the API server keep held objects from being
 // resumed. It is internal: only the controller writes it.
+// +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:object:root=true
 // +kubebuilder:validation:XValidation:rule="self.metadata.name in ['closed', 'all-namespaces']",message="the one GateLock of a namespace is named closed, and that of all namespaces all-namespaces"
 type GateLock struct {
