@@ -1,9 +1,11 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +47,7 @@ var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month 
 // ParseCron parses a standard cron expression of five fields. It refuses a time
 // zone inside of it (the period has a field for it), descriptors such as @every
 // or @daily, and an expression that never fires.
+// Sunday is 0 or 7.
 func ParseCron(expression string) (CronExpression, error) {
 	// robfig/cron panics on some zone prefixes, with all options.
 	if strings.Contains(expression, "=") {
@@ -57,7 +60,7 @@ func ParseCron(expression string) (CronExpression, error) {
 	if strings.Contains(expression, "*-") || strings.Contains(expression, "?-") {
 		return CronExpression{}, errors.New("is not a cron expression of five fields: a range needs a number before the dash")
 	}
-	parsed, err := cronParser.Parse(expression)
+	parsed, err := cronParser.Parse(withSundayAsZero(expression))
 	if err != nil {
 		return CronExpression{}, fmt.Errorf("is not a cron expression of five fields: %w", err)
 	}
@@ -87,6 +90,49 @@ func ParseCron(expression string) (CronExpression, error) {
 	}
 	t.gap = t.longestGap()
 	return CronExpression{ticks: t, steps: steps}, nil
+}
+
+// sunday is the number of Sunday as the last day of a week. robfig/cron only knows 0.
+const sunday = 7
+
+var (
+	cronParts = regexp.MustCompile(`\S+`)
+	weekRange = regexp.MustCompile(`^([0-7])(?:-([0-7]))?(?:/([0-9]{1,2}))?$`)
+)
+
+// withSundayAsZero returns a cron expression in which Sunday is 0 where it was 7: 5-7 becomes 5,6,0. Malformed expressions stay as they are.
+func withSundayAsZero(expression string) string {
+	fields := cronParts.FindAllStringIndex(expression, -1)
+	if len(fields) != len(cronFields) {
+		return expression
+	}
+	week := fields[len(fields)-1]
+	items := strings.Split(expression[week[0]:week[1]], ",")
+	for i, item := range items {
+		items[i] = daysUntilSunday(item)
+	}
+	return expression[:week[0]] + strings.Join(items, ",") + expression[week[1]:]
+}
+
+// daysUntilSunday returns the days of an item that names day 7, each by its number from 0 to 6. Other items stay as they are.
+func daysUntilSunday(item string) string {
+	found := weekRange.FindStringSubmatch(item)
+	if found == nil || !strings.Contains(found[1]+found[2], strconv.Itoa(sunday)) {
+		return item
+	}
+	first, _ := strconv.Atoi(found[1])
+	step, _ := strconv.Atoi(cmp.Or(found[3], "1"))
+	switch {
+	case step == 0 || found[2] != "" && found[2] < found[1]:
+		return item // robfig/cron refuses it
+	case found[2] == "":
+		return "0"
+	}
+	var days []string
+	for day := first; day <= sunday; day += step {
+		days = append(days, strconv.Itoa(day%sunday))
+	}
+	return strings.Join(days, ",")
 }
 
 // Step is a step of a field of a cron expression, such as 7 in */7.

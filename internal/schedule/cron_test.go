@@ -37,7 +37,10 @@ var refusedCrons = []struct {
 	{"hour 24", "0 24 * * *", "five fields"},
 	{"day zero of the month", "0 0 0 * *", "five fields"},
 	{"month thirteen", "0 0 1 13 *", "five fields"},
-	{"weekday seven, which is Sunday to some crons but not to Kubernetes", "0 0 * * 7", "five fields"},
+	{"weekday eight", "0 0 * * 8", "five fields"},
+	{"a range from Sunday as the last day", "0 0 * * 7-2", "five fields"},
+	{"a step of zero up to Sunday", "0 0 * * 5-7/0", "five fields"},
+	{"a step larger than the week, from Sunday", "0 0 * * 7/8", "has the step 8 for the day of week"},
 	{"a step of zero", "*/0 * * * *", "five fields"},
 	{"a step larger than the minutes", "*/90 * * * *", "has the step 90 for the minute, which has only 60 values"},
 	{"a step larger than the hours, from an hour", "0 5/25 * * *", "has the step 25 for the hour"},
@@ -64,6 +67,38 @@ func TestParseCronRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSundayIsZeroOrSeven(t *testing.T) {
+	for seven, zero := range map[string]string{
+		"7": "0", "5-7": "5,6,0", "0-7": "*", "1-7/2": "1,3,5,0", "7/2": "0", "7-7": "0", "2,7": "0,2", "3-7/3": "3,6", "SAT,7": "SAT,SUN",
+	} {
+		for day := range 14 {
+			at := utc("2026-04-01T12:00:00Z").AddDate(0, 0, day)
+			if got, want := firesOn(t, "0 12 * * "+seven, at), firesOn(t, "0 12 * * "+zero, at); got != want {
+				t.Errorf("%s fires on %s: %t, but %s: %t", seven, at.Weekday(), got, zero, want)
+			}
+		}
+	}
+}
+
+// firesOn returns whether a cron expression fires at an instant.
+func firesOn(t *testing.T, expression string, at time.Time) bool {
+	t.Helper()
+	c, err := schedule.ParseCron(expression)
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	zone, err := schedule.LoadZone("UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	period, err := schedule.Cron("a", c, time.Minute, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := schedule.NewPlan(schedule.Config{OpenPeriods: []schedule.Period{period}})
+	return plan.Decide(at).State == schedule.Opened
 }
 
 func TestCronExpression(t *testing.T) {
