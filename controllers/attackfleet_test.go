@@ -25,15 +25,15 @@ func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 func TestASelectorThatIsNotValidIsNotLocked(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs, w.Own = true, w.NewNamespace()
-	for name, expression := range map[string]metav1.LabelSelectorRequirement{
+	for name, expression := range map[string]v1alpha1.LabelSelectorRequirement{
 		"in":       {Key: "tier", Operator: metav1.LabelSelectorOpIn},
 		"not-in":   {Key: "tier", Operator: metav1.LabelSelectorOpNotIn},
 		"exists":   {Key: "tier", Operator: metav1.LabelSelectorOpExists, Values: []string{"x"}},
 		"nonsense": {Key: "tier", Operator: "Nonsense"},
 	} {
 		spanning, plain := w.inLabelled("team", "shop"), all()
-		spanning.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{expression}
-		plain.MatchExpressions = []metav1.LabelSelectorRequirement{expression}
+		spanning.NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{expression}
+		plain.MatchExpressions = []v1alpha1.LabelSelectorRequirement{expression}
 		g := w.ClosedGate(name, spanning, plain, named("apps"))
 		_, _ = w.try(g)
 		_, _ = w.try(g)
@@ -111,10 +111,10 @@ func TestSelectorsForWhichTheGateLockHasNoRoomAreHeldAllTheSame(t *testing.T) {
 	}
 	ref := func(i int) v1alpha1.TargetReference {
 		r := w.inLabelled("team", "shop")
-		r.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace}, MatchExpressions: []metav1.LabelSelectorRequirement{
+		r.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace}, MatchExpressions: []v1alpha1.LabelSelectorRequirement{
 			{Key: fmt.Sprintf("exempt-%d", i), Operator: metav1.LabelSelectorOpDoesNotExist},
 		}}
-		r.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "never", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
+		r.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "never", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
 		return r
 	}
 	gates := make([]*v1alpha1.Gate, 2)

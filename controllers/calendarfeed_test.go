@@ -68,7 +68,7 @@ func TestACalendarIsReadyOnceItHasATokenAndEveryReplicaServesIt(t *testing.T) {
 	one, two := newCalendarReplica(now), newCalendarReplica(now)
 	w.Must(cluster.Client.Create(w.Context(), &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}))
 	obj := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: w.Namespace}, Spec: v1alpha1.CalendarFeedSpec{
-		SecretRef: meta.LocalObjectReference{Name: "all"}, Selector: &metav1.LabelSelector{},
+		SecretRef: meta.LocalObjectReference{Name: "all"}, Selector: &v1alpha1.LabelSelector{},
 	}}
 	w.Must(cluster.Client.Create(w.Context(), obj))
 	if says, path, again := w.looks(one, obj); !slices.Equal(says, []string{"Ready False TokenNotFound"}) || path != "" || again > time.Minute {

@@ -160,7 +160,7 @@ func (s *Selector) selectsOwn(ctx context.Context, ref *v1alpha1.TargetReference
 		return ""
 	}
 	labels, err := s.labels(ctx, s.Own)
-	if err != nil || !verdict.Matches(ref.NamespaceSelector, labels) {
+	if err != nil || !verdict.Matches(ref.NamespaceSelector.Kubernetes(), labels) {
 		return "" // what cannot be read fails where it matters
 	}
 	return fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with {key: %s, operator: NotIn, values: [%s]}",

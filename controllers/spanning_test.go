@@ -38,7 +38,7 @@ func (w *world) everywhere() v1alpha1.TargetReference {
 // inLabelled references all Kustomizations in the namespaces of a world that have another label too.
 func (w *world) inLabelled(key, value string) v1alpha1.TargetReference {
 	ref := all()
-	ref.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace, key: value}}
+	ref.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace, key: value}}
 	return ref
 }
 
@@ -124,7 +124,7 @@ func TestAGateForSomeNamespaces(t *testing.T) {
 
 	w.Edit(g, func() {
 		g.Spec.Targets[0].NamespaceSelector.MatchLabels = map[string]string{fleetLabel: w.Namespace}
-		g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shop"}}}
+		g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shop"}}}
 	})
 	w.reconcile(g)
 	w.expectReleased(in[shop], g)
@@ -136,7 +136,7 @@ func TestObjectsByExpressions(t *testing.T) {
 	web, test := w.kustomization("web", map[string]string{"tier": "web"}), w.kustomization("test", map[string]string{"tier": "test"})
 	bare := w.kustomization("bare", nil)
 	ref := all()
-	ref.MatchExpressions = []metav1.LabelSelectorRequirement{
+	ref.MatchExpressions = []v1alpha1.LabelSelectorRequirement{
 		{Key: "tier", Operator: metav1.LabelSelectorOpExists}, {Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}},
 	}
 	g := w.ClosedGate("freeze", ref)
@@ -318,7 +318,7 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 		equal(t, g.Status.Failures[0].Message, want)
 
 		w.Edit(g, func() {
-			g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
+			g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{
 				{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.Own}},
 			}
 		})
@@ -407,7 +407,7 @@ func TestASelectorThatIsNotValidHoldsWhatIsHeld(t *testing.T) {
 	g := w.ClosedGate("freeze", w.everywhere())
 	w.reconcile(g)
 	w.Edit(g, func() {
-		g.Spec.Targets[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}
+		g.Spec.Targets[0].MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}
 	})
 	w.reconcile(g)
 	w.expectHolder(app, g)

@@ -282,7 +282,7 @@ func TestWavesThatAreWrongReleaseNothingAndLoseNothing(t *testing.T) {
 		"two match a target": {
 			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves[1].MatchLabels = nil
-				g.Spec.Release.Waves[1].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpExists}}
+				g.Spec.Release.Waves[1].MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpExists}}
 			},
 			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves[1] = wave("two", 0)

@@ -33,6 +33,7 @@ type CalendarFeedSpec struct {
 	// SecretRef names the Secret of the readers, in the same namespace. The path
 	// of the calendar is made of its key token. A second token in the key
 	// previousToken gives a second path.
+	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 253 && self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretRef.name must be the name of a Secret, such as webhook-token: lower case letters, digits, dashes and dots"
 	// +required
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 
@@ -50,7 +51,7 @@ type CalendarFeedSpec struct {
 	// has the first 100 by name, and says so. Exactly one of gates and selector
 	// must be set.
 	// +optional
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	Selector *LabelSelector `json:"selector,omitempty"`
 
 	// State chooses what the calendar shows: when Gates are opened, or when they
 	// are closed. If omitted, both. A Gate that cannot be decided on is always

@@ -11,24 +11,26 @@ type DependencyReference struct {
 	// APIVersion of the object, such as kustomize.toolkit.fluxcd.io/v1. Only its
 	// group counts, and it is needed only if the kind alone is ambiguous.
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]+$')",message="apiVersion must be a group and a version, such as kustomize.toolkit.fluxcd.io/v1"
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
 	// Kind of the object, such as Kustomization: one of those that a Gate can
 	// hold.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be the name of a kind, such as Kustomization: it begins with a capital letter and has only letters and digits"
 	// +required
 	Kind string `json:"kind"`
 
 	// Name of the object.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be the name of an object, such as apps: lower case letters, digits, dashes and dots"
 	// +required
 	Name string `json:"name"`
 
 	// Namespace of the object. Defaults to the namespace of the Gate.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as shop; omit it for the namespace of the Gate"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 

@@ -61,6 +61,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.notBefore) || !has(self.notAfter) || self.notBefore < self.notAfter",message="notAfter must be later than notBefore"
 // +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? size(self.openPeriods) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 open and close periods together"
 // +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || !has(self.closePeriods) || [self.openPeriods.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="an open period and a close period must not have the same name"
+// +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, (has(t.matchLabels) ? size(t.matchLabels) : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? size(t.namespaceSelector.matchLabels) : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? size(w.matchLabels) : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0)).sum() : 0) <= 1024",message="the selectors in targets and release.waves can have at most 1,024 labels, expressions and values together: use fewer targets, or label their objects and select those by one label"
+// +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, size(t.kind) + size(t.name) + (has(t.apiVersion) ? size(t.apiVersion) : 0) + (has(t.__namespace__) ? size(t.__namespace__) : 0) + (has(t.matchLabels) ? t.matchLabels.map(k, size(k)).sum() : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, size(e.key)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? t.namespaceSelector.matchLabels.map(k, size(k)).sum() : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, size(e.key)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? w.matchLabels.map(k, size(k)).sum() : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, size(e.key)).sum() : 0)).sum() : 0) <= 65536",message="the references and the keys of labels in targets and release.waves can have at most 65,536 characters together: use fewer targets, or label their objects and select those by one label"
+// +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) <= 1024 && (has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) <= 16384",message="the calendars of a gate can have at most 1,024 categories with 16,384 characters together: use fewer, or omit categories to count all events"
 type GateSpec struct {
 	// Interval is how often the controller checks that every target is as the Gate
 	// wants it, even if nothing has changed. At least 10s, such as 5m. Defaults to
@@ -165,6 +168,7 @@ type GateSpec struct {
 	// request opens the Gate. At most 16, each once.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be listed only once"
+	// +kubebuilder:validation:XValidation:rule="self.map(d, has(d.readyExpr) ? size(d.readyExpr) : 0).sum() <= 16384",message="all readyExpr of a gate can have at most 16,384 characters together: use shorter expressions"
 	// +listType=atomic
 	// +optional
 	DependsOn []DependencyReference `json:"dependsOn,omitempty"`
@@ -189,23 +193,24 @@ type GateSpec struct {
 // TargetReference names objects that a Gate governs.
 // +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) == 0 || self.name == '*'",message="matchLabels needs name: '*'"
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.name == '*'",message="matchExpressions needs name: '*'"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || !has(self.__namespace__) || size(self.__namespace__) == 0",message="a target has a namespace or a namespaceSelector, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || !has(self.__namespace__)",message="a target has a namespace or a namespaceSelector, not both"
 type TargetReference struct {
 	// APIVersion of the targets, such as kustomize.toolkit.fluxcd.io/v1. Only its
 	// group counts, and it is needed only if the kind alone is ambiguous.
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]+$')",message="apiVersion must be a group and a version, such as kustomize.toolkit.fluxcd.io/v1"
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
 	// Kind of the targets, such as Kustomization, HelmRelease or Certificate.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be the name of a kind, such as Kustomization: it begins with a capital letter and has only letters and digits"
 	// +required
 	Kind string `json:"kind"`
 
 	// Name of the target, or * for all objects of the kind in the namespace.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be * or the name of an object, such as apps: lower case letters, digits, dashes and dots; to select objects, use name: '*' with matchLabels"
 	// +required
 	Name string `json:"name"`
 
@@ -213,21 +218,22 @@ type TargetReference struct {
 	// controller. Defaults to the namespace of the Gate. Another namespace needs
 	// --no-cross-namespace-refs=false.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be * or the name of a namespace, such as shop; omit it for the namespace of the Gate, and use namespaceSelector to select namespaces"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// NamespaceSelector selects the namespaces of the targets by their labels,
 	// such as matchLabels: {team: shop}. It must not select the namespace of the
-	// controller, as an empty one does: for all namespaces, use namespace: "*".
-	// Not together with namespace. Needs --no-cross-namespace-refs=false. At most
-	// 32 labels and 32 expressions.
-	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || size(self.matchLabels) <= 32) && (!has(self.matchExpressions) || size(self.matchExpressions) <= 32)",message="a selector has at most 32 labels and 32 expressions"
+	// controller, and it must not be empty: for all namespaces, use namespace:
+	// "*". Not together with namespace. Needs --no-cross-namespace-refs=false.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty namespaceSelector selects all namespaces: write matchLabels or matchExpressions, or use namespace: '*'"
 	// +optional
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// MatchLabels are labels that the targets must have, all of them, such as
 	// tier: critical. Only for name *. At most 32.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63 && k.matches('^([-a-z0-9.]+/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key of at most 317 characters and a value of at most 63"
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
@@ -237,7 +243,7 @@ type TargetReference struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
-	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
 // SpansNamespaces returns whether the reference is not about one namespace.
@@ -247,7 +253,7 @@ func (in *TargetReference) SpansNamespaces() bool {
 
 // Selector returns what the labels of the targets must match.
 func (in *TargetReference) Selector() *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: in.MatchLabels, MatchExpressions: in.MatchExpressions}
+	return selectorOf(in.MatchLabels, in.MatchExpressions)
 }
 
 // Transition is a change of a Gate's state.

@@ -60,8 +60,8 @@ type GatedSourceSpec struct {
 	// Kustomizations and HelmReleases refer to that one. A source of that name
 	// that is not of this GatedSource is never changed. Defaults to the name of
 	// the GatedSource with -gated after it.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="pinnedName must be the name of a source, such as apps-gated: lower case letters, digits, dashes and dots"
 	// +optional
 	PinnedName string `json:"pinnedName,omitempty"`
 
@@ -84,7 +84,7 @@ type GatedSourceSpec struct {
 	// unless nothing is pinned yet and the source is not suspended. If omitted,
 	// promote decides.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^[^\s,]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s,]+$')",message="revision must be as source-controller writes it, such as main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1, without spaces and commas"
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
@@ -113,8 +113,8 @@ type PinnableReference struct {
 	Kind string `json:"kind"`
 
 	// Name of the source.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be the name of a source, such as apps: lower case letters, digits, dashes and dots"
 	// +required
 	Name string `json:"name"`
 }

@@ -124,8 +124,8 @@ type GateExceptionSpec struct {
 // GateReference names a Gate in the same namespace.
 type GateReference struct {
 	// Name of the Gate.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be the name of a Gate, such as production: lower case letters, digits, dashes and dots"
 	// +required
 	Name string `json:"name"`
 }

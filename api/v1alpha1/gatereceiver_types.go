@@ -120,6 +120,7 @@ type GateReceiverSpec struct {
 	// around them is ignored. The tokens in previousToken and previousSigningToken
 	// also work. Required for all types except generic-oidc, which must not have
 	// it.
+	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 253 && self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretRef.name must be the name of a Secret, such as webhook-token: lower case letters, digits, dashes and dots"
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
@@ -209,8 +210,7 @@ type GateReceiverSpec struct {
 type ReceiverSignature struct {
 	// Header that has the signature, such as X-Slack-Signature. It must be there
 	// once. Expressions do not see its value. Defaults to X-Signature.
-	// +kubebuilder:validation:Pattern="^[A-Za-z0-9-]+$"
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="header must be the name of a header, such as X-Signature: letters, digits and dashes"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Header string `json:"header,omitempty"`
@@ -229,8 +229,7 @@ type ReceiverSignature struct {
 	// Prefix that a signature begins with, such as v1=. Then the header may have
 	// up to 8 signatures, separated by commas without blanks. One of them must be
 	// right. At most 16 characters. Needs algorithm.
-	// +kubebuilder:validation:Pattern="^[ -+./0-~-]+$"
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -+./0-~-]+$')",message="prefix must have ASCII characters without commas, such as v1="
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
@@ -239,8 +238,7 @@ type ReceiverSignature struct {
 	// time in seconds. The time is signed and must be less than 5m from the
 	// controller's time, and a webhook is accepted only once. If omitted, the body
 	// alone is signed.
-	// +kubebuilder:validation:Pattern="^[A-Za-z0-9-]+$"
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="timestampHeader must be the name of a header, such as X-Timestamp: letters, digits and dashes"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimestampHeader string `json:"timestampHeader,omitempty"`
@@ -250,7 +248,7 @@ type ReceiverSignature struct {
 	// characters. Needs timestampHeader. Defaults to {timestamp}:{body}.
 	//
 	// Example: v0:{timestamp}:{body}
-	// +kubebuilder:validation:Pattern="^[ -z|~]*[{]timestamp[}][ -/:-z|~]+[{]body[}]$"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -z|~]*[{]timestamp[}][ -/:-z|~]+[{]body[}]$')",message="payload must be {timestamp}, text that is no digit, and {body}, such as v0:{timestamp}:{body}"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Payload string `json:"payload,omitempty"`
@@ -289,8 +287,8 @@ type OIDCProvider struct {
 	// IssuerURL is the URL where the keys of the issuer are discovered, such as
 	// https://token.actions.githubusercontent.com. The claim iss of its tokens
 	// must be the same.
-	// +kubebuilder:validation:Pattern="^https?://"
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('#') && !self.contains('?') && !self.contains('@')",message="issuerURL must be an https URL, such as https://token.actions.githubusercontent.com, without user, query and fragment"
 	// +required
 	IssuerURL string `json:"issuerURL"`
 
@@ -328,8 +326,8 @@ func (in *OIDCProvider) GetAudience() string {
 // OIDCVariable is a named CEL expression over the claims of a token.
 type OIDCVariable struct {
 	// Name of the variable, a CEL identifier such as workflow.
-	// +kubebuilder:validation:Pattern="^[A-Za-z_][A-Za-z0-9_]*$"
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="name must be an identifier of CEL, such as workflow: letters, digits and underscores, not beginning with a digit"
 	// +required
 	Name string `json:"name"`
 

@@ -41,7 +41,7 @@ type MachineCertificateRefreshSpec struct {
 	// Selector selects Machines in the same namespace by their labels. If omitted
 	// or empty, all of them.
 	// +optional
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	Selector *LabelSelector `json:"selector,omitempty"`
 
 	// Within is how long before their expiry the certificates of a Machine are
 	// refreshed while the Gates are open, from 1m to 87600h (10 years). Defaults

@@ -72,7 +72,6 @@ type Period struct {
 	// at most 63 characters. No other open or close period of the same Gate or
 	// GateException has it. Conditions, events and previews name the period that
 	// decides.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 	// +required
@@ -148,6 +147,9 @@ type Period struct {
 	// if the hour field begins with * or ?, otherwise only the first time. Time
 	// zones in it (TZ=, CRON_TZ=) and descriptors (@every, @daily) are refused.
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="!self.contains('=')",message="schedule must not contain a time zone (TZ= or CRON_TZ=): use the field timeZone"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="schedule must have five fields: descriptors such as @every or @daily are not supported"
+	// +kubebuilder:validation:XValidation:rule="self.contains('=') || self.contains('@') || self.upperAscii().matches('^\\\\s*([*?]|[0-5]?[0-9](-[0-5]?[0-9])?)(/([1-9]|[1-5][0-9]|60))?(,([*?]|[0-5]?[0-9](-[0-5]?[0-9])?)(/([1-9]|[1-5][0-9]|60))?)*\\\\s+([*?]|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/(1?[1-9]|10|2[0-4]))?(,([*?]|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/(1?[1-9]|10|2[0-4]))?)*\\\\s+([*?]|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/([1-9]|[12][0-9]|3[01]))?(,([*?]|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/([1-9]|[12][0-9]|3[01]))?)*\\\\s+([*?]|(0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)(-(0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC))?)(/([1-9]|1[0-2]))?(,([*?]|(0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)(-(0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC))?)(/([1-9]|1[0-2]))?)*\\\\s+([*?]|([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)(-([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT))?)(/[1-7])?(,([*?]|([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)(-([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT))?)(/[1-7])?)*\\\\s*$')",message="schedule must have five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 (Sunday is 0 or 7) or SUN-SAT; each is *, a value, a range or a list, with a step of at most its number of values, such as 0 22 * * MON-FRI"
 	// +optional
 	Schedule *string `json:"schedule,omitempty"`
 
@@ -206,14 +208,14 @@ type CalendarReference struct {
 // Gate.
 type ConfigMapKeyReference struct {
 	// Name of the ConfigMap.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be the name of a ConfigMap, such as holidays: lower case letters, digits, dashes and dots"
 	// +required
 	Name string `json:"name"`
 
 	// Key of the entry in data or binaryData, such as holidays.ics.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be the key of a ConfigMap, such as holidays.ics: letters, digits, dashes, underscores and dots"
 	// +required
 	Key string `json:"key"`
 }

@@ -51,6 +51,7 @@ type ReleaseWave struct {
 	// MatchLabels are labels that the targets of the wave have, all of them, such
 	// as wave: canary. At most 32.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63 && k.matches('^([-a-z0-9.]+/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key of at most 317 characters and a value of at most 63"
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
@@ -60,7 +61,7 @@ type ReleaseWave struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
-	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 
 	// Soak is how long all targets of the wave must have been ready before the
 	// next wave is released, from 0s to 168h (7 days), such as 30m. Defaults to
@@ -72,7 +73,7 @@ type ReleaseWave struct {
 
 // Selector returns what the labels of the targets must match.
 func (in *ReleaseWave) Selector() *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: in.MatchLabels, MatchExpressions: in.MatchExpressions}
+	return selectorOf(in.MatchLabels, in.MatchExpressions)
 }
 
 // ReleaseStatus says how far a release has come.

@@ -42,7 +42,7 @@ type fleet struct {
 // prepare reads the Gates and sets the policy. It is idle if a refresh has failed and nothing has happened since that lets it resume.
 func (f *fleet) prepare(ctx context.Context) error {
 	var err error
-	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector); err != nil {
+	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector.Kubernetes()); err != nil {
 		f.unready(v1alpha1.InvalidSpecReason, fmt.Sprintf("spec.selector: %s", err))
 		f.selector = labels.Nothing()
 	} else if f.obj.Spec.Selector == nil {

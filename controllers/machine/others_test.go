@@ -81,7 +81,7 @@ func TestWhatIsNotRefreshed(t *testing.T) {
 	w.annotateAs("velero", copied, map[string]any{v1alpha1.RefreshAnnotation: record.String(), statusAnnotation: "failed"})
 	w.gate("nights", opened)
 	obj := w.refreshes("nodes", func(s *v1alpha1.MachineCertificateRefreshSpec) {
-		s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		s.Selector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	})
 	w.reconcile()
 	for _, m := range (machines{busy, broken, fresh, leaving, copied, other}) {
@@ -222,7 +222,7 @@ func TestWithoutMachinesOrWithABadSelectorItSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.gate("nights", opened)
 	bad := w.refreshes("bad", func(s *v1alpha1.MachineCertificateRefreshSpec) {
-		s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
+		s.Selector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
 	})
 	m := w.machine("a", day)
 	w.reconcile()
@@ -242,7 +242,7 @@ func TestAChangeAfterTheMachinesWereReadCounts(t *testing.T) {
 	for name, change := range map[string]func(*world, *v1alpha1.MachineCertificateRefresh){
 		"the gate closes": func(w *world, _ *v1alpha1.MachineCertificateRefresh) { w.gate("nights", closed) },
 		"the selector changes": func(w *world, obj *v1alpha1.MachineCertificateRefresh) {
-			w.Edit(obj, func() { obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}} })
+			w.Edit(obj, func() { obj.Spec.Selector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"a": "b"}} })
 		},
 		"it is deleted": func(w *world, obj *v1alpha1.MachineCertificateRefresh) {
 			w.Must(cluster.Client.Delete(w.Context(), obj))
@@ -257,7 +257,7 @@ func TestAChangeAfterTheMachinesWereReadCounts(t *testing.T) {
 			m := w.machine("a", 2*day, "fleet")
 			w.gate("nights", opened)
 			obj := w.refreshes("nodes", func(s *v1alpha1.MachineCertificateRefreshSpec) {
-				s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": ""}}
+				s.Selector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"fleet": ""}}
 			})
 			changed := false
 			w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{

@@ -153,7 +153,7 @@ func TestWhatTheProviderHasNotBegunIsWithdrawn(t *testing.T) {
 			w.gate("nights", opened, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
 		},
 		"the machine is not selected": func(w *world, obj *v1alpha1.MachineCertificateRefresh) {
-			w.Edit(obj, func() { obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}} })
+			w.Edit(obj, func() { obj.Spec.Selector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"a": "b"}} })
 		},
 		"it is deleted": func(w *world, obj *v1alpha1.MachineCertificateRefresh) {
 			w.Must(cluster.Client.Delete(w.Context(), obj))

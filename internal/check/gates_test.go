@@ -94,7 +94,7 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 	}
 	bootstrap := origin.Known{{Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system"}: kustomization(t, "flux-system", ", labels: {freeze: exempt}}")}
 	all, exempted := gate("production", "*"), gate("production", "*")
-	exempted.Spec.Targets[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "freeze", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"exempt"}}}
+	exempted.Spec.Targets[0].MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "freeze", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"exempt"}}}
 	finds(t, check.OwnSource([]v1alpha1.Gate{all}, bootstrap, nil, verdict.Scope{}), "warning Gate flux-system/production: it holds Kustomization flux-system/flux-system, from which Flux applies this cluster")
 	finds(t, check.OwnSource([]v1alpha1.Gate{exempted}, bootstrap, nil, verdict.Scope{}))
 	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, origin.Appliers(labels), verdict.Scope{}),

@@ -222,15 +222,15 @@ func TestNothingChangesTheObject(t *testing.T) {
 }
 
 func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
-	shop := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
-	tier := []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}}}
+	shop := &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	tier := []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}}}
 	g := closed("freeze", func(g *v1alpha1.Gate) {
 		g.Namespace = "ops"
 		g.Spec.Targets = []v1alpha1.TargetReference{
 			{Kind: "Kustomization", Name: "*", Namespace: "*", MatchExpressions: tier},
 			{Kind: "Kustomization", Name: "*", NamespaceSelector: shop},
-			{Kind: "Kustomization", Name: "apps", NamespaceSelector: &metav1.LabelSelector{}},
-			{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "bank"}}},
+			{Kind: "Kustomization", Name: "apps", NamespaceSelector: &v1alpha1.LabelSelector{}},
+			{Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "bank"}}},
 		}
 	})
 	known := in(g)

@@ -245,7 +245,7 @@ func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	r.change(obj, func() {
-		obj.Spec.Gates, obj.Spec.Selector, obj.Generation = nil, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}, 3
+		obj.Spec.Gates, obj.Spec.Selector, obj.Generation = nil, &v1alpha1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}, 3
 	})
 	r.load("production")
 	if got := summaries(r.shows(path)); !slices.Equal(got, []string{"No gate in namespace apps has the labels of this calendar"}) {

@@ -254,7 +254,7 @@ func withHolidays(g *v1alpha1.Gate) {
 func calendarOf(name string, change ...func(*v1alpha1.CalendarFeed)) *v1alpha1.CalendarFeed {
 	c := &v1alpha1.CalendarFeed{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps", Generation: 1, CreationTimestamp: metav1.NewTime(testNow)},
-		Spec:       v1alpha1.CalendarFeedSpec{SecretRef: meta.LocalObjectReference{Name: name}, Selector: &metav1.LabelSelector{}, Days: 7},
+		Spec:       v1alpha1.CalendarFeedSpec{SecretRef: meta.LocalObjectReference{Name: name}, Selector: &v1alpha1.LabelSelector{}, Days: 7},
 	}
 	for _, f := range change {
 		f(c)

@@ -106,7 +106,7 @@ func compile(obj *v1alpha1.CalendarFeed) (e *entry, err error) {
 		return e, errors.New("exactly one of gates and selector must be set")
 	}
 	if obj.Spec.Selector != nil {
-		if e.selector, err = metav1.LabelSelectorAsSelector(obj.Spec.Selector); err != nil {
+		if e.selector, err = metav1.LabelSelectorAsSelector(obj.Spec.Selector.Kubernetes()); err != nil {
 			return e, fmt.Errorf("spec.selector: %w", err)
 		}
 	}

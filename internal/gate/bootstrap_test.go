@@ -25,7 +25,7 @@ func TestWhichTargetsHoldTheBootstrapSource(t *testing.T) {
 		"all repositories of another namespace":  {"apps", ref{Kind: "GitRepository", Name: "*"}, false},
 		"all HelmReleases":                       {"flux-system", ref{Kind: "HelmRelease", Name: "*"}, false},
 		"those with a label":                     {"flux-system", ref{Kind: "GitRepository", Name: "*", MatchLabels: map[string]string{"team": "shop"}}, false},
-		"those of the namespaces of a selector":  {"gates", ref{Kind: "GitRepository", Name: "*", NamespaceSelector: &metav1.LabelSelector{}}, false},
+		"those of the namespaces of a selector":  {"gates", ref{Kind: "GitRepository", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{}}, false},
 		"an object of the name in another place": {"apps", ref{Kind: "Kustomization", Name: "flux-system"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (c *compiler) targets(g *v1alpha1.Gate) {
 		if ref.NamespaceSelector == nil {
 			continue
 		}
-		c.selector(path.Child("namespaceSelector"), ref.NamespaceSelector)
+		c.selector(path.Child("namespaceSelector"), ref.NamespaceSelector.Kubernetes())
 		if ref.Namespace != "" {
 			c.add(field.Invalid(path.Child("namespace"), ref.Namespace, "a target has a namespace or a namespaceSelector, not both"))
 		}

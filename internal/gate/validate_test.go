@@ -46,7 +46,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		path, cause string
 	}{
 		"a wave whose labels are none": {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: map[string]string{"a": "no blank"}}), "spec.release.waves[0].matchLabels", "a valid label must be"},
-		"a wave with an operator that nobody knows": {releasing(v1alpha1.ReleaseWave{Name: "a", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Around"}}}),
+		"a wave with an operator that nobody knows": {releasing(v1alpha1.ReleaseWave{Name: "a", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "Around"}}}),
 			"spec.release.waves[0].matchExpressions[0].operator", "not a valid selector operator"},
 		"a soak that is too long":                {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: manyLabels(1), Soak: &v1alpha1.Duration{Duration: 169 * time.Hour}}), "spec.release.waves[0].soak", "168h"},
 		"an unknown zone of the gate":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Atlantis" }), "spec.timeZone", `unknown time zone "Europe/Atlantis"`},
@@ -105,18 +105,18 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"a window of 0s":                          {closed(window(0)), "spec.window", "1s to 8784h"},
 		"a negative window":                       {closed(window(-time.Hour)), "spec.window", "1s to 8784h"},
 		"a window of 367 days":                    {closed(window(367 * 24 * time.Hour)), "spec.window", "1s to 8784h"},
-		"an operator that nobody knows": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like", Values: []string{"web"}}}})),
+		"an operator that nobody knows": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: "Like", Values: []string{"web"}}}})),
 			"spec.targets[0].matchExpressions[0].operator", "not a valid selector operator"},
-		"an expression without values": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn}}})),
+		"an expression without values": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn}}})),
 			"spec.targets[0].matchExpressions[0].values", "must be specified when `operator` is 'In' or 'NotIn'"},
 		"a label that none can be": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "a b"}})),
 			"spec.targets[0].matchLabels", "a valid label must be"},
-		"a namespace that no selector selects": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*"}, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists, Values: []string{"a"}}},
+		"a namespace that no selector selects": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*"}, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{
+			MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists, Values: []string{"a"}}},
 		}})), "spec.targets[1].namespaceSelector.matchExpressions[0].values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"},
-		"a namespace and a selector of namespaces": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: "*", NamespaceSelector: &metav1.LabelSelector{}})),
+		"a namespace and a selector of namespaces": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: "*", NamespaceSelector: &v1alpha1.LabelSelector{}})),
 			"spec.targets[0].namespace", "a namespace or a namespaceSelector, not both"},
-		"33 labels": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{MatchLabels: manyLabels(33)}})),
+		"33 labels": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: manyLabels(33)}})),
 			"spec.targets[0].namespaceSelector", "32"},
 		"a watch without a kind":                  {closed(watching(v1alpha1.DependencyReference{Name: "a"})), "spec.dependsOn[0].kind", "Required"},
 		"a watch without a name":                  {closed(watching(v1alpha1.DependencyReference{Kind: "Bucket"})), "spec.dependsOn[0].name", "Required"},

@@ -14,11 +14,11 @@ import (
 // selectingRefs returns n references, each with another selector, and with some values of one expression.
 func selectingRefs(kind string, n, values int) (refs []v1alpha1.TargetReference) {
 	for i := range n {
-		e := metav1.LabelSelectorRequirement{Key: fmt.Sprintf("key-%d", i), Operator: metav1.LabelSelectorOpNotIn}
+		e := v1alpha1.LabelSelectorRequirement{Key: fmt.Sprintf("key-%d", i), Operator: metav1.LabelSelectorOpNotIn}
 		for j := range values {
 			e.Values = append(e.Values, fmt.Sprint(j))
 		}
-		refs = append(refs, v1alpha1.TargetReference{Kind: kind, Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{e}})
+		refs = append(refs, v1alpha1.TargetReference{Kind: kind, Name: "*", MatchExpressions: []v1alpha1.LabelSelectorRequirement{e}})
 	}
 	return refs
 }

@@ -49,7 +49,7 @@ func targetOf(ref *v1alpha1.TargetReference) target {
 	if !ref.SpansNamespaces() && len(ref.MatchExpressions) == 0 {
 		return target{kind: ref.Kind, name: ref.Name, matchLabels: ref.MatchLabels}
 	}
-	t := target{kind: ref.Kind, name: ref.Name, selects: true, namespaceSelector: ref.NamespaceSelector}
+	t := target{kind: ref.Kind, name: ref.Name, selects: true, namespaceSelector: ref.NamespaceSelector.Kubernetes()}
 	if t.name == v1alpha1.AnyName {
 		t.name = ""
 	}

@@ -25,11 +25,11 @@ func refs(t *rapid.T) []v1alpha1.TargetReference {
 		case "all":
 			ref.Namespace = v1alpha1.AnyName
 		case "selected":
-			ref.NamespaceSelector = &metav1.LabelSelector{MatchLabels: rapid.MapOfN(rapid.Just("x"), rapid.SampledFrom([]string{"1", "2"}), 0, 1).Draw(t, "namespace labels")}
+			ref.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: rapid.MapOfN(rapid.Just("x"), rapid.SampledFrom([]string{"1", "2"}), 0, 1).Draw(t, "namespace labels")}
 		}
 		if ref.Name == "*" {
 			if rapid.Bool().Draw(t, "expressions") {
-				ref.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpExists}}
+				ref.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpExists}}
 			}
 			ref.MatchLabels = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.SampledFrom([]string{"1", "2"}), 0, 2).Draw(t, "labels")
 		}

@@ -51,7 +51,7 @@ func TestWhoLocksAnObject(t *testing.T) {
 		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
 		"shop/all":    share(true, v1alpha1.TargetReference{Kind: "HelmRelease", Name: v1alpha1.AnyName}),
 		"shop/labels": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a", "tier": "web"}}),
-		"shop/expressions": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "b"}, MatchExpressions: []metav1.LabelSelectorRequirement{
+		"shop/expressions": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "b"}, MatchExpressions: []v1alpha1.LabelSelectorRequirement{
 			{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "db"}},
 		}}),
 		"shop/open": share(false, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
@@ -93,7 +93,7 @@ func TestWhoLocksAnObjectByTheLockOfAllNamespaces(t *testing.T) {
 		"ops/all":   share(true, ref(func(r *v1alpha1.TargetReference) { r.Kind = "HelmRelease" })),
 		"ops/named": share(true, ref(func(r *v1alpha1.TargetReference) { r.Name = "apps" })),
 		"ops/shop": share(true, ref(func(r *v1alpha1.TargetReference) {
-			r.Namespace, r.NamespaceSelector = "", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+			r.Namespace, r.NamespaceSelector = "", &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 		})),
 		"ops/critical": share(true, ref(func(r *v1alpha1.TargetReference) { r.MatchLabels = map[string]string{"tier": "critical"} })),
 		"ops/open":     share(false, ref(func(*v1alpha1.TargetReference) {})),

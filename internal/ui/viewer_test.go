@@ -129,10 +129,10 @@ func TestAGateNamesTheCalendarsThatShowIt(t *testing.T) {
 		change(&c)
 		return c
 	}
-	all := func(c *v1alpha1.CalendarFeed) { c.Spec.Selector = &metav1.LabelSelector{} }
+	all := func(c *v1alpha1.CalendarFeed) { c.Spec.Selector = &v1alpha1.LabelSelector{} }
 	r.calendars = []v1alpha1.CalendarFeed{
 		of("team", "/calendar/a.ics", func(c *v1alpha1.CalendarFeed) {
-			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}
+			c.Spec.Selector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}
 		}),
 		of("named", "/calendar/b.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} }),
 		of("no-path", "", all),

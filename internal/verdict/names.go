@@ -60,7 +60,7 @@ func (s Scope) Names(ref *v1alpha1.TargetReference, namespace string, obj *unstr
 
 // Spans returns whether a reference that spans namespaces is about one of them.
 func (s Scope) Spans(ref *v1alpha1.TargetReference, namespace string) bool {
-	return namespace != s.Own && (ref.NamespaceSelector == nil || s.Labels != nil && Matches(ref.NamespaceSelector, s.Labels(namespace)))
+	return namespace != s.Own && (ref.NamespaceSelector == nil || s.Labels != nil && Matches(ref.NamespaceSelector.Kubernetes(), s.Labels(namespace)))
 }
 
 // Matches returns whether labels match a selector. None match one that is not valid.

@@ -15,7 +15,7 @@ func TextOf(ref *v1alpha1.TargetReference) string {
 	case ref.Namespace != "":
 		text += " in " + ref.Namespace
 	case ref.NamespaceSelector != nil:
-		text += " in namespaces with " + selectorOf(ref.NamespaceSelector)
+		text += " in namespaces with " + selectorOf(ref.NamespaceSelector.Kubernetes())
 	}
 	if len(ref.MatchLabels)+len(ref.MatchExpressions) > 0 {
 		text += " with " + selectorOf(ref.Selector())

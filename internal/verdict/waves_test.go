@@ -14,8 +14,8 @@ import (
 func TestTheWaveOfAnObject(t *testing.T) {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{
 		{Name: "one", MatchLabels: map[string]string{"wave": "1"}},
-		{Name: "two", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpIn, Values: []string{"1", "2"}}}},
-		{Name: "invalid", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "wave", Operator: "Around"}}},
+		{Name: "two", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpIn, Values: []string{"1", "2"}}}},
+		{Name: "invalid", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "wave", Operator: "Around"}}},
 	}}}}
 	for wave, want := range map[string]struct {
 		matches uint16

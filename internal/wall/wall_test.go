@@ -322,7 +322,7 @@ func TestWhoComesWhileAnotherLeavesHearsOfCalendars(t *testing.T) {
 }
 
 func TestThePathOfACalendarIsForWhoMayReadIt(t *testing.T) {
-	c := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{Selector: &metav1.LabelSelector{}}, Status: v1alpha1.CalendarFeedStatus{CalendarPath: "/calendar/secret.ics"}}
+	c := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{Selector: &v1alpha1.LabelSelector{}}, Status: v1alpha1.CalendarFeedStatus{CalendarPath: "/calendar/secret.ics"}}
 	all := append(shopAndBank(), c)
 	p := newPages(t, anonymous, all...)
 	p.answers("/gate/shop/g-shop", "token-of-ada", 200, "/calendar/secret.ics")

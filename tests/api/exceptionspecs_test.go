@@ -46,7 +46,7 @@ const (
 var badExceptions = []badSpec{
 	{"no gate", `{default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}`, "spec.gateRef", "Required value"},
 	{"a gate without a name", `{gateRef: {}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}`, "spec.gateRef.name", "Required value"},
-	{"a gate whose name is empty", `{gateRef: {name: ""}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}`, "spec.gateRef.name", "should be at least 1 chars long"},
+	{"a gate whose name is empty", `{gateRef: {name: ""}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}`, "spec.gateRef.name", "name must be the name of a Gate"},
 	{"a gate whose name is too long", `{gateRef: {name: ` + strings.Repeat("a", 254) + `}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}`, "spec.gateRef.name", "253"},
 	{"an unknown default", exception(`, default: open`), "spec.default", `supported values: "closed", "opened"`},
 
@@ -109,7 +109,7 @@ var badExceptions = []badSpec{
 	{"until before from", opening(`[{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]`), "spec.openPeriods[0]", "until must be later than from"},
 	{"an unknown zone of a period", opening(`[{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]`), "spec.openPeriods[0].timeZone", causeZone},
 
-	{"TZ= in a cron", opening(`[{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]`), "spec.openPeriods[0].schedule", ""},
+	{"TZ= in a cron", opening(`[{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]`), "spec.openPeriods[0].schedule", "use the field timeZone"},
 	{"a cron that never fires", opening(`[{name: a, schedule: "0 0 30 2 *", duration: 1h}]`), "spec.openPeriods[0].schedule", ""},
 }
 

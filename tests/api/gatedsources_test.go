@@ -29,7 +29,9 @@ var badSources = []badSpec{
 	{"its own source by its name", pinning(`, pinnedName: apps`), "spec", "the pinned source needs another name than the source in sourceRef"},
 	{"approvals without effect", pinning(`, approvals: {required: 1}`), "spec", "approvals need promote: WhenApproved"},
 	{"too many approvals", pinning(`, promote: WhenApproved, approvals: {required: 11}`), "spec.approvals.required", "should be less than or equal to 10"},
-	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "should match"},
+	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "revision must be as source-controller writes it"},
+	{"a source whose name is none", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
+	{"a pinned source whose name is none", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
 	{"an unknown policy", pinning(`, promote: Always`), "spec.promote", "Unsupported value"},
 	{"an unknown deletion policy", pinning(`, deletionPolicy: Keep`), "spec.deletionPolicy", "Unsupported value"},
 }

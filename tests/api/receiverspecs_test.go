@@ -26,12 +26,12 @@ const (
 
 // receiver returns the spec of a receiver of a type that is good except for what is added.
 func receiver(kind, more string) string {
-	return `{type: ` + kind + `, secretRef: {name: s}, gates: [{name: production}], action: open` + more + `}`
+	return `{type: ` + kind + `, secretRef: {name: s}, gates: [{name: production}], action: close` + more + `}`
 }
 
 // asking returns the spec of a receiver that is good except for what it requests.
 func asking(action string) string {
-	return `{type: generic, secretRef: {name: s}, gates: [{name: production}]` + action + `}`
+	return `{type: github, secretRef: {name: s}, gates: [{name: production}]` + action + `}`
 }
 
 // hmac returns the spec of a receiver whose signature has fields.
@@ -60,10 +60,10 @@ func long(n int) string { return strings.Repeat("a", n) }
 var badReceivers = []badSpec{
 	{"no type", `{secretRef: {name: s}, gates: [{name: a}], action: open}`, "spec.type", "Required value"},
 	{"an unknown type", receiver("bitbucket", ""), "spec.type", "Unsupported value"},
-	{"no gates", `{type: generic, secretRef: {name: s}, action: open}`, "spec.gates", "Required value"},
-	{"an empty list of gates", `{type: generic, secretRef: {name: s}, action: open, gates: []}`, "spec.gates", "should have at least 1 items"},
-	{"eleven gates", `{type: generic, secretRef: {name: s}, action: open, gates: ` + list(11, "{name: a%d}") + `}`, "spec.gates", "at most 10 items"},
-	{"a gate twice", `{type: generic, secretRef: {name: s}, action: open, gates: [{name: a}, {name: a}]}`, "spec.gates[1]", "Duplicate value"},
+	{"no gates", `{type: generic, secretRef: {name: s}, action: close}`, "spec.gates", "Required value"},
+	{"an empty list of gates", `{type: generic, secretRef: {name: s}, action: close, gates: []}`, "spec.gates", "should have at least 1 items"},
+	{"eleven gates", `{type: generic, secretRef: {name: s}, action: close, gates: ` + list(11, "{name: a%d}") + `}`, "spec.gates", "at most 10 items"},
+	{"a gate twice", `{type: generic, secretRef: {name: s}, action: close, gates: [{name: a}, {name: a}]}`, "spec.gates[1]", "Duplicate value"},
 	{"neither action nor actionExpr", asking(""), "spec", causeAction},
 	{"both action and actionExpr", asking(`, action: open, actionExpr: "'open'"`), "spec", causeAction},
 	{"an empty action", asking(`, action: ""`), "spec.action", causeActions},
@@ -72,35 +72,38 @@ var badReceivers = []badSpec{
 	{"an empty actionExpr", asking(`, actionExpr: ""`), "spec.actionExpr", "should be at least 1 chars long"},
 	{"an actionExpr that is too long", asking(`, actionExpr: ` + long(4097)), "spec.actionExpr", "4096"},
 	{"a filter that is too long", receiver("generic", `, filter: `+long(4097)), "spec.filter", "4096"},
-	{"no Secret", `{type: generic, gates: [{name: a}], action: open}`, "spec", causeSecret},
+	{"no Secret", `{type: generic, gates: [{name: a}], action: close}`, "spec", causeSecret},
 	{"a Secret for oidc", oidc("["+provider("https://a")+"]", `, secretRef: {name: s}`), "spec", causeOIDCSecret},
 	{"oidc without providers", `{type: generic-oidc, gates: [{name: a}], action: open}`, "spec", causeNoProvider},
 	{"oidc with an empty list of providers", oidc("[]", ""), "spec", causeNoProvider},
 	{"providers for another type", receiver("github", `, oidcProviders: [`+provider("https://a")+`]`), "spec", causeProvider},
 	{"a provider twice", oidc("["+provider("https://a")+","+provider("https://a")+"]", ""), "spec.oidcProviders[1]", "Duplicate value"},
 	{"eleven providers", oidc(list(11, `{issuerURL: "https://a%d", validations: [{expression: "true", message: m}]}`), ""), "spec.oidcProviders", "at most 10 items"},
-	{"a provider that is a file", oidc("["+provider("file:///etc")+"]", ""), "spec.oidcProviders[0].issuerURL", "should match"},
+	{"a provider without TLS", oidc("["+provider("http://a")+"]", ""), "spec.oidcProviders[0].issuerURL", "issuerURL must be an https URL"},
+	{"a provider without a host", oidc("["+provider("https:///a")+"]", ""), "spec.oidcProviders[0].issuerURL", "issuerURL must be an https URL"},
+	{"a provider with a password", oidc("["+provider("https://a:b@c")+"]", ""), "spec.oidcProviders[0].issuerURL", "issuerURL must be an https URL"},
+	{"a provider that is a file", oidc("["+provider("file:///etc")+"]", ""), "spec.oidcProviders[0].issuerURL", "issuerURL must be an https URL"},
 	{"a provider without validations", oidc(`[{issuerURL: "https://a", validations: []}]`, ""), "spec.oidcProviders[0].validations", "should have at least 1 items"},
-	{"a variable that is not an identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "should match"},
+	{"a variable that is not an identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "name must be an identifier of CEL"},
 	{"events for generic", receiver("generic", `, events: [push]`), "spec", causeEvents},
 	{"events for generic-hmac", receiver("generic-hmac", `, events: [push]`), "spec", causeEvents},
 	{"an empty event", receiver("github", `, events: [""]`), "spec.events[0]", "should be at least 1 chars long"},
 	{"101 events", receiver("github", `, events: `+list(101, "e%d")), "spec.events", "at most 100 items"},
 	{"a signature for github", receiver("github", `, signature: {header: X-A}`), "spec", causeSignature},
-	{"a header with a colon", hmac(`header: "X-A:"`), "spec.signature.header", "should match"},
-	{"an empty header", hmac(`header: ""`), "spec.signature.header", "should be at least 1 chars long"},
+	{"a header with a colon", hmac(`header: "X-A:"`), "spec.signature.header", "header must be the name of a header"},
+	{"an empty header", hmac(`header: ""`), "spec.signature.header", "header must be the name of a header"},
 	{"a header that is too long", hmac(`header: ` + long(65)), "spec.signature.header", "64"},
 	{"an unknown encoding", hmac(`encoding: base32`), "spec.signature.encoding", `supported values: "hex", "base64"`},
 	{"an unknown algorithm", hmac(`algorithm: md5`), "spec.signature.algorithm", `supported values: "sha256", "sha512", "sha1"`},
 	{"a prefix without an algorithm", hmac(`prefix: v1=`), "spec.signature", causePrefix},
-	{"a prefix with a comma", hmac(`algorithm: sha256, prefix: "v1,"`), "spec.signature.prefix", "should match"},
+	{"a prefix with a comma", hmac(`algorithm: sha256, prefix: "v1,"`), "spec.signature.prefix", "prefix must have ASCII"},
 	{"a prefix that is too long", hmac(`algorithm: sha256, prefix: ` + long(17)), "spec.signature.prefix", "16"},
 	{"a payload without a time", hmac(`payload: "{timestamp}:{body}"`), "spec.signature", causePayload},
-	{"a payload without {body}", hmac(`timestampHeader: X-T, payload: "{timestamp}:"`), "spec.signature.payload", "should match"},
-	{"a payload without {timestamp}", hmac(`timestampHeader: X-T, payload: "v0:{body}"`), "spec.signature.payload", "should match"},
-	{"a payload with nothing between", hmac(`timestampHeader: X-T, payload: "{timestamp}{body}"`), "spec.signature.payload", "should match"},
-	{"a payload with a digit between", hmac(`timestampHeader: X-T, payload: "{timestamp}.1{body}"`), "spec.signature.payload", "should match"},
-	{"a payload with the body first", hmac(`timestampHeader: X-T, payload: "{body}:{timestamp}"`), "spec.signature.payload", "should match"},
+	{"a payload without {body}", hmac(`timestampHeader: X-T, payload: "{timestamp}:"`), "spec.signature.payload", "payload must be {timestamp}"},
+	{"a payload without {timestamp}", hmac(`timestampHeader: X-T, payload: "v0:{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
+	{"a payload with nothing between", hmac(`timestampHeader: X-T, payload: "{timestamp}{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
+	{"a payload with a digit between", hmac(`timestampHeader: X-T, payload: "{timestamp}.1{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
+	{"a payload with the body first", hmac(`timestampHeader: X-T, payload: "{body}:{timestamp}"`), "spec.signature.payload", "payload must be {timestamp}"},
 	{"a time in the header of the signature", hmac(`header: X-Sign, timestampHeader: x-sign`), "spec.signature", causeTimestamp},
 	{"a time in the default header", hmac(`timestampHeader: x-signature`), "spec.signature", causeTimestamp},
 	{"an interval of 0s", receiver("generic", `, interval: 0s`), "spec.interval", causeReceiverInterval},

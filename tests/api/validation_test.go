@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,11 +26,18 @@ type subject struct {
 }
 
 var subjects = []subject{
-	{v1alpha1.GateKind, badSpecs, goodSpecs},
+	{v1alpha1.GateKind, slices.Concat(badSpecs, badReferences), union(goodSpecs, goodReferences)},
 	{v1alpha1.GateExceptionKind, badExceptions, goodExceptions},
 	{v1alpha1.GateReceiverKind, badReceivers, goodReceivers},
 	{v1alpha1.CalendarFeedKind, badCalendars, goodCalendars},
 	{v1alpha1.GatedSourceKind, badSources, goodSources},
+}
+
+// union returns the specs of both maps.
+func union(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
 
 // admit has the API server judge a Gate with a spec in YAML.

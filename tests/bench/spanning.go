@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -77,7 +76,7 @@ func anywhere(group string) v1alpha1.TargetReference {
 
 // labelled refers to all targets in the namespaces that have some labels.
 func labelled(labels map[string]string) v1alpha1.TargetReference {
-	return v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels}}
+	return v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: labels}}
 }
 
 // spanningGate makes a Gate for all targets of a group, in a namespace that has none of them.

@@ -198,7 +198,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 				if ref.Name == "*" {
 					ref.MatchLabels, ref.MatchExpressions = labels(1), expressions(random, 1)
 				}
-				if ref.NamespaceSelector = (&metav1.LabelSelector{MatchLabels: labels(1), MatchExpressions: expressions(random, 2)}); random.IntN(6) == 0 {
+				if ref.NamespaceSelector = (&v1alpha1.LabelSelector{MatchLabels: labels(1), MatchExpressions: expressions(random, 2)}); random.IntN(6) == 0 {
 					ref.NamespaceSelector, ref.Namespace = nil, v1alpha1.AnyName
 				}
 				refs[gate] = append(refs[gate], ref)
@@ -212,7 +212,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 			var want []string
 			for gate, refs := range refs {
 				for _, ref := range refs {
-					if matches(ref, app.GetName(), app.GetLabels()) && (ref.NamespaceSelector == nil || selects(ref.NamespaceSelector, has)) {
+					if matches(ref, app.GetName(), app.GetLabels()) && (ref.NamespaceSelector == nil || selects(ref.NamespaceSelector.Kubernetes(), has)) {
 						want = append(want, gate)
 					}
 				}

@@ -115,10 +115,10 @@ func draws(random *rand.Rand) (pick func(...string) string, labels func(most int
 }
 
 // expressions returns some of all that can be, about few labels.
-func expressions(random *rand.Rand, most int) []metav1.LabelSelectorRequirement {
-	var all []metav1.LabelSelectorRequirement
+func expressions(random *rand.Rand, most int) []v1alpha1.LabelSelectorRequirement {
+	var all []v1alpha1.LabelSelectorRequirement
 	for range random.IntN(most + 1) {
-		e := metav1.LabelSelectorRequirement{
+		e := v1alpha1.LabelSelectorRequirement{
 			Key: []string{"x", "y", "example.com/z"}[random.IntN(3)],
 			Operator: []metav1.LabelSelectorOperator{
 				metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,

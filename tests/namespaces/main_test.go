@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,7 +67,7 @@ func newWorld(t *testing.T) *world {
 // close creates the Gate, closed, and waits until the lock is in force.
 func (w *world) close() {
 	w.Helper()
-	w.freeze = w.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{
+	w.freeze = w.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{
 		MatchLabels: map[string]string{tenant: w.Namespace},
 	}})
 	probe := w.app(w.tenant(), "probe")

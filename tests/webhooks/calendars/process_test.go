@@ -88,7 +88,7 @@ func TestEveryReplicaServesTheSameCalendarAndFollowsTheCluster(t *testing.T) {
 	from, until := metav1.NewTime(time.Now().AddDate(0, 0, 3).Truncate(time.Second)), metav1.NewTime(time.Now().AddDate(0, 0, 5).Truncate(time.Second))
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}})
 	obj := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{
-		SecretRef: meta.LocalObjectReference{Name: "all"}, Selector: &metav1.LabelSelector{}, State: v1alpha1.StateClosed,
+		SecretRef: meta.LocalObjectReference{Name: "all"}, Selector: &v1alpha1.LabelSelector{}, State: v1alpha1.StateClosed,
 	}}
 	w.Create(obj)
 	path := obj.GetCalendarPath(token)

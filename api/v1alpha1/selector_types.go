@@ -1,0 +1,64 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// LabelSelector selects objects by their labels: it matches those that meet
+// all its conditions, and all objects if it is empty.
+// +structType=atomic
+type LabelSelector struct {
+	// MatchLabels are labels that the objects must have, all of them, such as
+	// team: shop. At most 32.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63 && k.matches('^([-a-z0-9.]+/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key of at most 317 characters and a value of at most 63"
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+
+	// MatchExpressions are further conditions on the labels of the objects, such
+	// as {key: tier, operator: NotIn, values: [test]}. At most 32.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// LabelSelectorRequirement is a condition on a label.
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || has(self.values) && size(self.values) > 0",message="the operators In and NotIn need values, such as values: [test]; for any value use the operator Exists"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",message="the operators Exists and DoesNotExist have no values: remove them, or use the operator In or NotIn"
+type LabelSelectorRequirement struct {
+	// Key of the label, such as tier or example.com/tier.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-a-z0-9.]+/)?\\\\w([-.\\\\w]*\\\\w)?$')",message="key must be the key of a label, such as tier or example.com/tier"
+	// +required
+	Key string `json:"key"`
+
+	// Operator is In, NotIn, Exists or DoesNotExist. An object without the label
+	// meets NotIn and DoesNotExist.
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	// +required
+	Operator metav1.LabelSelectorOperator `json:"operator"`
+
+	// Values of the label, for the operators In and NotIn. At most 64, each of at
+	// most 63 characters.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=atomic
+	// +optional
+	Values []string `json:"values,omitempty"`
+}
+
+// Kubernetes returns the selector in the type of Kubernetes, nil if it is nil.
+func (in *LabelSelector) Kubernetes() *metav1.LabelSelector {
+	if in == nil {
+		return nil
+	}
+	return selectorOf(in.MatchLabels, in.MatchExpressions)
+}
+
+// selectorOf returns a selector in the type of Kubernetes.
+func selectorOf(labels map[string]string, expressions []LabelSelectorRequirement) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{MatchLabels: labels}
+	for _, e := range expressions {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement(e))
+	}
+	return selector
+}

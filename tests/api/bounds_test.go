@@ -1,0 +1,143 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	causeTargetName = "name must be * or the name of an object"
+	causeKind       = "kind must be the name of a kind"
+	causeTargetNS   = "namespace must be * or the name of a namespace"
+	causeAPIVersion = "apiVersion must be a group and a version"
+	causeLabels     = "must be labels of Kubernetes"
+	causeKey        = "key must be the key of a label"
+	causeCron       = "schedule must have five fields: minute 0-59"
+	causeSelected   = "at most 1,024 labels, expressions and values together"
+	causeCharacters = "at most 65,536 characters together"
+	causeCategories = "at most 1,024 categories with 16,384 characters together"
+)
+
+// target returns the spec of a Gate with one target.
+func target(fields string) string { return `{default: closed, targets: [{` + fields + `}]}` }
+
+// expression returns the spec of a Gate with one target that has a condition on its labels.
+func expression(fields string) string {
+	return target(`kind: Kustomization, name: "*", matchExpressions: [{` + fields + `}]`)
+}
+
+// cron returns the spec of a Gate with a cron schedule.
+func cron(schedule string) string {
+	return `{default: closed, openPeriods: [{name: a, schedule: "` + schedule + `", duration: 1h}]}`
+}
+
+// labels returns n labels whose keys begin with a text.
+func labels(n int, prefix string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%03d: b", prefix, i)
+	}
+	return "{" + strings.Join(all, ", ") + "}"
+}
+
+var badReferences = []badSpec{
+	{"a target whose name has a capital letter", target(`kind: Kustomization, name: Apps`), "spec.targets[0].name", causeTargetName},
+	{"a target whose name is a pattern", target(`kind: Kustomization, name: "apps-*"`), "spec.targets[0].name", causeTargetName},
+	{"a target whose kind is plural", target(`kind: kustomizations, name: apps`), "spec.targets[0].kind", causeKind},
+	{"a target whose kind has its group", target(`kind: Kustomization.kustomize.toolkit.fluxcd.io, name: apps`), "spec.targets[0].kind", causeKind},
+	{"a target in a namespace with a dot", target(`kind: Kustomization, name: apps, namespace: a.b`), "spec.targets[0].namespace", causeTargetNS},
+	{"a target in an empty namespace", target(`kind: Kustomization, name: apps, namespace: ""`), "spec.targets[0].namespace", causeTargetNS},
+	{"a target with a group alone", target(`apiVersion: kustomize.toolkit.fluxcd.io, kind: Kustomization, name: apps`), "spec.targets[0].apiVersion", causeAPIVersion},
+	{"an empty namespaceSelector", target(`kind: Kustomization, name: "*", namespaceSelector: {}`), "spec.targets[0].namespaceSelector", "an empty namespaceSelector selects all namespaces"},
+	{"a namespaceSelector with empty lists", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: {}, matchExpressions: []}`), "spec.targets[0].namespaceSelector", "an empty namespaceSelector selects all namespaces"},
+	{"a dependency on all", `{default: closed, dependsOn: [{kind: Kustomization, name: "*"}]}`, "spec.dependsOn[0].name", "name must be the name of an object"},
+	{"a dependency of a kind in lower case", `{default: closed, dependsOn: [{kind: kustomization, name: a}]}`, "spec.dependsOn[0].kind", causeKind},
+	{"a dependency in all namespaces", `{default: closed, dependsOn: [{kind: Kustomization, name: a, namespace: "*"}]}`, "spec.dependsOn[0].namespace", "namespace must be the name of a namespace"},
+
+	{"an unknown operator", expression(`key: a, operator: Like, values: [b]`), "spec.targets[0].matchExpressions[0].operator", `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
+	{"an operator without its values", expression(`key: a, operator: In`), "spec.targets[0].matchExpressions[0]", "the operators In and NotIn need values"},
+	{"an operator with values that it cannot have", expression(`key: a, operator: Exists, values: [b]`), "spec.targets[0].matchExpressions[0]", "the operators Exists and DoesNotExist have no values"},
+	{"a key that is none", expression(`key: "a b", operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
+	{"65 values", expression(`key: a, operator: In, values: ` + list(65, "v%d")), "spec.targets[0].matchExpressions[0].values", "must have at most 64 items"},
+	{"a value that is too long", expression(`key: a, operator: In, values: [` + long(64) + `]`), "spec.targets[0].matchExpressions[0].values[0]", "63"},
+	{"33 expressions", target(`kind: Kustomization, name: "*", matchExpressions: ` + list(33, `{key: a%d, operator: Exists}`)), "spec.targets[0].matchExpressions", "must have at most 32 items"},
+	{"a label whose key is none", target(`kind: Kustomization, name: "*", matchLabels: {"a b": c}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose value is too long", target(`kind: Kustomization, name: "*", matchLabels: {a: ` + long(64) + `}`), "spec.targets[0].matchLabels", causeLabels},
+	{"33 labels", target(`kind: Kustomization, name: "*", matchLabels: ` + labels(33, "a")), "spec.targets[0].matchLabels", "32"},
+	{"33 labels of namespaces", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: ` + labels(33, "a") + `}`), "spec.targets[0].namespaceSelector.matchLabels", "32"},
+	{"a wave by a key that is none", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: "-", operator: Exists}]}]}}`, "spec.release.waves[0].matchExpressions[0].key", causeKey},
+	{"1,056 labels", `{default: closed, targets: ` + list(33, `{kind: Kustomization, name: "*", matchLabels: `+labels(32, "a")+`, namespace: n%d}`) + `}`, "spec", causeSelected},
+	{"1,056 labels in targets and waves", `{default: closed, targets: ` + list(32, `{kind: Kustomization, name: "*", matchLabels: `+labels(32, "a")+`, namespace: n%d}`) + `, release: {waves: [{name: a, matchLabels: ` + labels(32, "a") + `}]}}`, "spec", causeSelected},
+	{"1,040 values", `{default: closed, targets: ` + list(16, `{kind: Kustomization, name: "*", namespace: n%d, matchExpressions: [{key: a, operator: In, values: `+strings.ReplaceAll(list(64, "v%d"), "%", "%%")+`}]}`) + `}`, "spec", causeSelected},
+	{"names that are long together", `{default: closed, targets: ` + list(256, `{kind: Kustomization, name: `+long(245)+`%d}`) + `}`, "spec", causeCharacters},
+	{"1,025 categories", `{default: closed, openPeriods: ` + list(33, `{name: a%d, calendar: {configMapRef: {name: a, key: b}, categories: [`+categories(32)+`]}}`) + `}`, "spec", causeCategories},
+	{"categories that are long together", `{default: closed, openPeriods: ` + list(8, `{name: a%d, calendar: {configMapRef: {name: a, key: b}, categories: `+strings.ReplaceAll(list(32, long(100)+"%d"), "%", "%%")+`}}`) + `}`, "spec", causeCategories},
+	{"expressions that are long together", `{default: closed, dependsOn: ` + list(5, `{kind: Kustomization, name: a%d, readyExpr: "true`+strings.Repeat(" ", 4000)+`"}`) + `}`, "spec.dependsOn", "at most 16,384 characters together"},
+
+	{"a calendar whose ConfigMap has a bad name", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: Days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.configMapRef.name", "name must be the name of a ConfigMap"},
+	{"a calendar whose key is none", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: days, key: a/b}}}]}`, "spec.openPeriods[0].calendar.configMapRef.key", "key must be the key of a ConfigMap"},
+
+	{"TZ= in a cron", cron("TZ=UTC 0 0 * * *"), "spec.openPeriods[0].schedule", "use the field timeZone"},
+	{"TZ= alone", cron("TZ=0"), "spec.openPeriods[0].schedule", "use the field timeZone"},
+	{"@every", cron("@every 1h"), "spec.openPeriods[0].schedule", "descriptors such as @every or @daily are not supported"},
+	{"a cron of four fields", cron("0 0 * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"a cron of six fields", cron("0 0 0 * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"minute 60", cron("60 0 * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"hour 24", cron("0 24 * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"day 32", cron("0 0 32 * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"month 13", cron("0 0 1 13 *"), "spec.openPeriods[0].schedule", causeCron},
+	{"weekday 8", cron("0 0 * * 8"), "spec.openPeriods[0].schedule", causeCron},
+	{"a step of 0", cron("*/0 * * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"a step of 90 minutes", cron("*/90 * * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"a range from all", cron("0 0 * * *-5"), "spec.openPeriods[0].schedule", causeCron},
+	{"a list of nothing", cron("0 , * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"a range that ends before it begins", cron("0 0 * * 5-2"), "spec.openPeriods[0].schedule", ""},
+}
+
+var goodReferences = map[string]string{
+	"crons of all kinds": `{default: closed, openPeriods: ` + cronPeriods("0 22 * * FRI", "*/15 0-6,22 * * mon-fri", "05 07 1,15 JAN-MAR,12 ?", "0 0 29 2 *", "0 0 * * 5-7", "0 0 * * 7", "0/60 1/24 1-31/31 */12 0-7/7", " 0  0 * * * ") + `}`,
+	"targets of all forms": `{default: closed, targets: [{apiVersion: v1, kind: CronJob2, name: a.b-c}, {kind: Kustomization, name: "*", namespace: "*", matchLabels: {"example.com/tier": "", a: B_1.c}},
+  {kind: Kustomization, name: "*", namespaceSelector: {matchExpressions: [{key: example.com/a_B.c, operator: In, values: ` + list(64, long(61)+"%02d") + `}]}}]}`,
+}
+
+// cronPeriods returns a period for each cron schedule.
+func cronPeriods(schedules ...string) string {
+	all := make([]string, len(schedules))
+	for i, schedule := range schedules {
+		all[i] = fmt.Sprintf(`{name: p%d, schedule: "%s", duration: 1m}`, i, schedule)
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// maxSpec is the size of the largest spec of a Gate, in bytes of JSON.
+const maxSpec = 512 << 10
+
+// The largest spec within all bounds uses each of them up with the characters that take most bytes.
+func TestTheLargestGateIsTakenAndIsSmall(t *testing.T) {
+	categories := make([]string, 32)
+	for i := range categories {
+		categories[i] = fmt.Sprintf(`"%02d%s"`, i, strings.Repeat("<", 14))
+	}
+	period := `{name: ` + long(61) + `%02d, timeZone: America/Argentina/ComodRivadavia, calendar: {configMapRef: {name: ` + long(253) + `, key: ` + long(253) + `}, categories: [` + strings.Join(categories, ", ") + `]}}`
+	plain := `{name: ` + strings.Repeat("b", 61) + `%02d, timeZone: America/Argentina/ComodRivadavia, calendar: {configMapRef: {name: ` + long(253) + `, key: ` + long(253) + `}}}`
+	expressions := strings.ReplaceAll(list(16, `{key: `+long(100)+`%02d, operator: NotIn, values: [`+long(63)+`]}`), "%", "%%")
+	targets := list(31, `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: "*", namespace: n%d, matchExpressions: `+expressions+`}`)
+	targets = strings.TrimSuffix(targets, "]") + ", " + strings.TrimPrefix(list(225, `{apiVersion: v1, kind: K, name: a%d, namespace: shop}`), "[")
+	depends := list(4, `{kind: `+"K"+long(62)+`, name: `+long(250)+`%d, namespace: `+long(63)+`, readyExpr: "`+strings.Repeat("<", 4096)+`"}`)
+	spec := `{default: closed, timeZone: America/Argentina/ComodRivadavia, openPeriods: ` + list(32, period) + `, closePeriods: ` + list(68, plain) + `, targets: ` + targets + `, dependsOn: ` + depends + `}`
+	if err := admitKind(t, v1alpha1.GateKind, spec); err != nil {
+		t.Errorf("%.900s", err)
+	}
+	data, err := json.Marshal(object(t, v1alpha1.GateKind, spec).Object["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the largest spec has %d bytes", len(data))
+	if len(data) > maxSpec || len(data) < maxSpec/2 {
+		t.Errorf("the largest spec has %d bytes, want at most %d and at least half of it", len(data), maxSpec)
+	}
+}
