@@ -81,7 +81,7 @@ func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
 	live := w.secret("web-tls")
 	equal(t, live.Type, corev1.SecretTypeTLS)
 	equal(t, live.Labels, map[string]string{"app.kubernetes.io/managed-by": "gating-controller"})
-	equal(t, keysOf(anyStrings(live.Annotations)), []string{"gating.toolkit.fluxcd.io/activated", "gating.toolkit.fluxcd.io/activated-from"})
+	equal(t, keysOf(anyStrings(live.Annotations)), []string{"gating.toolkit.fluxcd.io/activated", "gating.toolkit.fluxcd.io/activatedFrom"})
 	equal(t, live.Annotations[v1alpha1.ActivatedFromAnnotation], "web")
 
 	// A renewal goes straight through; what it no longer has goes.

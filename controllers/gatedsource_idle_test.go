@@ -147,7 +147,7 @@ func newCrowd(t *testing.T) *crowd {
 			err := c.repository(name, f.has, func(*unstructured.Unstructured) {})
 			if f.pinned != "" {
 				err = errors.Join(err, c.repository(g.PinnedName(), f.pinned, func(obj *unstructured.Unstructured) {
-					obj.SetAnnotations(map[string]string{v1alpha1.GatedByAnnotation: name})
+					obj.SetAnnotations(map[string]string{v1alpha1.PinnedByAnnotation: name})
 					obj.Object["spec"].(map[string]any)["ref"] = map[string]any{"branch": "main", "commit": strings.Repeat(f.pinned, 40)} //nolint:forcetypeassert // it was just made
 				}))
 			}

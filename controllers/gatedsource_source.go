@@ -23,7 +23,7 @@ func sourceOf(obj *unstructured.Unstructured, owner types.UID) *promotion.Source
 	t, generation := &target.Object{Unstructured: *obj}, obj.GetGeneration()
 	ready := meta.FindStatusCondition(t.GetConditions(), fluxmeta.ReadyCondition)
 	s := &promotion.Source{
-		Revision: target.Revision(t), Current: observed == generation, Unchanged: isUnchanged(obj), GatedBy: obj.GetAnnotations()[v1alpha1.GatedByAnnotation],
+		Revision: target.Revision(t), Current: observed == generation, Unchanged: isUnchanged(obj), GatedBy: obj.GetAnnotations()[v1alpha1.PinnedByAnnotation],
 		Deleted: !obj.GetDeletionTimestamp().IsZero(), Ready: ready,
 		// source-controller notes that it has observed a generation only once it has fetched that, but what it says of it at once.
 		Failed: ready != nil && ready.Status == metav1.ConditionFalse && (observed == generation || ready.ObservedGeneration == generation),

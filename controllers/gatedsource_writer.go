@@ -87,7 +87,7 @@ func (w *gatedSourceWriter) mark(obj *unstructured.Unstructured, l *looked) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.GatedByAnnotation] = l.after.Name
+	annotations[v1alpha1.PinnedByAnnotation] = l.after.Name
 	obj.SetAnnotations(annotations)
 	if l.original != nil && l.original.GetLabels()[shardLabel] != "" {
 		set := obj.GetLabels()

@@ -11,6 +11,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api"
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/crds"
@@ -18,7 +19,7 @@ import (
 
 // gateLocks is the name of the definition of GateLocks. It comes with the
 // policies that read them.
-const gateLocks = "gatelocks.internal.gating.toolkit.fluxcd.io"
+const gateLocks = "gatelocks." + api.InternalGroup
 
 // errLocksUnread is why nothing is released while the GateLocks cannot be read.
 var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the controller")

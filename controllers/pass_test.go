@@ -264,7 +264,7 @@ func TestWhoTakesWhatIsNotedOfAPassEndsIt(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]string{
 		"the note":  `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":null}}}`,
-		"the names": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/held-by":null}}}`,
+		"the names": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":null}}}`,
 		"a note of theirs": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":` +
 			`"{\"state\":\"Passing\",\"value\":\"x\",\"since\":\"2026-11-23T12:00:00Z\",\"until\":\"2036-11-23T12:00:00Z\"}"}}}`,
 	} {

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// proceed is what somebody has asked with the annotation v1alpha1.ProceedAnnotation.
+// proceed is what somebody has asked with the annotation v1alpha1.ProceedRequestedAtAnnotation.
 type proceed struct {
 	v1alpha1.NotedProceed
 	// err says why it does not count.
@@ -54,7 +54,7 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 // refused says why a proceed has done nothing.
 func (p *proceed) refused(why string) waveNews {
 	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
-		v1alpha1.ProceedAnnotation, p.Value, cmp.Or(p.err, why))}, p.By, p.Reason, nil}
+		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))}, p.By, p.Reason, nil}
 }
 
 // told says what a proceed has done.

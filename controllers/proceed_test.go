@@ -29,7 +29,7 @@ func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Ob
 // Gate alone looked at.
 func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 	w.Helper()
-	w.Annotate(g, v1alpha1.ProceedAnnotation, value, v1alpha1.ProceedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
+	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value, v1alpha1.ProceedRequestedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
 	w.memory.tally.Await(tallied(g))
 	w.memory.gates.woke(g, w.clock.Now())
 	_, err := w.decideOn(client.ObjectKeyFromObject(g))
@@ -40,7 +40,7 @@ func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 // stripped has Flux take away what somebody asks.
 func (w *world) stripped(g *v1alpha1.Gate) {
 	w.Helper()
-	w.Annotate(g, v1alpha1.ProceedAnnotation, "", v1alpha1.ProceedByAnnotation, "", v1alpha1.ProceedReasonAnnotation, "")
+	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, "", v1alpha1.ProceedRequestedByAnnotation, "", v1alpha1.ProceedReasonAnnotation, "")
 }
 
 const stopsAtOne = `one 0/2, done [], b Failed, a Progressing`

@@ -359,7 +359,7 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 	return slices.ContainsFunc([]string{
 		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
-		v1alpha1.UnhandledAnnotation, v1alpha1.ProceedAnnotation,
+		v1alpha1.UnhandledAnnotation, v1alpha1.ProceedRequestedAtAnnotation,
 		v1alpha1.ApproveRequestedByAnnotation,
 	}, func(name string) bool { return before[name] != after[name] }) ||
 		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))

@@ -43,7 +43,7 @@ type TargetReader interface {
 	Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error)
 
 	// HeldBy returns the objects of all kinds that name a Gate, given as
-	// namespace/name, in their held-by annotation.
+	// namespace/name, in their heldBy annotation.
 	HeldBy(ctx context.Context, gate string) ([]*target.Object, error)
 
 	// Naming returns the objects of all kinds that name a Gate, given as

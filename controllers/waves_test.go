@@ -217,8 +217,8 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 func (w *world) proceedAt(g *v1alpha1.Gate, value string) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedReasonAnnotation, "it is a flake")
-	w.Annotate(g, v1alpha1.ProceedByAnnotation, "alice")
-	w.Annotate(g, v1alpha1.ProceedAnnotation, value)
+	w.Annotate(g, v1alpha1.ProceedRequestedByAnnotation, "alice")
+	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value)
 	w.reconcile(g)
 }
 
@@ -239,7 +239,7 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 		w.proceedAt(g, value)
 		w.reconcile(g)
 		w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
-		equal(t, w.events.take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation release.gate.fluxcd.io/proceed: %q changes nothing: %s", value, why)})
+		equal(t, w.events.take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: %s", value, why)})
 	}
 	at := w.clock.Now().Format(time.RFC3339) + ",wave=one"
 	w.proceedAt(g, at)

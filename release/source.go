@@ -13,10 +13,12 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 // module is the product.
-const module = "github.com/fluxcd/gating-controller"
+const module = api.Module
 
 // platforms are those that a release has an image for.
 var platforms = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}

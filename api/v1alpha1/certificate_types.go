@@ -38,7 +38,7 @@ const (
 	// of the Certificate keeps the renewal from being held as the Gate says.
 	RenewalConfigInvalidCondition = "RenewalConfigInvalid"
 	// ActivatedCondition is True while the issued certificate is in the Secret
-	// that the annotation gating.toolkit.fluxcd.io/activate-into names.
+	// that the annotation gating.toolkit.fluxcd.io/activateInto names.
 	ActivatedCondition = "Activated"
 )
 

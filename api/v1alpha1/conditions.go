@@ -73,7 +73,7 @@ const (
 	WaveReleasedReason = "WaveReleased"
 	// ReleaseProceedsReason means that a person has the release go on.
 	ReleaseProceedsReason = "ReleaseProceeds"
-	// ProceedRefusedReason means that the annotation release.gate.fluxcd.io/proceed
+	// ProceedRefusedReason means that the annotation proceed.gate.fluxcd.io/requestedAt
 	// has a value that does not count, or that no release is on.
 	ProceedRefusedReason = "ProceedRefused"
 	// ReleaseResumedReason means that the release goes on by itself.

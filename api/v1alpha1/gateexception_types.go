@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 const (
@@ -25,12 +27,12 @@ const (
 
 	// GateLabel is on a GateException and has the name of its Gate. It is missing
 	// if that name is longer than the 63 characters of a label.
-	GateLabel = "gating.toolkit.fluxcd.io/gate"
+	GateLabel = api.Group + "/gate"
 
 	// ExpiredLabel is on a GateException whose present spec is over, with the
 	// value true. The policy gate-exception-overlap does not evaluate such
 	// exceptions. Only the controller sets it.
-	ExpiredLabel = "gating.toolkit.fluxcd.io/expired"
+	ExpiredLabel = api.Group + "/expired"
 )
 
 // GateExceptionSpec is a deviation from the schedule of one Gate. It expires

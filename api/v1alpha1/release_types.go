@@ -100,14 +100,14 @@ type ReleaseStatus struct {
 	Waves *WavesStatus `json:"waves,omitempty"`
 
 	// Proceed is what a person asks of the release with the annotation
-	// release.gate.fluxcd.io/proceed. It counts as soon as all targets are as the
+	// proceed.gate.fluxcd.io/requestedAt. It counts as soon as all targets are as the
 	// Gate wants them, even if Flux removes the annotation before. Missing once
 	// the controller has acted on it. Only with spec.release.waves.
 	// +optional
 	Proceed *NotedProceed `json:"proceed,omitempty"`
 
 	// LastHandledProceed is the last value of the annotation
-	// release.gate.fluxcd.io/proceed that the controller acted on, cut to 128
+	// proceed.gate.fluxcd.io/requestedAt that the controller acted on, cut to 128
 	// bytes.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -173,7 +173,7 @@ type WavesStatus struct {
 	WaitingFor []WaitingTarget `json:"waitingFor,omitempty"`
 
 	// ProceededPast is the last wave that a person did not wait for, with the
-	// annotation release.gate.fluxcd.io/proceed: what fails in it, or in one
+	// annotation proceed.gate.fluxcd.io/requestedAt: what fails in it, or in one
 	// before it, stops the release no more.
 	// +optional
 	ProceededPast string `json:"proceededPast,omitempty"`

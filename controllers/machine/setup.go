@@ -22,13 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/crds"
 )
 
 // The definitions of the two kinds. That of MachineCertificateRefreshes comes with config/machines.
 const (
-	refreshDefinition = "machinecertificaterefreshes.gating.toolkit.fluxcd.io"
+	refreshDefinition = "machinecertificaterefreshes." + api.Group
 	machineDefinition = "machines.cluster.x-k8s.io"
 )
 

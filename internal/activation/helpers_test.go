@@ -15,7 +15,7 @@ import (
 var (
 	start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	names = Names{Certificate: "web", Staged: "web-staged", Live: "web-tls"}
-	us    = Identity{Fingerprint: "ours/activated", Certificate: "ours/activated-from"}
+	us    = Identity{Fingerprint: "ours/activated", Certificate: "ours/activatedFrom"}
 )
 
 const day = 24 * time.Hour

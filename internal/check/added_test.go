@@ -30,7 +30,7 @@ func TestWhatIsHeldOfAKindThatNobodyHoldsIsFound(t *testing.T) {
 	job := func(annotations string) *unstructured.Unstructured {
 		return object(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {namespace: shop, name: backup, annotations: {"+annotations+"}}")
 	}
-	found := check.Leftovers([]*unstructured.Unstructured{job(""), job("gating.toolkit.fluxcd.io/held-by: shop/nights")})
+	found := check.Leftovers([]*unstructured.Unstructured{job(""), job("gating.toolkit.fluxcd.io/heldBy: shop/nights")})
 	finds(t, found, "error CronJob shop/backup: it is held by gate 'shop/nights', and no controller has its kind in --suspend-kinds any more")
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
@@ -78,7 +79,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	}
 	if admission, ok := r.admission(ctx); ok {
 		found = append(found, check.Policies(admission, r.deployed, gates)...)
-		found = append(found, check.Lock(admission, r.installed["GateLock.internal.gating.toolkit.fluxcd.io"] != nil, r.deployed)...)
+		found = append(found, check.Lock(admission, r.installed["GateLock."+api.InternalGroup] != nil, r.deployed)...)
 		found = append(found, check.Added(admission, r.resources)...)
 	}
 	found = append(found, check.Kinds(r.kinds())...)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -200,7 +201,7 @@ func (o *output) reports(w io.Writer, kind string, reports any) error {
 }
 
 // reportsVersion is the version of what commands print for programs.
-const reportsVersion = "cli.gating.toolkit.fluxcd.io/v1alpha1"
+const reportsVersion = api.ReportGroup + "/v1alpha1"
 
 func toMap(obj runtime.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {

@@ -146,9 +146,9 @@ func (p *proceeding) write(ctx context.Context, c *cluster, g *v1alpha1.Gate, by
 
 // patch has a release go on. A reason of somebody before goes.
 func (p *proceeding) patch(by, version string) []byte {
-	annotations := map[string]any{v1alpha1.ProceedAnnotation: p.value, v1alpha1.ProceedByAnnotation: nil, v1alpha1.ProceedReasonAnnotation: nil}
+	annotations := map[string]any{v1alpha1.ProceedRequestedAtAnnotation: p.value, v1alpha1.ProceedRequestedByAnnotation: nil, v1alpha1.ProceedReasonAnnotation: nil}
 	if by != "" {
-		annotations[v1alpha1.ProceedByAnnotation] = by
+		annotations[v1alpha1.ProceedRequestedByAnnotation] = by
 	}
 	if p.reason != "" {
 		annotations[v1alpha1.ProceedReasonAnnotation] = p.reason

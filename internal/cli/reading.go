@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -190,7 +191,7 @@ func (r *reading) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gat
 		if err == nil {
 			return gates
 		}
-		what := "gates.gating.toolkit.fluxcd.io"
+		what := "gates." + api.Group
 		if r.all {
 			what += " of all namespaces"
 		}
@@ -213,7 +214,7 @@ func (r *reading) exceptions(ctx context.Context) []*v1alpha1.GateException {
 		namespace = ""
 	}
 	found, err := r.cluster.exceptions(ctx, []string{namespace})
-	r.may("list", "gateexceptions.gating.toolkit.fluxcd.io", err)
+	r.may("list", "gateexceptions."+api.Group, err)
 	return found
 }
 

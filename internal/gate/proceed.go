@@ -8,10 +8,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// maxProceed is the longest value in bytes of the annotation v1alpha1.ProceedAnnotation that is kept.
+// maxProceed is the longest value in bytes of the annotation v1alpha1.ProceedRequestedAtAnnotation that is kept.
 const maxProceed = 128
 
-// NoteProceed notes in the status of a Gate what the annotation v1alpha1.ProceedAnnotation asks of its release by waves,
+// NoteProceed notes in the status of a Gate what the annotation v1alpha1.ProceedRequestedAtAnnotation asks of its release by waves,
 // and returns whether it has. Once that is written it counts, even if Flux removes the annotation before anybody acts on
 // it. While one is noted, another one waits.
 func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
@@ -22,7 +22,7 @@ func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
 		g.Status.Release = &v1alpha1.ReleaseStatus{}
 	}
 	g.Status.Release.Proceed = &v1alpha1.NotedProceed{
-		Value: proceedOf(g), By: OneLine(g.Annotations[v1alpha1.ProceedByAnnotation], maxBy), Reason: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
+		Value: proceedOf(g), By: OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], maxBy), Reason: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
 		NotedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
 	}
 	return true
@@ -35,5 +35,5 @@ func HasNewProceed(g *v1alpha1.Gate) bool {
 }
 
 func proceedOf(g *v1alpha1.Gate) string {
-	return OneLine(g.Annotations[v1alpha1.ProceedAnnotation], maxProceed)
+	return OneLine(g.Annotations[v1alpha1.ProceedRequestedAtAnnotation], maxProceed)
 }

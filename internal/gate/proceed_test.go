@@ -27,7 +27,7 @@ func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := closed()
-			g.Annotations = map[string]string{v1alpha1.ProceedAnnotation: tc.annotation, v1alpha1.ProceedByAnnotation: "alice\n" + long, v1alpha1.ProceedReasonAnnotation: long}
+			g.Annotations = map[string]string{v1alpha1.ProceedRequestedAtAnnotation: tc.annotation, v1alpha1.ProceedRequestedByAnnotation: "alice\n" + long, v1alpha1.ProceedReasonAnnotation: long}
 			g.Status.Release = tc.release
 			has := gate.HasNewProceed(g)
 			if noted := gate.NoteProceed(g, noon.Add(time.Nanosecond)); noted != (tc.want != "") || has != noted {

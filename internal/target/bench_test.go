@@ -20,9 +20,9 @@ func typical(tb testing.TB) []byte {
 		inventory = append(inventory, fmt.Sprintf(`{"id":"shop_app-%02d_apps_Deployment","v":"v1"}`, i))
 	}
 	return []byte(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"apps","namespace":"shop","uid":"1","resourceVersion":"7",
-"annotations":{"gating.toolkit.fluxcd.io/held-by":"flux-system/production"},"labels":{"kustomize.toolkit.fluxcd.io/name":"flux-system"},
+"annotations":{"gating.toolkit.fluxcd.io/heldBy":"flux-system/production"},"labels":{"kustomize.toolkit.fluxcd.io/name":"flux-system"},
 "managedFields":[
-{"manager":"gating-controller","operation":"Apply","apiVersion":"kustomize.toolkit.fluxcd.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/held-by":{}}},"f:spec":{"f:suspend":{}}}},
+{"manager":"gating-controller","operation":"Apply","apiVersion":"kustomize.toolkit.fluxcd.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/heldBy":{}}},"f:spec":{"f:suspend":{}}}},
 {"manager":"kustomize-controller","operation":"Apply","apiVersion":"kustomize.toolkit.fluxcd.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:kustomize.toolkit.fluxcd.io/name":{},"f:kustomize.toolkit.fluxcd.io/namespace":{}}},"f:spec":{"f:dependsOn":{},"f:healthChecks":{},"f:interval":{},"f:path":{},"f:postBuild":{"f:substitute":{"f:cluster":{}},"f:substituteFrom":{}},"f:prune":{},"f:retryInterval":{},"f:sourceRef":{},"f:targetNamespace":{},"f:timeout":{}}}},
 {"manager":"gotk-kustomize-controller","operation":"Update","apiVersion":"kustomize.toolkit.fluxcd.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{},"f:inventory":{"f:entries":{}},"f:lastAppliedRevision":{},"f:lastAttemptedRevision":{},"f:observedGeneration":{}}},"subresource":"status"},
 {"manager":"gating-controller","operation":"Update","apiVersion":"kustomize.toolkit.fluxcd.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{}}},"subresource":"status"}]},

@@ -10,6 +10,7 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
@@ -20,7 +21,7 @@ var _ = register(gatedSource{GatedSource})
 
 // GatedSource is the kind of our own whose objects move from revision to revision. Nothing is written on them to hold
 // them: they ask their Gates before they move.
-var GatedSource = schema.GroupKind{Group: ours, Kind: "GatedSource"}
+var GatedSource = schema.GroupKind{Group: api.Group, Kind: "GatedSource"}
 
 // pinnable are the kinds of sources that GatedSources pin.
 var pinnable = map[schema.GroupKind]bool{

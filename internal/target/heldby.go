@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ParseHeldBy returns the Gates in a held-by annotation.
+// ParseHeldBy returns the Gates in a heldBy annotation.
 func ParseHeldBy(value string) []string {
 	var gates []string
 	for gate := range strings.SplitSeq(value, ",") {

@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 // defaultField is the field that stops an object of an added kind unless another one is named.
 const defaultField = "spec.suspend"
-
-// ours is the group of this project. A Gate must not stop a Gate.
-const ours = "gating.toolkit.fluxcd.io"
 
 // Kind is one that somebody adds to those that are built in: a boolean field stops its objects.
 type Kind struct {
@@ -86,7 +85,7 @@ func parseKind(value string) (Kind, error) {
 		return k, fmt.Errorf("write the kind as in manifests, such as CronJob, and not %q", k.Kind)
 	case k.Group == "core" || k.Group == "v1":
 		return k, errors.New("kinds of the core group, such as Pod, cannot be held")
-	case k.Group == ours:
+	case k.Group == api.Group: // a Gate must not hold a Gate
 		return k, errors.New("what belongs to Gates cannot be held by Gates")
 	case !fieldForm.MatchString(field):
 		return k, fmt.Errorf("the field has to be one of spec, such as spec.paused, and not %q", field)

@@ -14,7 +14,7 @@ import (
 
 const (
 	manager = "gating-controller"
-	heldBy  = "gating.toolkit.fluxcd.io/held-by"
+	heldBy  = "gating.toolkit.fluxcd.io/heldBy"
 )
 
 var identity = target.Identity{Manager: manager, HeldBy: heldBy}
@@ -33,8 +33,8 @@ const (
 	update = metav1.ManagedFieldsOperationUpdate
 
 	leverField   = `{"f:spec":{"f:suspend":{}}}`
-	heldByField  = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/held-by":{}}}}`
-	suspendField = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/held-by":{}}},"f:spec":{"f:suspend":{}}}`
+	heldByField  = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/heldBy":{}}}}`
+	suspendField = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/heldBy":{}}},"f:spec":{"f:suspend":{}}}`
 	otherFields  = `{"f:metadata":{"f:annotations":{"f:x":{}}},"f:spec":{"f:interval":{},"f:path":{}}}`
 )
 
@@ -112,7 +112,7 @@ func TestTrimKeepsMetadataTheFieldThatHoldsAndConditions(t *testing.T) {
 	obj.SetResourceVersion("7")
 	obj.SetGeneration(3)
 	obj.SetLabels(map[string]string{"tier": "critical"})
-	obj.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "gating.toolkit.fluxcd.io/held-by": "ns/a"})
+	obj.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "gating.toolkit.fluxcd.io/heldBy": "ns/a"})
 	obj.SetFinalizers([]string{"finalizers.fluxcd.io"})
 	now := metav1.Now()
 	obj.SetDeletionTimestamp(&now)
@@ -130,7 +130,7 @@ func TestTrimKeepsMetadataTheFieldThatHoldsAndConditions(t *testing.T) {
 		"labels":             obj.GetLabels()["tier"] == "critical",
 		"finalizers":         len(obj.GetFinalizers()) == 1,
 		"deletion timestamp": obj.GetDeletionTimestamp() != nil,
-		"held-by":            obj.GetAnnotations()["gating.toolkit.fluxcd.io/held-by"] == "ns/a",
+		"heldBy":             obj.GetAnnotations()["gating.toolkit.fluxcd.io/heldBy"] == "ns/a",
 		"last-applied gone":  len(obj.GetAnnotations()) == 1,
 		"data gone":          obj.Object["data"] == nil,
 		"suspend":            obj.Object["spec"].(map[string]any)["suspend"] == true,

@@ -16,6 +16,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
@@ -124,7 +125,7 @@ func saysReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Cert
 // fluxGroups are the API groups of Flux, and ours.
 var fluxGroups = []string{
 	sourcev1.GroupVersion.Group, kustomizev1.GroupVersion.Group, helmv2.GroupVersion.Group, imagev1.GroupVersion.Group,
-	notificationv1.GroupVersion.Group, ours,
+	notificationv1.GroupVersion.Group, api.Group,
 }
 
 func isFlux(kind schema.GroupKind) bool { return slices.Contains(fluxGroups, kind.Group) }

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 // State of a target.
@@ -202,7 +204,7 @@ func For(apiVersion, kind string) (Adapter, error) {
 
 // hint says how a kind would be supported, if it can be at all.
 func hint(group, kind string) string {
-	if group == "" || group == ours || !kindForm.MatchString(kind) {
+	if group == "" || group == api.Group || !kindForm.MatchString(kind) {
 		return ""
 	}
 	return fmt.Sprintf(": if a boolean field stops its objects, start the controller with --suspend-kinds=%s/%s", group, kind)

@@ -230,7 +230,7 @@ func (o Observed) end(outcome, message string) Pass {
 }
 
 // interrupts returns which Gate ends a pass before Flux does, nothing if none does. It
-// trusts the record of the pass: anyone who may patch the target writes held-by.
+// trusts the record of the pass: anyone who may patch the target writes heldBy.
 func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	passed := target.ParseHeldBy(o.Pass.Gates)
 	for _, g := range v.Holders {

@@ -58,7 +58,7 @@ func everyPass(do func(situation)) {
 					for _, list := range []string{"shop/a", "shop/a,shop/b"} {
 						if len(heldBy) > 0 {
 							pass := before
-							pass.Gates = list // held-by may differ: others write it, too
+							pass.Gates = list // heldBy may differ: others write it, too
 							add(verdict.Observed{State: target.Passing, Pass: pass, Outcome: outcome})
 						}
 					}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
@@ -23,8 +24,6 @@ type viewer struct {
 	who *person
 }
 
-const ours = "gating.toolkit.fluxcd.io"
-
 // may returns whether the viewer may do something with objects of a namespace, or of all if it is empty, or with the one that is named.
 func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
 	return v.Reviews.May(ctx, v.who, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
@@ -33,7 +32,7 @@ func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name
 // mayList returns in which of some namespaces the viewer may list a resource of ours. It asks for all namespaces first.
 func (v *viewer) mayList(ctx context.Context, resource string, namespaces []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
-	everywhere, err := v.may(ctx, "list", ours, resource, "", "")
+	everywhere, err := v.may(ctx, "list", api.Group, resource, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +44,7 @@ func (v *viewer) mayList(ctx context.Context, resource string, namespaces []stri
 			continue
 		}
 		asks.Go(func() (err error) {
-			answers[i], err = v.may(ctx, "list", ours, resource, namespace, "")
+			answers[i], err = v.may(ctx, "list", api.Group, resource, namespace, "")
 			return err
 		})
 	}
@@ -99,7 +98,7 @@ func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Known, 
 
 // named returns the Gate of a name, none if there is none. Whoever may not see it is not told which.
 func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, name string) ([]*v1alpha1.Gate, error) {
-	may, err := v.may(ctx, "get", ours, "gates", namespace, name)
+	may, err := v.may(ctx, "get", api.Group, "gates", namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +110,7 @@ func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, n
 
 // seen returns those of some Gates that the viewer may list, and says what is left out.
 func (v *viewer) seen(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
-	everywhere, err := v.may(ctx, "list", ours, "gates", "", "")
+	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
 	if err != nil || everywhere {
 		return gates, nil, err
 	}
@@ -231,7 +230,7 @@ func (v *viewer) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subs
 	if !v.Calendars {
 		return nil, nil
 	}
-	may, err := v.may(ctx, "list", ours, "calendarfeeds", g.Namespace, "")
+	may, err := v.may(ctx, "list", api.Group, "calendarfeeds", g.Namespace, "")
 	if err != nil || !may {
 		return nil, err
 	}

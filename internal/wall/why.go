@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -85,7 +86,7 @@ func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (know
 		absent = slices.DeleteFunc(absent, func(other string) bool { return other == name })
 		return !reach.Governs(g, obj) && !slices.Contains(names, name)
 	})
-	everywhere, err := v.may(ctx, "list", ours, "gates", "", "")
+	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,6 +20,7 @@ const (
 
 // mayImport is the import table of CONTRIBUTING.md: the packages of ours that
 // the files of a folder may import. A folder that is not listed may import all.
+// All may import api, which has only names.
 var mayImport = map[string][]string{
 	"api/v1alpha1":        {},
 	"api/lock/v1alpha1":   {},
@@ -102,7 +103,7 @@ func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
 		for _, path := range imports {
 			checked[folder]++
 			if ours, ok := strings.CutPrefix(path, module); ok {
-				if allowed, listed := mayImport[folder]; listed && !slices.Contains(allowed, ours) {
+				if allowed, listed := mayImport[folder]; listed && ours != "api" && !slices.Contains(allowed, ours) {
 					t.Errorf("%s must not import %s", folder, ours)
 				}
 				continue

@@ -103,7 +103,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 		"written by somebody else before the gate closes": func(w *world, app *unstructured.Unstructured) {
 			w.Annotate(app.DeepCopy(), v1alpha1.PassAnnotation, w.passing(), v1alpha1.HeldByAnnotation, w.gate("production"))
 		},
-		"for another gate, with a forged held-by": func(w *world, app *unstructured.Unstructured) {
+		"for another gate, with a forged heldBy": func(w *world, app *unstructured.Unstructured) {
 			config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
 			config.SetAnnotations(map[string]string{
 				v1alpha1.HeldByAnnotation: w.gate("other") + "," + w.gate("production"), v1alpha1.PassAnnotation: strings.Replace(w.passing(), "/production", "/other", 1),

@@ -19,7 +19,7 @@ import (
 
 const (
 	repositories = "gitrepositories.source.toolkit.fluxcd.io"
-	gatedBy      = v1alpha1.GatedByAnnotation
+	gatedBy      = v1alpha1.PinnedByAnnotation
 )
 
 var repositoryKind = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}

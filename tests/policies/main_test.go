@@ -90,7 +90,7 @@ func active(ctx context.Context) error {
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gated-source-verb", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/revision":"x"}}}`},
 		{"gated-source-edit", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"a":"b"}}}`},
-		{"gated-source-pin", "create -f " + repositoryFile(cluster.Dir(), "other", map[string]string{v1alpha1.GatedByAnnotation: "probe"})},
+		{"gated-source-pin", "create -f " + repositoryFile(cluster.Dir(), "other", map[string]string{v1alpha1.PinnedByAnnotation: "probe"})},
 		{"gated-source-name", "create -f " + repositoryFile(cluster.Dir(), "probe-gated", nil)},
 		{"gated-source-delete", "delete gtsrc probe"},
 		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},

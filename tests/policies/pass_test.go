@@ -75,8 +75,8 @@ func TestAPassNeedsTheVerbOpenOnEachGateThatHolds(t *testing.T) {
 			"annotate kustomization app " + passWhy + "=hotfix",
 			"annotate kustomization app " + passAt + "=NOW " + passBy + "=alice",
 			`patch kustomization app --type=json -p [{"op":"add","path":"/metadata/annotations/pass.gate.fluxcd.io~1requestedAt","value":"NOW"}]`,
-			`patch kustomization app --type=merge -p {"metadata":{"annotations":{"gating.toolkit.fluxcd.io/held-by":"x/y","` + passAt + `":"NOW"}}}`,
-			`patch kustomization app --type=merge -p {"metadata":{"annotations":{"gating.toolkit.fluxcd.io/held-by":null,"` + passAt + `":"NOW"}}}`,
+			`patch kustomization app --type=merge -p {"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":"x/y","` + passAt + `":"NOW"}}}`,
+			`patch kustomization app --type=merge -p {"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":null,"` + passAt + `":"NOW"}}}`,
 		} {
 			out, err := mallory.kubectl(w.Context(), w.Namespace, strings.Fields(strings.ReplaceAll(args, "NOW", nowNano()))...)
 			if err == nil || !strings.Contains(out, "user mallory may not let Kustomization "+w.Namespace+"/app pass: it needs the verb open") {

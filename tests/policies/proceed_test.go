@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	proceed   = v1alpha1.ProceedAnnotation
-	proceedBy = v1alpha1.ProceedByAnnotation
-	why       = v1alpha1.ProceedReasonAnnotation
+	proceed     = v1alpha1.ProceedRequestedAtAnnotation
+	requestedBy = v1alpha1.ProceedRequestedByAnnotation
+	why         = v1alpha1.ProceedReasonAnnotation
 )
 
 var goings = []attack{
 	kubectl("annotate", "annotate gate GATE "+proceed+"=NOW"),
 	kubectl("annotate and overwrite", "annotate --overwrite gate GATE "+proceed+"=NOW "+why+"=flake"),
 	kubectl("annotate all gates", "annotate gates --all "+proceed+"=NOW"),
-	kubectl("annotate in the name of another", "annotate gate GATE "+proceed+"=NOW "+proceedBy+"=alice"),
+	kubectl("annotate in the name of another", "annotate gate GATE "+proceed+"=NOW "+requestedBy+"=alice"),
 	kubectl("a time to come", "annotate gate GATE "+proceed+"="+stamp(time.Now().Add(time.Hour))),
 	kubectl("an empty value", "annotate gate GATE "+proceed+"="),
 	kubectl("a reason for the next who does it", "annotate gate GATE "+why+"=approved"),
 	kubectl("merge patch", `patch gate GATE --type=merge -p {"metadata":{"annotations":{"`+proceed+`":"NOW"}}}`),
-	kubectl("JSON patch that copies", `patch gate GATE --type=json -p [{"op":"copy","from":"/metadata/creationTimestamp","path":"/metadata/annotations/release.gate.fluxcd.io~1proceed"}]`),
+	kubectl("JSON patch that copies", `patch gate GATE --type=json -p [{"op":"copy","from":"/metadata/creationTimestamp","path":"/metadata/annotations/proceed.gate.fluxcd.io~1requestedAt"}]`),
 	apply("server-side apply", "apply --server-side", map[string]string{proceed: now()}),
 	apply("server-side apply as the controller", "apply --server-side --force-conflicts --field-manager=gating-controller", map[string]string{proceed: now()}),
 	apply("client-side apply", "apply", map[string]string{proceed: now()}),
@@ -55,7 +55,7 @@ func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
 	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not have the release of gate "+w.Namespace+"/production go on: with spec.approvals that needs the verb approve or break-glass")
 	for _, p := range []*person{alice, grace} {
 		w.allowed(p, "annotate", "--overwrite", "gate", "production", proceed+"="+time.Now().UTC().Format(time.RFC3339Nano))
-		w.stamped(g, proceedBy, p.Name)
+		w.stamped(g, requestedBy, p.Name)
 	}
 }
 
@@ -63,25 +63,25 @@ func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, bob := w.as("alice", opener), w.as("bob", opener)
-	w.allowed(alice, "annotate", "gate", "production", proceed+"="+now(), proceedBy+"=bob", why+"=flake")
-	w.stamped(g, proceedBy, "alice")
+	w.allowed(alice, "annotate", "gate", "production", proceed+"="+now(), requestedBy+"=bob", why+"=flake")
+	w.stamped(g, requestedBy, "alice")
 	w.stamped(g, why, "flake")
-	for _, forgery := range []string{proceedBy + "=bob", proceedBy + "-", proceedBy + "="} {
+	for _, forgery := range []string{requestedBy + "=bob", requestedBy + "-", requestedBy + "="} {
 		w.allowed(alice, "annotate", "--overwrite", "gate", "production", forgery)
-		w.stamped(g, proceedBy, "alice")
+		w.stamped(g, requestedBy, "alice")
 	}
 	w.allowed(bob, "annotate", "--overwrite", "gate", "production", proceed+"="+time.Now().UTC().Format(time.RFC3339Nano))
-	w.stamped(g, proceedBy, "bob")
+	w.stamped(g, requestedBy, "bob")
 	w.stamped(g, why, "") // he has not said that
 
 	// A role with the verb patch alone takes nothing back, and leaves no name of its own.
 	patrick := w.as("patrick", w.role([]string{"get", "patch"}, []string{"gates"}))
 	w.refused(patrick, g, kubectl("remove", "annotate gate GATE "+proceed+"-"), "may not take back that the release of gate "+w.Namespace+"/production goes on")
 	w.allowed(bob, "annotate", "gate", "production", proceed+"-")
-	w.stamped(g, proceedBy, "")
-	w.allowed(patrick, "annotate", "gate", "production", proceedBy+"=bob")
-	w.stamped(g, proceedBy, "")
-	out, err := alice.kubectl(w.Context(), w.Namespace, strings.Fields("annotate gate production release.gate.fluxcd.io/other=x")...)
+	w.stamped(g, requestedBy, "")
+	w.allowed(patrick, "annotate", "gate", "production", requestedBy+"=bob")
+	w.stamped(g, requestedBy, "")
+	out, err := alice.kubectl(w.Context(), w.Namespace, strings.Fields("annotate gate production proceed.gate.fluxcd.io/other=x")...)
 	if err == nil || !strings.Contains(err.Error(), "may not change annotations other than those of requests") {
 		t.Errorf("%s, %v", out, err)
 	}

@@ -206,7 +206,9 @@ spec:
 	w.waits(g, "the release stops", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition) && s.Current == "canary" && s.WaitingFor[0].Name == "canary-app"
 	})
-	proceed := func() { w.Annotate(g, v1alpha1.ProceedAnnotation, time.Now().UTC().Format(time.RFC3339Nano)) }
+	proceed := func() {
+		w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	}
 	proceed()
 	w.waits(g, "the second wave is ready and has its soak", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return s.Current == "eu" && s.ReadySince != nil && s.ProceededPast == "canary" && !conditions.Has(g, v1alpha1.ReleaseStoppedCondition)

@@ -8,10 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 // GroupVersion is the group and version of the types in this package.
-var GroupVersion = schema.GroupVersion{Group: "internal.gating.toolkit.fluxcd.io", Version: "v1alpha1"}
+var GroupVersion = schema.GroupVersion{Group: api.InternalGroup, Version: "v1alpha1"}
 
 // AddToScheme registers the types of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {

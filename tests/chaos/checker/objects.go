@@ -11,7 +11,7 @@ import (
 
 const (
 	controller       = "gating-controller"
-	heldByAnnotation = "gating.toolkit.fluxcd.io/held-by"
+	heldByAnnotation = "gating.toolkit.fluxcd.io/heldBy"
 	gatesAnnotation  = "gating.toolkit.fluxcd.io/gates"
 	certificateKind  = "Certificate"
 )
