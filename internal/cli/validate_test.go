@@ -34,6 +34,15 @@ func TestValidateFindsWhatIsWrongWithAnyKind(t *testing.T) {
 			`-: apps/a: spec.openPeriods[0].daysOfWeek[0]: Unsupported value: "Mon": supported values: "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"`},
 		{"a number as a time", manifest("Gate", "a", "{default: closed, notBefore: 5}"), "-: apps/a: spec.notBefore: Invalid value: 5: must be a time in RFC 3339 such as "},
 		{"a number as a state", manifest("Gate", "a", "{default: 5}"), "-: apps/a: spec.default: Invalid value: must be a string, put it in quotes"},
+		{"half a day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfMonth: [1.5]}]}`), "-: apps/a: spec.openPeriods[0].daysOfMonth[0]: Invalid value: must be a whole number"},
+		{"a field without a value", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfMonth: }]}`), "-: apps/a: spec.openPeriods[0].daysOfMonth: has no value"},
+		{"a list in a list", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{apiVersion: gating.toolkit.fluxcd.io/v1alpha1, kind: Gate, metadata: {name: a, namespace: apps}, spec: {default: ajar}}]}]",
+			`-: apps/a: spec.default: Unsupported value: "ajar"`},
+		{"an item of a list of Gates", "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems: [{metadata: {name: a, namespace: apps}, spec: {default: ajar}}]", `-: apps/a: spec.default: Unsupported value: "ajar"`},
+		{"the second of two JSON texts", `{"kind": "Other"} {"apiVersion": "gating.toolkit.fluxcd.io/v1alpha1", "kind": "Gate", "metadata": {"name": "a", "namespace": "apps"}, "spec": {"default": "ajar"}}`,
+			`-: apps/a: spec.default: Unsupported value: "ajar"`},
+		{"no version", strings.Replace(manifest("Gate", "a", "{default: closed}"), "/v1alpha1", "", 1), "-: a: apiVersion: must be gating.toolkit.fluxcd.io/v1alpha1"},
+		{"no group and no version", "kind: Gate\nmetadata: {name: a}\nspec: {default: closed}", "-: a: apiVersion: must be gating.toolkit.fluxcd.io/v1alpha1"},
 		{"a kind that is misspelled", manifest("Gates", "a", "{default: closed}"), `-: apps/a: kind: Invalid value: "Gates": is not a kind of gating.toolkit.fluxcd.io, did you mean Gate?`},
 		{"an unknown kind", manifest("Barrier", "a", "{}"), `-: apps/a: kind: Invalid value: "Barrier": is not a kind of gating.toolkit.fluxcd.io: must be one of CalendarFeed, Gate, `},
 		{"a field in lower case", manifest("Gate", "a", "{default: closed, timezone: UTC}"), "-: apps/a: spec.timezone: unknown field, did you mean timeZone?"},
@@ -113,6 +122,12 @@ func TestValidateWarnsAboutWhatIsValidButAMistake(t *testing.T) {
 	}
 	if code, _, errOut := runValidate(manifest("Gate", "a", `{default: closed, targets: [{kind: CronJob, name: a}]}`), "--suspend-kinds=batch/CronJob"); code != 0 || errOut != "" {
 		t.Errorf("a kind of --suspend-kinds: exit %d: %s", code, errOut)
+	}
+}
+
+func TestValidateAcceptsAGeneratedName(t *testing.T) {
+	if code, out, errOut := runValidate("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {generateName: a-}\nspec: {default: opened}"); code != 0 || !strings.HasPrefix(out, "1 manifest: valid") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -40,6 +41,12 @@ func (s *Set) Read(file string, in io.Reader) error {
 }
 
 func (s *Set) document(file string, document []byte) {
+	if texts := jsonTexts(document); len(texts) > 1 {
+		for _, text := range texts {
+			s.document(file, text)
+		}
+		return
+	}
 	decoded, err := decode(document)
 	if err != nil {
 		s.faults = append(s.faults, Fault{File: file, Cause: strings.ReplaceAll(err.Error(), "\n", " ")})
@@ -49,16 +56,44 @@ func (s *Set) document(file string, document []byte) {
 	if !ok {
 		return
 	}
-	obj := &unstructured.Unstructured{Object: content}
-	if items, ok := content["items"].([]any); ok && strings.HasSuffix(obj.GetKind(), "List") {
-		for _, item := range items {
-			if fields, ok := item.(map[string]any); ok {
-				s.object(file, &unstructured.Unstructured{Object: fields})
-			}
+	s.objects(file, &unstructured.Unstructured{Object: content})
+}
+
+// jsonTexts returns the JSON texts in a document, or nil if it is anything else.
+func jsonTexts(document []byte) (texts [][]byte) {
+	if !yaml.IsJSONBuffer(document) {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	for {
+		var text json.RawMessage
+		if err := decoder.Decode(&text); errors.Is(err, io.EOF) {
+			return texts
+		} else if err != nil {
+			return nil
 		}
+		texts = append(texts, text)
+	}
+}
+
+// objects reads an object, or the items of a list. As for kubectl, an item without a kind has that of its list.
+func (s *Set) objects(file string, obj *unstructured.Unstructured) {
+	items, ok := obj.Object["items"].([]any)
+	itemKind, isList := strings.CutSuffix(obj.GetKind(), "List")
+	if !ok || !isList {
+		s.object(file, obj)
 		return
 	}
-	s.object(file, obj)
+	for _, item := range items {
+		if fields, ok := item.(map[string]any); ok {
+			of := &unstructured.Unstructured{Object: fields}
+			if of.GetKind() == "" && of.GetAPIVersion() == "" && itemKind != "" {
+				of.SetAPIVersion(obj.GetAPIVersion())
+				of.SetKind(itemKind)
+			}
+			s.objects(file, of)
+		}
+	}
 }
 
 // decode reads a document as the API server does: JSON if it is that, because YAML has no surrogate pairs, and otherwise YAML.
@@ -79,6 +114,10 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		return
 	}
 	kind, known := kinds[gvk.Kind]
+	if version := obj.GetAPIVersion(); known && (version == "" || version == api.Group) {
+		s.faults = append(s.faults, Fault{File: file, Object: obj.GetName(), Field: "apiVersion", Cause: "must be " + v1alpha1.GroupVersion.String()})
+		return
+	}
 	if gvk.Group != v1alpha1.GroupVersion.Group || !known && s.validate == nil {
 		return
 	}
@@ -112,6 +151,8 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	case namespaceErr != nil:
 		fail("metadata.namespace", "must be a string, put it in quotes")
 		return
+	case obj.GetName() == "" && obj.GetGenerateName() != "" && s.validate != nil:
+		obj.SetName(obj.GetGenerateName() + "00000") // as long as the API server makes it
 	case obj.GetName() == "":
 		fail("metadata.name", kind.noun+" needs a name")
 		return

@@ -4,6 +4,7 @@ package validate
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,6 +39,9 @@ func Object(obj *unstructured.Unstructured) field.ErrorList {
 		named.SetName(named.GetGenerateName() + "00000") // as long as the API server makes it
 	}
 	given, errs := runtime.DeepCopyJSON(content), d.unknown(content)
+	if spec, ok := content["spec"]; ok {
+		errs = append(errs, empty(field.NewPath("spec"), spec)...)
+	}
 	if len(errs) == 0 || errs[0].Field != "metadata" {
 		errs = append(errs, metadataErrors(content)...)
 	}
@@ -49,6 +53,23 @@ func Object(obj *unstructured.Unstructured) field.ErrorList {
 	}
 	for _, e := range errs {
 		reword(e, given)
+	}
+	return errs
+}
+
+// empty returns an error for each field without a value. The API server drops them: an empty daysOfMonth would mean every day.
+func empty(path *field.Path, value any) (errs field.ErrorList) {
+	switch value := value.(type) {
+	case nil:
+		return field.ErrorList{field.Forbidden(path, "has no value, which is the same as if the field were omitted: set it or remove it")}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			errs = append(errs, empty(path.Child(name), value[name])...)
+		}
+	case []any:
+		for i := range value {
+			errs = append(errs, empty(path.Index(i), value[i])...)
+		}
 	}
 	return errs
 }
@@ -127,7 +148,9 @@ func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList)
 			mistyped[e.Field] = true
 		}
 	}
-	errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return mistyped[e.Field] && e.Type == field.ErrorTypeNotSupported })
+	errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return mistyped[e.Field] && e.Type == field.ErrorTypeNotSupported || strings.HasPrefix(e.Detail, "Checked value must be of type ") // said twice
+	})
 	var invalid []string
 	for _, e := range errs {
 		if blocks(e) {

@@ -9,10 +9,10 @@ import (
 )
 
 // types are how messages name the types of JSON.
-var types = map[string]string{"string": "a string", "boolean": "true or false", "integer": "a whole number", "number": "a number", "object": "a map of fields", "array": "a list"}
+var types = map[string]string{"string": "a string", "boolean": "true or false", "integer": "a whole number", "int": "a whole number", "number": "a number", "object": "a map of fields", "array": "a list"}
 
 var (
-	wrongType     = regexp.MustCompile(`must be of type ([a-z-]+): "[a-z]*"$`)
+	wrongType     = regexp.MustCompile(`must be of type ([a-z-]+)(?:32|64)?: "[a-z0-9]*"$`)
 	notATime      = regexp.MustCompile(`must be of type date-time: `)
 	inBody        = regexp.MustCompile(`^\S+ in body `)
 	failedRule    = regexp.MustCompile(`(?s)^.* evaluating rule: `)
