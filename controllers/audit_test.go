@@ -58,7 +58,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	w.writes.take("")
 	w.close(g, w.in(hours(1)))
 	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 5, WouldHold: 3, Foreign: 1, Exempt: 1})
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 5, WouldHold: 3, SuspendedByOthers: 1, Exempt: 1})
 	if opened := conditions.Get(g, v1alpha1.OpenedCondition); opened.Status != metav1.ConditionFalse || opened.Reason != v1alpha1.CloseRequestedReason {
 		t.Errorf("the Gate says %+v", opened)
 	}

@@ -164,7 +164,7 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	for range 2 {
 		w.reconcile(g)
 		w.expectRenewal(www, "0 3 * * *", "")
-		equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Foreign: 1})
+		equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 	}
 	w.open(g, start)
 	w.reconcile(g)

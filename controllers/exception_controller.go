@@ -321,12 +321,12 @@ func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.
 
 func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
 	for _, a := range approved {
-		r.tell(obj, g, newsOfException(obj, a.By, now), notice{eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.By)})
+		r.tell(obj, g, newsOfException(obj, a.ApprovedBy, now), notice{eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)})
 	}
 	for _, a := range voided {
-		r.tell(obj, g, newsOfException(obj, a.By, now), notice{
+		r.tell(obj, g, newsOfException(obj, a.ApprovedBy, now), notice{
 			eventWarning, v1alpha1.ApprovalsVoidedReason,
-			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.By, a.At.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.ApprovedBy, a.At.UTC().Format(time.RFC3339)),
 		})
 	}
 }

@@ -17,7 +17,7 @@ func TestASuspendOfSomebodyElseIsNeverTouchedNorResumed(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.expect(app, userSuspended)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Foreign: 1})
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 
 	w.open(g, w.in(hours(1)))
 	w.reconcile(g)
@@ -127,7 +127,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 			w.resume(app)
 			w.suspend(app)
 			w.reconcile(g)
-			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Foreign: 1})
+			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and suspended by hand. Gates leave it alone until it is resumed."})
 			w.open(g, w.clock.Now())
 			w.reconcile(g)

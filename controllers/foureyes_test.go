@@ -107,13 +107,13 @@ func TestBrokenGlassIsToldAndCounted(t *testing.T) {
 	for range 2 {
 		w.reconcile(g)
 	}
-	if got := w.events.take("by greta, who breaks the glass: outage 17"); len(got) < 2 || !strings.HasPrefix(got[0], "Warning Gate/production GlassBroken") {
+	if got := w.events.take("by greta, who breaks the glass: outage 17"); len(got) < 2 || !strings.HasPrefix(got[0], "Warning Gate/production EmergencyOpened") {
 		t.Errorf("events %q", got)
 	}
 	if n, _ := w.glassBroken(); n != 1 {
 		t.Errorf("the metric is %v", n)
 	}
-	if !g.Status.History[0].GlassBroken {
+	if !g.Status.History[0].Emergency {
 		t.Errorf("history %+v", g.Status.History[0])
 	}
 }

@@ -82,8 +82,8 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 			kind, reason = eventWarning, v1alpha1.RequestRefusedReason
 			onGate = fmt.Sprintf("annotation %s: %.*q %s", request.Annotation, maxQuoted, request.Value, request.Err)
 			onTarget = fmt.Sprintf("Request for gate '%s' refused, %s", name, onGate)
-		case request.GlassBroken:
-			kind, reason = eventWarning, v1alpha1.GlassBrokenReason
+		case request.Emergency:
+			kind, reason = eventWarning, v1alpha1.EmergencyOpenedReason
 		case request.ApprovedBy != "":
 			reason = v1alpha1.ApprovedReason
 		}

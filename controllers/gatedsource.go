@@ -242,10 +242,10 @@ func (p *promoter) tell(l *looked) {
 		said.tell(p, l.after, notice{kind, reason, fmt.Sprintf(format, args...)})
 	}
 	for _, a := range l.step.Approved {
-		say(eventNormal, v1alpha1.ApprovedReason, a.Revision, "Revision '%s' approved by %s%s", a.Revision, a.By, because(a.Reason))
+		say(eventNormal, v1alpha1.ApprovedReason, a.Revision, "Revision '%s' approved by %s%s", a.Revision, a.ApprovedBy, because(a.Message))
 	}
 	for _, a := range l.step.Voided {
-		say(eventWarning, v1alpha1.ApprovalsVoidedReason, a.Revision, "Approval of '%s' by %s is void: another revision was promoted, or the spec of the source has changed", a.Revision, a.By)
+		say(eventWarning, v1alpha1.ApprovalsVoidedReason, a.Revision, "Approval of '%s' by %s is void: another revision was promoted, or the spec of the source has changed", a.Revision, a.ApprovedBy)
 	}
 	if w := l.step.Waits; w != nil {
 		say(eventNormal, v1alpha1.RevisionWaitsReason, w.Revision, "%s", meta.FindStatusCondition(l.after.Status.Conditions, v1alpha1.ApprovedCondition).Message)
@@ -253,7 +253,7 @@ func (p *promoter) tell(l *looked) {
 	if done := l.step.Promoted; done != nil {
 		by := make([]string, len(done.Approvals))
 		for i, a := range done.Approvals {
-			by[i] = a.By
+			by[i] = a.ApprovedBy
 		}
 		if len(by) > 0 {
 			by = []string{", approved by " + strings.Join(by, ", ")}

@@ -286,7 +286,7 @@ func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
 	f.isAt("a", "Approved False WaitingApproval")
 	var by []string
 	for _, a := range f.g.Status.Promotions[0].Approvals {
-		by = append(by, a.By)
+		by = append(by, a.ApprovedBy)
 	}
 	if !slices.Equal(by, []string{"alice", "bob"}) {
 		t.Errorf("approved by %v", by)

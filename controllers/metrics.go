@@ -90,7 +90,7 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 func (m *GateMetrics) glassBroken(g *v1alpha1.Gate, handled []gate.Request) {
 	n := 0
 	for _, request := range handled {
-		if request.GlassBroken && request.Err == nil {
+		if request.Emergency && request.Err == nil {
 			n++
 		}
 	}
@@ -120,7 +120,7 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 	set(m.wave, key, wave)
 	if counts := g.Status.Targets; counts != nil {
 		for result, n := range map[string]int64{
-			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "foreign": counts.Foreign, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
+			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "foreign": counts.SuspendedByOthers, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
 		} {
 			m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
 		}

@@ -124,7 +124,7 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 func passesIn(g *v1alpha1.Gate) (all []string) {
 	for _, e := range g.Status.History {
 		if e.Target != "" {
-			all = append(all, e.Reason+" "+e.Target+" "+e.Outcome+" "+e.RequestedBy+": "+e.RequestReason)
+			all = append(all, e.Reason+" "+e.Target+" "+e.Outcome+" "+e.RequestedBy+": "+e.Message)
 		}
 	}
 	return all

@@ -78,7 +78,7 @@ func (p *Passes) entries(g tally.Gate) []v1alpha1.HistoryEntry {
 // entriesOf returns the entries of one pass: that it began, and that it ended or was refused.
 func entriesOf(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEntry) {
 	e := v1alpha1.HistoryEntry{
-		Target: key.String(), RequestedBy: pass.By, RequestReason: pass.Reason, RequestedAt: pass.RequestedAt(),
+		Target: key.String(), RequestedBy: pass.By, Message: pass.Reason, RequestedAt: pass.RequestedAt(),
 	}
 	if !pass.Since.IsZero() {
 		begins := e

@@ -54,7 +54,7 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 // refused says why a proceed has done nothing.
 func (p *proceed) refused(why string) waveNews {
 	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
-		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))}, p.By, p.Reason, nil}
+		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))}, p.RequestedBy, p.Message, nil}
 }
 
 // told says what a proceed has done.
@@ -66,11 +66,11 @@ func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) 
 	if d.Excused > before.Excused {
 		text = fmt.Sprintf("The release goes on without waiting for wave %s", names[d.Excused-1])
 	}
-	if p.By != "" {
-		text += ", by " + p.By
+	if p.RequestedBy != "" {
+		text += ", by " + p.RequestedBy
 	}
-	if p.Reason != "" {
-		text += ": " + p.Reason
+	if p.Message != "" {
+		text += ": " + p.Message
 	}
-	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.By, p.Reason, nil}
+	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.RequestedBy, p.Message, nil}
 }

@@ -50,7 +50,7 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z,wave=one"))
 	w.expectWaves(g, apps, "cde", stopsAtOne)
 	noted := g.Status.Release.Proceed
-	if noted == nil || noted.Value != "2026-11-23T12:01:00Z,wave=one" || noted.By != "alice" || noted.Reason != "it is a flake" || !noted.NotedAt.Time.Equal(start.Add(time.Minute)) {
+	if noted == nil || noted.Value != "2026-11-23T12:01:00Z,wave=one" || noted.RequestedBy != "alice" || noted.Message != "it is a flake" || !noted.NotedAt.Time.Equal(start.Add(time.Minute)) {
 		t.Fatalf("noted %+v", noted)
 	}
 	w.stripped(g)

@@ -137,7 +137,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	}
 	s := o.sums
 	obj.Status.Targets = &v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 	gate.RecordPasses(obj, r.Passes.entries(tallied(obj)))
 	obj.Status.Failures = newest(o.failures, before.Status, d.at)

@@ -211,9 +211,9 @@ const (
 // request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"
 
-// GlassBrokenReason is the reason of the event on a Gate that opens without the
+// EmergencyOpenedReason is the reason of the event on a Gate that opens without the
 // approvals that spec.approvals asks for, and on the targets that it holds then.
-const GlassBrokenReason = "GlassBroken"
+const EmergencyOpenedReason = "EmergencyOpened"
 
 // RequestRefusedReason is the reason of the event on a Gate whose request
 // annotation has an unusable value, and on the targets that it holds then.

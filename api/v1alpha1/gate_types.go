@@ -300,9 +300,9 @@ type TargetCounts struct {
 	// +optional
 	WouldHold int64 `json:"wouldHold,omitempty"`
 
-	// Foreign is the number of objects that somebody else has suspended. The Gate
-	// neither holds nor resumes them.
-	Foreign int64 `json:"foreign"`
+	// SuspendedByOthers is the number of objects that a person, Git or another
+	// program has suspended. The Gate neither holds nor resumes them.
+	SuspendedByOthers int64 `json:"suspendedByOthers"`
 
 	// Exempt is the number of Certificates that may be renewed although the Gate
 	// is closed. They are not issued yet, are being issued, are about to expire,

@@ -164,12 +164,12 @@ type RevisionApproval struct {
 	// Revision that was approved.
 	Revision string `json:"revision"`
 
-	// By is the user who approved, as the API server stamped it.
-	By string `json:"by"`
+	// ApprovedBy is the user who approved, as the API server stamped it.
+	ApprovedBy string `json:"approvedBy"`
 
-	// Reason that was given with the approval.
+	// Message that was given with the approval.
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 
 	// At is when the controller saw the approval.
 	At metav1.Time `json:"at"`

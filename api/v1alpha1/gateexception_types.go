@@ -135,9 +135,9 @@ type GateReference struct {
 // Approval is one person's approval of a GateException. An author of the
 // exception cannot approve it.
 type Approval struct {
-	// By is the user who approved, as the API server stamped it.
+	// ApprovedBy is the user who approved, as the API server stamped it.
 	// +kubebuilder:validation:MaxLength=512
-	By string `json:"by"`
+	ApprovedBy string `json:"approvedBy"`
 
 	// At is when the controller saw the approval.
 	At metav1.Time `json:"at"`

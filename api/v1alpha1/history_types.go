@@ -64,19 +64,19 @@ type HistoryEntry struct {
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// RequestReason was given with the request.
+	// Message was given with the request.
 	// +optional
-	RequestReason string `json:"requestReason,omitempty"`
+	Message string `json:"message,omitempty"`
 
 	// ApprovedBy are those who have approved the request, separated by commas. Cut
 	// to 96 bytes: their events name all. Missing unless somebody has.
 	// +optional
 	ApprovedBy string `json:"approvedBy,omitempty"`
 
-	// GlassBroken is true if the request counted without approvals, because it was
+	// Emergency is true if the request counted without approvals, because it was
 	// an emergency.
 	// +optional
-	GlassBroken bool `json:"glassBroken,omitempty"`
+	Emergency bool `json:"emergency,omitempty"`
 
 	// Refused says why a request was refused. Missing unless it was.
 	// +optional

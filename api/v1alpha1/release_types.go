@@ -120,15 +120,15 @@ type NotedProceed struct {
 	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
 
-	// By is who asks, cut to 339 bytes. Empty if unknown.
+	// RequestedBy is who asks, cut to 339 bytes. Empty if unknown.
 	// +kubebuilder:validation:MaxLength=339
 	// +optional
-	By string `json:"by,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// Reason was given with it, cut to 512 bytes.
+	// Message was given with it, cut to 512 bytes.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 
 	// NotedAt is when the controller took note of it.
 	NotedAt metav1.MicroTime `json:"notedAt"`

@@ -65,10 +65,10 @@ type RequestMemory struct {
 	// or refused.
 	LastHandled string `json:"lastHandled"`
 
-	// LastBy is the requester named with that value. A close at the same time by
-	// somebody else is another request.
+	// LastRequestedBy is the requester named with that value. A close at the same
+	// time by another user is another request.
 	// +optional
-	LastBy string `json:"lastBy,omitempty"`
+	LastRequestedBy string `json:"lastRequestedBy,omitempty"`
 
 	// Earlier are the values that were handled before that, latest first. To open,
 	// none of them counts again: Flux puts back what is in Git.
@@ -89,9 +89,9 @@ type RequestMemory struct {
 	// +optional
 	Unlimited bool `json:"unlimited,omitempty"`
 
-	// By is who requested that, empty if unknown.
+	// RequestedBy is who requested that, empty if unknown.
 	// +optional
-	By string `json:"by,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 // AcceptedRequest is a request that counts. It outlives its annotation, which
@@ -142,10 +142,10 @@ type AcceptedRequest struct {
 	// +optional
 	Stamped bool `json:"stamped,omitempty"`
 
-	// GlassBroken is true if the request needs no approvals because it is an
+	// Emergency is true if the request needs no approvals because it is an
 	// emergency.
 	// +optional
-	GlassBroken bool `json:"glassBroken,omitempty"`
+	Emergency bool `json:"emergency,omitempty"`
 
 	// Until is when the request ends because its window or spec.window does. A
 	// longer spec.window never moves it. Missing for an open request without an
@@ -158,13 +158,13 @@ type AcceptedRequest struct {
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 
-	// By is who made the request, empty if unknown.
+	// RequestedBy is who made the request, empty if unknown.
 	// +optional
-	By string `json:"by,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// Reason given with the request.
+	// Message given with the request.
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 
 	// Source of the request: annotation, or webhook if a GateReceiver made it.
 	// Only people end what people have closed.
@@ -173,8 +173,8 @@ type AcceptedRequest struct {
 
 // RequestApproval is one person's approval of an open request.
 type RequestApproval struct {
-	// By is the user who approved, as the API server stamped it. Cut to 339 bytes.
-	By string `json:"by"`
+	// ApprovedBy is the user who approved, as the API server stamped it. Cut to 339 bytes.
+	ApprovedBy string `json:"approvedBy"`
 
 	// At is when the controller saw the approval.
 	At metav1.MicroTime `json:"at"`

@@ -44,9 +44,9 @@ func (s *session) approveRequest(ctx context.Context, c *cluster, name string, f
 	}
 	me := c.whoAmI(ctx)
 	switch {
-	case r.By == me:
+	case r.RequestedBy == me:
 		return fmt.Errorf("you, %s, asked for it: somebody else has to approve it", me)
-	case me != "" && slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == me }):
+	case me != "" && slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }):
 		return fmt.Errorf("you, %s, have approved it already", me)
 	}
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
@@ -85,7 +85,7 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 		if idOf(&all[i]) == id {
 			return &all[i], nil
 		}
-		known = append(known, fmt.Sprintf("%s of %s", idOf(&all[i]), all[i].By))
+		known = append(known, fmt.Sprintf("%s of %s", idOf(&all[i]), all[i].RequestedBy))
 	}
 	switch {
 	case len(all) == 0 && g.RequiredApprovals() == 0:
@@ -111,13 +111,13 @@ func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 	}
 	lines := [][2]string{
 		{"gate", fmt.Sprintf("is %s, %s", isState(stateOf(g)), reasonOf(g))},
-		{"by", r.By}, {"for", formatUntil(r.RequestedAt.Time, now)}, {"lasts", lasts}, {"reason", orDash(r.Reason)},
+		{"by", r.RequestedBy}, {"for", formatUntil(r.RequestedAt.Time, now)}, {"lasts", lasts}, {"reason", orDash(r.Message)},
 	}
 	if r.Waiting && r.Until != nil {
 		lines = append(lines, [2]string{"waits", "until " + formatUntil(r.Until.Time, now)})
 	}
 	for _, a := range r.Approvals {
-		lines = append(lines, [2]string{"approved", "by " + a.By})
+		lines = append(lines, [2]string{"approved", "by " + a.ApprovedBy})
 	}
 	return lines
 }
@@ -168,7 +168,7 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 		}
 		// It opens at the next whole second.
 		soon := found.Waiting || found.Planned || stateOf(g) == string(v1alpha1.StateOpened) || s.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
-		return soon && slices.ContainsFunc(found.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == me }), nil
+		return soon && slices.ContainsFunc(found.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }), nil
 	}); err != nil {
 		return err
 	}

@@ -13,13 +13,13 @@ import (
 // waitingOf returns a request that waits for approval, accepted some seconds after now.
 func waitingOf(who string, seconds int) v1alpha1.AcceptedRequest {
 	at := metav1.NewMicroTime(now.Add(time.Duration(seconds) * time.Second))
-	return v1alpha1.AcceptedRequest{Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, By: who, Waiting: true, Stamped: true, Source: v1alpha1.SourceAnnotation}
+	return v1alpha1.AcceptedRequest{Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: who, Waiting: true, Stamped: true, Source: v1alpha1.SourceAnnotation}
 }
 
 func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {
 	alice, bob := waitingOf("alice", 0), waitingOf("bob", 1)
 	done := alice
-	done.Approvals = []v1alpha1.RequestApproval{{By: "carol"}}
+	done.Approvals = []v1alpha1.RequestApproval{{ApprovedBy: "carol"}}
 	for name, tc := range map[string]struct {
 		required int32
 		requests []v1alpha1.AcceptedRequest

@@ -32,7 +32,7 @@ func anException(now time.Time, change ...func(*v1alpha1.GateException)) *v1alph
 func approvedBy(names ...string) func(*v1alpha1.GateException) {
 	return func(e *v1alpha1.GateException) {
 		for _, name := range names {
-			e.Status.Approvals = append(e.Status.Approvals, v1alpha1.Approval{By: name, Generation: e.Generation})
+			e.Status.Approvals = append(e.Status.Approvals, v1alpha1.Approval{ApprovedBy: name, Generation: e.Generation})
 		}
 	}
 }

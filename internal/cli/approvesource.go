@@ -90,7 +90,7 @@ func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) 
 		add("latest", "%s, seen %s, %d newer than the pinned one", latest.Revision, formatUntil(latest.At.Time, now), g.Status.Waiting)
 	}
 	for _, a := range g.Status.Approvals {
-		add("approved", "%s by %s %s", a.Revision, a.By, formatUntil(a.At.Time, now))
+		add("approved", "%s by %s %s", a.Revision, a.ApprovedBy, formatUntil(a.At.Time, now))
 	}
 	return lines
 }
@@ -148,7 +148,7 @@ func (s *session) approvedRevision(ctx context.Context, c *cluster, g *v1alpha1.
 			return false, asked{"get", "gatedsources", g.Namespace, g.Name, sourceApproverRole}.explain(err)
 		}
 		says := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
-		counted := slices.ContainsFunc(g.Status.Approvals, func(is v1alpha1.RevisionApproval) bool { return is.By == a.by && is.Revision == a.revision })
+		counted := slices.ContainsFunc(g.Status.Approvals, func(is v1alpha1.RevisionApproval) bool { return is.ApprovedBy == a.by && is.Revision == a.revision })
 		switch {
 		case g.Status.Round != a.round && (g.Status.Pinned == nil || g.Status.Pinned.Revision != a.revision):
 			return false, fmt.Errorf("another revision was promoted since, or the spec of the source has changed, so that the approval does not count: %s", says.Message)

@@ -84,7 +84,7 @@ func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate,
 func approversOf(e *v1alpha1.GateException) (names []string) {
 	for _, a := range e.Status.Approvals {
 		if a.Generation == e.Generation {
-			names = append(names, a.By)
+			names = append(names, a.ApprovedBy)
 		}
 	}
 	return names

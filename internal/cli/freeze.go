@@ -98,7 +98,7 @@ the permission to open the Gates.`,
 // thaw returns the request that takes back the freeze of a Gate, or why there is none.
 func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	r := takeBack(g, now, reason)
-	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Reason, frozen) }
+	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Message, frozen) }
 	switch {
 	case r == nil || r.action != v1alpha1.RequestOpen:
 		return nil, nothingToDo("is not frozen")

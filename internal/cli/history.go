@@ -166,11 +166,11 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 	if e.State == "" {
 		what, why = string(e.Action)+" requested", "-"
 	}
-	reason := e.RequestReason
+	reason := e.Message
 	if e.ApprovedBy != "" {
 		why = strings.TrimPrefix(why+", approved by "+e.ApprovedBy, "-, ")
 	}
-	if e.GlassBroken {
+	if e.Emergency {
 		why = strings.TrimPrefix(why+", glass broken", "-, ")
 	}
 	switch {
@@ -192,9 +192,9 @@ func passRow(e v1alpha1.HistoryEntry) (what, target, reason string) {
 	case v1alpha1.PassRefusedReason:
 		return "pass refused", e.Target, e.Refused
 	case v1alpha1.PassEndedReason:
-		return "pass ended: " + words(e.Outcome, ""), e.Target, e.RequestReason
+		return "pass ended: " + words(e.Outcome, ""), e.Target, e.Message
 	}
-	return "pass", e.Target, e.RequestReason
+	return "pass", e.Target, e.Message
 }
 
 func orDash(text string) string {
@@ -220,8 +220,8 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 		}
 		_ = table.Write([]string{
 			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.By, until,
-			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.RequestReason), harmless(i.Refused),
-			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.GlassBroken], i.Target, i.Outcome,
+			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.Message), harmless(i.Refused),
+			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome,
 		})
 	}
 	table.Flush()

@@ -89,8 +89,8 @@ func (s *session) promotionTable(f promotionScope, items []promotionItem, named 
 func approvers(approvals []v1alpha1.RevisionApproval) (by, reasons string) {
 	var names, why []string
 	for _, a := range approvals {
-		if names = append(names, a.By); a.Reason != "" {
-			why = append(why, a.Reason)
+		if names = append(names, a.ApprovedBy); a.Message != "" {
+			why = append(why, a.Message)
 		}
 	}
 	return strings.Join(names, ", "), strings.Join(why, "; ")

@@ -38,7 +38,7 @@ func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
 	var out bytes.Buffer
 	err := writePromotions(&out, []promotionItem{{"shop", "apps", v1alpha1.Promotion{
 		Revision: "main@sha1:b", From: "main@sha1:a", At: metav1.NewTime(now), Reason: "Approved",
-		Approvals: []v1alpha1.RevisionApproval{{By: "alice", Reason: "=1+1"}, {By: "bob"}},
+		Approvals: []v1alpha1.RevisionApproval{{ApprovedBy: "alice", Message: "=1+1"}, {ApprovedBy: "bob"}},
 	}}}, false)
 	want := "at,namespace,gatedSource,revision,from,reason,approvedBy,approvalReasons\n" + now.UTC().Format(time.RFC3339) + `,shop,apps,main@sha1:b,main@sha1:a,Approved,"alice, bob",'=1+1` + "\n"
 	if err != nil || out.String() != want {

@@ -78,9 +78,9 @@ func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 
 // wordsOf names a request by who made it and why.
 func wordsOf(a v1alpha1.AcceptedRequest) string {
-	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.By, "somebody"))
-	if a.Reason != "" {
-		text += fmt.Sprintf(" (%s)", a.Reason)
+	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "somebody"))
+	if a.Message != "" {
+		text += fmt.Sprintf(" (%s)", a.Message)
 	}
 	return text
 }

@@ -211,7 +211,7 @@ func (sc *screen) requests() [][]string {
 		if r.Until != nil {
 			until = formatUntil(r.Until.Time, sc.now)
 		}
-		rows = append(rows, []string{string(r.Action), state, formatUntil(r.RequestedAt.Time, sc.now), until, orDash(r.By), orDash(r.Reason)})
+		rows = append(rows, []string{string(r.Action), state, formatUntil(r.RequestedAt.Time, sc.now), until, orDash(r.RequestedBy), orDash(r.Message)})
 	}
 	inForce, planned := gate.RequestsAt(sc.gate, sc.now)
 	for _, r := range inForce {
@@ -240,5 +240,5 @@ func (sc *screen) counts() string {
 	if sc.gate.Audits() {
 		held += fmt.Sprintf(", %d would be held", t.WouldHold)
 	}
-	return fmt.Sprintf("%d in all: %s, %d foreign, %d exempt, %d pending, %d failed", t.Total, held, t.Foreign, t.Exempt, t.Pending, t.Failed)
+	return fmt.Sprintf("%d in all: %s, %d foreign, %d exempt, %d pending, %d failed", t.Total, held, t.SuspendedByOthers, t.Exempt, t.Pending, t.Failed)
 }

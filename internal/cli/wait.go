@@ -100,7 +100,7 @@ func (s *session) settled(results []result) error {
 		if r.gate.Audits() {
 			held += fmt.Sprintf(", %d would be (mode Audit)", counts.WouldHold)
 		}
-		s.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.Foreign, counts.Failed)
+		s.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.SuspendedByOthers, counts.Failed)
 		for _, f := range r.gate.Status.Failures {
 			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
 		}

@@ -60,7 +60,7 @@ func approvals(g *v1alpha1.GatedSource) *Approvals {
 	by := map[string]bool{}
 	for _, a := range g.Status.Approvals {
 		if a.Revision == g.Status.Pending.Revision {
-			by[a.By] = true
+			by[a.ApprovedBy] = true
 		}
 	}
 	return &Approvals{len(by), g.RequiredApprovals()}

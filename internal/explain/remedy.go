@@ -136,7 +136,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	}
 	var all []Remedy
 	for _, r := range waiting {
-		all = append(all, Remedy{approve, fmt.Sprintf("approves the open request of %s, which waits for %d more; after the last it %s", r.By, gate.Lacks(g, &r), done)})
+		all = append(all, Remedy{approve, fmt.Sprintf("approves the open request of %s, which waits for %d more; after the last it %s", r.RequestedBy, gate.Lacks(g, &r), done)})
 	}
 	return all
 }
@@ -151,12 +151,12 @@ func (k Known) lasts(g, asked *v1alpha1.Gate) string {
 	}
 	inForce, _ := gate.RequestsAt(g, k.Now)
 	for _, r := range inForce {
-		text += ". It ends the close request of " + cmp.Or(r.By, "somebody")
+		text += ". It ends the close request of " + cmp.Or(r.RequestedBy, "somebody")
 		if r.Until != nil {
 			text += " until " + r.Until.UTC().Format(time.RFC3339)
 		}
-		if r.Reason != "" {
-			text += ": " + r.Reason
+		if r.Message != "" {
+			text += ": " + r.Message
 		}
 	}
 	return text

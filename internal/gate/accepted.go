@@ -45,8 +45,8 @@ func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(
 // requestOf returns an accepted request as it was made.
 func requestOf(r v1alpha1.AcceptedRequest) Request {
 	return Request{
-		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.By, Reason: r.Reason, source: r.Source,
-		GlassBroken: r.GlassBroken, approvers: approversOf(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: valueOf(&r),
+		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.RequestedBy, Reason: r.Message, source: r.Source,
+		Emergency: r.Emergency, approvers: approversOf(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: valueOf(&r),
 	}
 }
 
@@ -287,7 +287,7 @@ func (c *course) plan(r v1alpha1.AcceptedRequest) error {
 		}
 	}
 	planned := slices.DeleteFunc(slices.Clone(c.planned), func(other v1alpha1.AcceptedRequest) bool {
-		return other.Action == r.Action && (r.Action == v1alpha1.RequestOpen || other.By == r.By)
+		return other.Action == r.Action && (r.Action == v1alpha1.RequestOpen || other.RequestedBy == r.RequestedBy)
 	})
 	closes := 0
 	for _, other := range planned {

@@ -75,8 +75,8 @@ func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (ap
 		if what != presentOf(e) || !mayApprove(e, by) || len(e.Status.Approvals) == maxApprovals {
 			continue
 		}
-		if !slices.ContainsFunc(e.Status.Approvals, func(a v1alpha1.Approval) bool { return a.By == by }) {
-			approval := v1alpha1.Approval{By: by, At: metav1.NewTime(now), Generation: e.Generation}
+		if !slices.ContainsFunc(e.Status.Approvals, func(a v1alpha1.Approval) bool { return a.ApprovedBy == by }) {
+			approval := v1alpha1.Approval{ApprovedBy: by, At: metav1.NewTime(now), Generation: e.Generation}
 			approved = append(approved, approval)
 			e.Status.Approvals = append(e.Status.Approvals, approval)
 		}
@@ -99,8 +99,8 @@ func authorsOf(e *v1alpha1.GateException) []string {
 func approvers(e *v1alpha1.GateException) []string {
 	var names []string
 	for _, a := range e.Status.Approvals {
-		if a.Generation == e.Generation && mayApprove(e, a.By) && !slices.Contains(names, a.By) {
-			names = append(names, a.By)
+		if a.Generation == e.Generation && mayApprove(e, a.ApprovedBy) && !slices.Contains(names, a.ApprovedBy) {
+			names = append(names, a.ApprovedBy)
 		}
 	}
 	return names

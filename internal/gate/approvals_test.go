@@ -47,7 +47,7 @@ func by1(who string) edit { return lines("1 " + who) }
 
 func names(approvals []v1alpha1.Approval) (names []string) {
 	for _, a := range approvals {
-		names = append(names, a.By)
+		names = append(names, a.ApprovedBy)
 	}
 	return names
 }
@@ -175,7 +175,7 @@ func TestTheStatusKeepsABoundNumberOfApprovals(t *testing.T) {
 		many = append(many, fmt.Sprintf("1 user%d", i))
 	}
 	e := exception(byDefault(isClosed), written("mallory"), lines(many...))
-	if approved, _ := gate.HandleApprovals(e, noon, true); len(approved) != 32 || len(e.Status.Approvals) != 32 || approved[31].By != "user31" {
+	if approved, _ := gate.HandleApprovals(e, noon, true); len(approved) != 32 || len(e.Status.Approvals) != 32 || approved[31].ApprovedBy != "user31" {
 		t.Errorf("%d approvals, %d in the status", len(approved), len(e.Status.Approvals))
 	}
 }

@@ -74,14 +74,14 @@ func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 		e.Until = d.Next.At.DeepCopy()
 	}
 	if r := d.Request; r != nil {
-		e.Action, e.RequestedAt, e.RequestedBy, e.RequestReason = r.Action, &metav1.MicroTime{Time: r.At}, r.By, r.Reason
-		e.ApprovedBy, e.GlassBroken = r.approvers, r.GlassBroken
+		e.Action, e.RequestedAt, e.RequestedBy, e.Message = r.Action, &metav1.MicroTime{Time: r.At}, r.By, r.Reason
+		e.ApprovedBy, e.Emergency = r.approvers, r.Emergency
 	}
 	return e
 }
 
 func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryEntry {
-	e := v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.RequestAcceptedReason, Action: r.Action, RequestedBy: r.By, RequestReason: r.Reason, ApprovedBy: r.approvers, GlassBroken: r.GlassBroken}
+	e := v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.RequestAcceptedReason, Action: r.Action, RequestedBy: r.By, Message: r.Reason, ApprovedBy: r.approvers, Emergency: r.Emergency}
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
@@ -121,6 +121,6 @@ type room struct{ entries, bytes int }
 // takes makes room for an entry, and returns whether there is any. Once there is none, there is none for older ones.
 func (r *room) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
-	r.bytes -= len(e.Target) + len(e.By) + len(e.RequestedBy) + len(e.RequestReason) + len(e.ApprovedBy) + len(e.Refused)
+	r.bytes -= len(e.Target) + len(e.By) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)
 	return r.entries >= 0 && r.bytes >= 0
 }

@@ -44,7 +44,7 @@ func TestTheHistoryHasChangesAndRequests(t *testing.T) {
 		{At: metav1.NewTime(at(11)), State: "closed", Reason: "OutsideOpenPeriods", Until: &metav1.Time{Time: at(12)}},
 		{
 			At: metav1.NewTime(at(10)), State: "opened", Reason: "OpenRequested", Until: &metav1.Time{Time: at(11)},
-			Action: "open", RequestedAt: stampOf(10), RequestedBy: "alice", RequestReason: "hotfix",
+			Action: "open", RequestedAt: stampOf(10), RequestedBy: "alice", Message: "hotfix",
 		},
 		{At: metav1.NewTime(at(9)), State: "closed", Reason: "OutsideOpenPeriods", Until: &metav1.Time{Time: at(12)}},
 	}
@@ -64,8 +64,8 @@ func TestTheHistoryIsBounded(t *testing.T) {
 		by(g, v1alpha1.RequestOpen, "alice", fmt.Sprintf("%d", n))
 		passes(g, noon.Add(time.Duration(n)*time.Minute))
 	}
-	if n := len(g.Status.History); n != v1alpha1.MaxHistory || g.Status.History[0].RequestReason != "59" {
-		t.Errorf("%d entries, the first of %q", n, g.Status.History[0].RequestReason)
+	if n := len(g.Status.History); n != v1alpha1.MaxHistory || g.Status.History[0].Message != "59" {
+		t.Errorf("%d entries, the first of %q", n, g.Status.History[0].Message)
 	}
 	for n := range 60 {
 		annotate(g, v1alpha1.RequestOpen, stamp(noon.Add(time.Duration(100+n)*time.Minute)))
@@ -74,7 +74,7 @@ func TestTheHistoryIsBounded(t *testing.T) {
 	}
 	size := 0
 	for _, e := range g.Status.History {
-		size += len(e.RequestedBy) + len(e.RequestReason)
+		size += len(e.RequestedBy) + len(e.Message)
 	}
 	if size > v1alpha1.MaxHistoryBytes || size < v1alpha1.MaxHistoryBytes-1000 {
 		t.Errorf("%d bytes", size)

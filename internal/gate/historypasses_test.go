@@ -60,7 +60,7 @@ func TestPassesHaveHalfOfTheHistoryAtMost(t *testing.T) {
 			g := closed()
 			var passes []v1alpha1.HistoryEntry
 			for i := range tc.passes { // after all that the Gate has done
-				passes = append(passes, v1alpha1.HistoryEntry{At: at(1000 + i), Target: fmt.Sprintf("Kustomization/%06d", i), Reason: v1alpha1.PassGrantedReason, RequestReason: tc.reason})
+				passes = append(passes, v1alpha1.HistoryEntry{At: at(1000 + i), Target: fmt.Sprintf("Kustomization/%06d", i), Reason: v1alpha1.PassGrantedReason, Message: tc.reason})
 			}
 			for i := range tc.states {
 				gate.RecordHistory(g, gate.Decision{State: v1alpha1.StateOpened, Reason: "Default"}, nil, at(i).Time, true)

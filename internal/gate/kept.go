@@ -13,7 +13,7 @@ import (
 // long, and refuses every open that the other one refuses. The closes of other people are kept, so that a person who withdraws a close
 // sees that theirs stay.
 func (r *inForce) covers(other *inForce) bool {
-	return r.Source == other.Source && r.By == other.By && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
+	return r.Source == other.Source && r.RequestedBy == other.RequestedBy && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
 }
 

@@ -22,7 +22,7 @@ func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
 		g.Status.Release = &v1alpha1.ReleaseStatus{}
 	}
 	g.Status.Release.Proceed = &v1alpha1.NotedProceed{
-		Value: proceedOf(g), By: OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], maxBy), Reason: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
+		Value: proceedOf(g), RequestedBy: OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], maxBy), Message: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
 		NotedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
 	}
 	return true

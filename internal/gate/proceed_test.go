@@ -37,7 +37,7 @@ func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
 				return
 			}
 			got := g.Status.Release.Proceed
-			if got.Value != tc.want || !strings.HasPrefix(got.By, "alice xxx") || len(got.By) != 339 || len(got.Reason) != 512 || !got.NotedAt.Time.Equal(noon) {
+			if got.Value != tc.want || !strings.HasPrefix(got.RequestedBy, "alice xxx") || len(got.RequestedBy) != 339 || len(got.Message) != 512 || !got.NotedAt.Time.Equal(noon) {
 				t.Errorf("%+v", got)
 			}
 			if gate.NoteProceed(g, noon) {

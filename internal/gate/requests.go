@@ -52,10 +52,10 @@ type Request struct {
 	// Err says why the request was refused, nil if it was accepted.
 	Err error
 	// ApprovedBy is who has approved it just now, empty if it is new. Waits is how many
-	// approvals it needs then. GlassBroken says that it needs none: it is an emergency.
+	// approvals it needs then. Emergency says that it needs none: it is an emergency.
 	ApprovedBy  string
 	Waits       int
-	GlassBroken bool
+	Emergency bool
 
 	source, approvers string
 	// line is the number of the line that holds it, zero for an annotation. breaksGlass says that the requester has marked it as an emergency.
@@ -80,7 +80,7 @@ func (r Request) String() string {
 	if r.approvers != "" {
 		text += ", approved by " + r.approvers
 	}
-	if r.GlassBroken {
+	if r.Emergency {
 		text += ", who breaks the glass"
 	}
 	if r.Waits > 0 && r.Err == nil {
@@ -194,7 +194,7 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 
 // isLastOf returns whether a request is the one that was handled last.
 func (r *Request) isLastOf(memory *v1alpha1.RequestMemory) bool {
-	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastBy == r.By)
+	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastRequestedBy == r.By)
 }
 
 // knows returns whether a request is the one in force, or a planned one, that was handled
@@ -205,9 +205,9 @@ func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
 	}
 	// A close of somebody else counts separately.
 	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
-	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window, memory.Unlimited) && by(memory.By) ||
+	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window, memory.Unlimited) && by(memory.RequestedBy) ||
 		slices.ContainsFunc(c.planned, func(p v1alpha1.AcceptedRequest) bool {
-			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited) && by(p.By)
+			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited) && by(p.RequestedBy)
 		})
 }
 
@@ -223,7 +223,7 @@ func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
 		memory.Earlier = slices.DeleteFunc(memory.Earlier, func(earlier string) bool { return earlier == value })
 		memory.Earlier = memory.Earlier[:min(len(memory.Earlier), maxEarlier)]
 	}
-	memory.LastHandled, memory.LastBy = value, r.By
+	memory.LastHandled, memory.LastRequestedBy = value, r.By
 	return putBack
 }
 
@@ -262,7 +262,7 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, accepted v1a
 // begins records a request whose time has come in the memory of its action.
 func begins(memory *v1alpha1.RequestMemory, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
-	memory.RequestedAt, memory.Window, memory.Unlimited, memory.By = &at, r.Window, r.Unlimited, r.By
+	memory.RequestedAt, memory.Window, memory.Unlimited, memory.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
 }
 
 // FormatRequest returns the value of an annotation that requests an action at a time, with

@@ -44,7 +44,7 @@ func uncounted(g *v1alpha1.Gate) string {
 
 // approvable returns whether others can approve a request.
 func approvable(r *v1alpha1.AcceptedRequest) bool {
-	return r.Action == v1alpha1.RequestOpen && (r.Waiting || r.Planned) && r.Stamped && r.By != "" && !r.GlassBroken
+	return r.Action == v1alpha1.RequestOpen && (r.Waiting || r.Planned) && r.Stamped && r.RequestedBy != "" && !r.Emergency
 }
 
 // newApprovals returns who has approved a request that waits or is planned, and is not noted yet: everybody once, and never who made it.
@@ -57,8 +57,8 @@ func newApprovals(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) (names []string
 		if by != OneLine(by, maxBy) {
 			continue // the name of the requester is not kept as it is, either
 		}
-		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == by })
-		if what == nameOfRequest(g, r) && by != "" && by != r.By && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
+		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == by })
+		if what == nameOfRequest(g, r) && by != "" && by != r.RequestedBy && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
 			names = append(names, by)
 		}
 	}

@@ -40,7 +40,7 @@ func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
 		if other.Action == v1alpha1.RequestOpen {
 			return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))
 		}
-		return r.Action == v1alpha1.RequestOpen && other.By == r.By && r.RequestedAt.After(other.AcceptedAt.Time)
+		return r.Action == v1alpha1.RequestOpen && other.RequestedBy == r.RequestedBy && r.RequestedAt.After(other.AcceptedAt.Time)
 	})
 	waiting := slices.DeleteFunc(slices.Clone(c.waiting), func(other v1alpha1.AcceptedRequest) bool {
 		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))

@@ -29,12 +29,12 @@ func (c *course) asksApprovalOf(r *Request) bool {
 func (c *course) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
-		By: r.By, Reason: r.Reason, Source: r.source,
+		RequestedBy: r.By, Message: r.Reason, Source: r.source,
 	}
 	if c.asksApprovalOf(r) && s == Stamped {
 		accepted.Stamped = r.By != ""
-		accepted.GlassBroken = accepted.Stamped && r.breaksGlass
-		r.GlassBroken = accepted.GlassBroken
+		accepted.Emergency = accepted.Stamped && r.breaksGlass
+		r.Emergency = accepted.Emergency
 	}
 	r.Waits = c.lacks(&accepted)
 	return accepted
@@ -47,7 +47,7 @@ func (c *course) mayAsk(r *v1alpha1.AcceptedRequest) error {
 		return nil
 	case !r.Stamped:
 		return fmt.Errorf("is refused, the gate asks for %s, and nobody knows for certain who asks: that needs config/policies, see docs/guides/approval-by-hand.md", plural(c.required, "approval"))
-	case r.GlassBroken && r.Reason == "":
+	case r.Emergency && r.Message == "":
 		return errors.New("is refused, whoever breaks the glass has to say why: request it again with a reason")
 	}
 	return nil
@@ -55,7 +55,7 @@ func (c *course) mayAsk(r *v1alpha1.AcceptedRequest) error {
 
 // lacks returns how many approvals a request still needs.
 func (c *course) lacks(r *v1alpha1.AcceptedRequest) int {
-	if r.Action != v1alpha1.RequestOpen || r.GlassBroken {
+	if r.Action != v1alpha1.RequestOpen || r.Emergency {
 		return 0
 	}
 	return max(0, c.required-len(r.Approvals))
@@ -73,7 +73,7 @@ func (c *course) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 		return err
 	}
 	others := slices.DeleteFunc(slices.Clone(c.waiting), func(other v1alpha1.AcceptedRequest) bool {
-		return other.By == r.By && other.AcceptedAt.Before(&r.AcceptedAt)
+		return other.RequestedBy == r.RequestedBy && other.AcceptedAt.Before(&r.AcceptedAt)
 	})
 	if len(others) >= maxWaiting {
 		return fmt.Errorf("is refused, the open requests of %d people wait for approval, and a gate keeps no more", len(others))
@@ -141,7 +141,7 @@ func (c *course) approve(g *v1alpha1.Gate, s Stamps, now time.Time) (news []Requ
 				break
 			}
 			for _, by := range newApprovals(g, &list[i]) {
-				list[i].Approvals = append(slices.Clip(list[i].Approvals), v1alpha1.RequestApproval{By: by, At: metav1.NewMicroTime(now.Truncate(time.Microsecond))})
+				list[i].Approvals = append(slices.Clip(list[i].Approvals), v1alpha1.RequestApproval{ApprovedBy: by, At: metav1.NewMicroTime(now.Truncate(time.Microsecond))})
 				request := requestOf(list[i])
 				request.ApprovedBy, request.Waits = by, c.lacks(&list[i])
 				news = append(news, request)
@@ -234,9 +234,9 @@ func waitsForApproval(g *v1alpha1.Gate, all []v1alpha1.AcceptedRequest) string {
 		return ""
 	}
 	r := &all[len(all)-1]
-	what := "an open request of " + r.By
+	what := "an open request of " + r.RequestedBy
 	if takesBack(r.Window) {
-		what = "a request of " + r.By + " to take close requests back"
+		what = "a request of " + r.RequestedBy + " to take close requests back"
 	}
 	text := fmt.Sprintf(", %s at %s waits for %s", what, rfc3339(r.RequestedAt.Time), plural(Lacks(g, r), "more approval"))
 	if has := approversOf(r); has != "" {
@@ -255,7 +255,7 @@ func waitsForApproval(g *v1alpha1.Gate, all []v1alpha1.AcceptedRequest) string {
 func approversOf(r *v1alpha1.AcceptedRequest) string {
 	var names []string
 	for _, a := range r.Approvals {
-		names = append(names, a.By)
+		names = append(names, a.ApprovedBy)
 	}
 	return OneLine(strings.Join(names, ", "), maxApprovedBy)
 }

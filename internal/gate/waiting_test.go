@@ -273,11 +273,11 @@ func TestBreakingTheGlassOpensAtOnceIfItIsStampedAndSaysWhy(t *testing.T) {
 			g.Annotations[v1alpha1.BreakGlassAnnotation] = tc.glass
 			news := gate.Stamped.HandleRequests(g, noon)
 			d := gate.Decide(g, noon)
-			if d.State != tc.want || news[0].Err == nil && news[0].GlassBroken != (tc.want == v1alpha1.StateOpened) {
+			if d.State != tc.want || news[0].Err == nil && news[0].Emergency != (tc.want == v1alpha1.StateOpened) {
 				t.Errorf("%s: %s, %v", d.State, d.Message, news)
 			}
 			gate.RecordHistory(g, d, news, noon, tc.want == v1alpha1.StateOpened)
-			if e := g.Status.History[0]; tc.want == v1alpha1.StateOpened && (!e.GlassBroken || len(g.Status.History) != 1) {
+			if e := g.Status.History[0]; tc.want == v1alpha1.StateOpened && (!e.Emergency || len(g.Status.History) != 1) {
 				t.Errorf("history %+v", g.Status.History)
 			}
 		})

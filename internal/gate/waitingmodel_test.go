@@ -105,7 +105,7 @@ func (e *eyes) approves() {
 // named returns how approvals name a request that was accepted just now.
 func (e *eyes) named(u unapproved) string {
 	for _, r := range e.gate.Status.Requests {
-		if r.By == u.who && r.AcceptedAt.Truncate(time.Second).Equal(u.seen) && r.Action == u.action {
+		if r.RequestedBy == u.who && r.AcceptedAt.Truncate(time.Second).Equal(u.seen) && r.Action == u.action {
 			_, what, _ := strings.Cut(gate.FormatRequestApproval(e.gate, &r, e.now), ",")
 			return what
 		}
@@ -224,7 +224,7 @@ func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 			e.begin()
 			for _, handled := range gate.Stamped.HandleRequests(e.gate, e.now) {
 				u, isNew := asked[handled.Action]
-				isNew = isNew && handled.ApprovedBy == "" && handled.Value == e.gate.Annotations[handled.Annotation] && handled.At.Equal(u.at) && handled.GlassBroken == (broken && handled.Action == v1alpha1.RequestOpen)
+				isNew = isNew && handled.ApprovedBy == "" && handled.Value == e.gate.Annotations[handled.Annotation] && handled.At.Equal(u.at) && handled.Emergency == (broken && handled.Action == v1alpha1.RequestOpen)
 				if handled.Err == nil && isNew {
 					e.accept(u, broken)
 				}

@@ -19,7 +19,7 @@ func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
 	waits := extending("hotfix", "web")
 	approved := waits.DeepCopy()
 	approved.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: "ann"}
-	approved.Status.Approvals = []v1alpha1.Approval{{By: "bob"}}
+	approved.Status.Approvals = []v1alpha1.Approval{{ApprovedBy: "bob"}}
 	open, doubts := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{waits}))
 	if open != "apps/web 10:00-12:00 open period day" || doubts != "apps/hotfix: the exception lacks 1 of 1 approvals, the preview does not count it" {
 		t.Errorf("without approvals: %q, %q", open, doubts)

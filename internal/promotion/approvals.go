@@ -66,7 +66,7 @@ type approval struct{ v1alpha1.RevisionApproval }
 
 // isSame returns whether another one is by the same person, of the same revision.
 func (a approval) isSame(other v1alpha1.RevisionApproval) bool {
-	return a.Revision == other.Revision && a.By == other.By
+	return a.Revision == other.Revision && a.ApprovedBy == other.ApprovedBy
 }
 
 // read reads a line that the API server has stamped, and returns whether it is an approval of this round.
@@ -78,14 +78,14 @@ func (l *look) read(line string) (approval, bool) {
 		return approval{}, false
 	}
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
-	return approval{v1alpha1.RevisionApproval{Revision: revision, By: by, Reason: reason, At: metav1.NewTime(l.Now)}}, true
+	return approval{v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: by, Message: reason, At: metav1.NewTime(l.Now)}}, true
 }
 
 // approvers returns who has approved a revision in this round.
 func approvers(g *v1alpha1.GatedSource, revision string) (names []string) {
 	for _, a := range g.Status.Approvals {
-		if a.Revision == revision && !slices.Contains(names, a.By) {
-			names = append(names, a.By)
+		if a.Revision == revision && !slices.Contains(names, a.ApprovedBy) {
+			names = append(names, a.ApprovedBy)
 		}
 	}
 	return names

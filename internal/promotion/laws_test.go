@@ -31,7 +31,7 @@ func (m *model) mayBe(commit any) bool {
 		if count[a.Revision] == nil {
 			count[a.Revision] = map[string]bool{}
 		}
-		if count[a.Revision][a.By] = true; len(count[a.Revision]) >= m.required {
+		if count[a.Revision][a.ApprovedBy] = true; len(count[a.Revision]) >= m.required {
 			last = a.Revision
 		}
 	}
@@ -107,7 +107,7 @@ func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 					return
 				}
 				m.approves(who, revision)
-				m.approved = append(m.approved, v1alpha1.RevisionApproval{Revision: revision, By: who})
+				m.approved = append(m.approved, v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: who})
 				m.look(t, false)
 			},
 			"drift": func(*rapid.T) {

@@ -127,7 +127,7 @@ func TestNoTextOfOthersIsAPartOfAPage(t *testing.T) {
 	r.gates[0].Labels["team"] = hostile
 	r.gates[0].Status.LastTransition.By = hostile
 	r.gates[0].Status.Conditions = []metav1.Condition{{Type: "Ready", Message: hostile + long}}
-	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), By: hostile, RequestedBy: hostile, RequestReason: hostile + long}}
+	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), By: hostile, RequestedBy: hostile, Message: hostile + long}}
 	r.exceptions[0].Name = hostile
 	r.targets[0].Target.Name, r.targets[0].Revision, r.targets[0].State = hostile, hostile, hostile
 	r.why.Summary, r.why.Target.Name = hostile, hostile

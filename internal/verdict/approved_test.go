@@ -19,7 +19,7 @@ func askedBy(who, why string) gateOption {
 	return func(g *v1alpha1.Gate) {
 		g.Status.Conditions[0].Reason = v1alpha1.CloseRequestedReason
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
-			Action: v1alpha1.RequestClose, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), By: who, Reason: why,
+			Action: v1alpha1.RequestClose, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), RequestedBy: who, Message: why,
 		}}
 	}
 }

@@ -172,7 +172,7 @@ func agedStatus(now metav1.Time) v1alpha1.GateStatus {
 		s.History = append(s.History,
 			v1alpha1.HistoryEntry{
 				At: now, State: v1alpha1.StateOpened, Reason: v1alpha1.OpenRequestedReason, Until: &now, Action: v1alpha1.RequestOpen,
-				RequestedBy: "alice@example.com", RequestReason: "hotfix 1234",
+				RequestedBy: "alice@example.com", Message: "hotfix 1234",
 			},
 			v1alpha1.HistoryEntry{At: now, State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason, Until: &now})
 	}

@@ -42,7 +42,7 @@ func TestStatusPrintsThis(t *testing.T) {
 	}
 	w.Eventually("the status is complete", func() error {
 		g := w.ReadGate("production")
-		if c := g.Status.Targets; c == nil || c.Held != 1 || c.Foreign != 1 || c.Pending != 0 || len(g.Status.Exceptions) != 1 {
+		if c := g.Status.Targets; c == nil || c.Held != 1 || c.SuspendedByOthers != 1 || c.Pending != 0 || len(g.Status.Exceptions) != 1 {
 			return fmt.Errorf("%+v", g.Status)
 		}
 		return nil

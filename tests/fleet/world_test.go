@@ -125,7 +125,7 @@ func (w *world) closedBy(m *member, by string) {
 	w.in[m].Eventually("the request is seen", func() error {
 		requests := w.in[m].ReadGate("fleet").Status.Requests
 		for _, r := range requests {
-			if r.By == by && r.Action == v1alpha1.RequestClose {
+			if r.RequestedBy == by && r.Action == v1alpha1.RequestClose {
 				return nil
 			}
 		}

@@ -91,7 +91,7 @@ func restores(t *testing.T, i *installed) {
 	// For the API server, who restored it has suspended it.
 	for name := range gates {
 		g := i.ReadGate(name)
-		if g.Status.Targets == nil || g.Status.Targets.Foreign != 1 {
+		if g.Status.Targets == nil || g.Status.Targets.SuspendedByOthers != 1 {
 			t.Errorf("%s has targets %+v", name, g.Status.Targets)
 		}
 		i.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))

@@ -148,7 +148,7 @@ func TestThatAPersonHasSuspendedACronJobStays(t *testing.T) {
 	w.Create(job)
 	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "CronJob", Name: "backup"})
 	w.Eventually("the gate leaves it alone", func() error {
-		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.Foreign != 1 {
+		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.SuspendedByOthers != 1 {
 			return fmt.Errorf("%+v", g.Status.Targets)
 		}
 		return nil

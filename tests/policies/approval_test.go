@@ -43,7 +43,7 @@ func (w *world) asks(p *person, g *v1alpha1.Gate) v1alpha1.AcceptedRequest {
 func (w *world) waits(g *v1alpha1.Gate, by string) v1alpha1.AcceptedRequest {
 	w.Helper()
 	for _, r := range g.Status.Requests {
-		if r.Waiting && r.By == by {
+		if r.Waiting && r.RequestedBy == by {
 			return r
 		}
 	}
@@ -178,11 +178,11 @@ func TestBreakingTheGlassNeedsItsOwnVerbAndAReason(t *testing.T) {
 	at := nano()
 	w.allowed(greta, breaks(at, openWhy+"=outage 17")...)
 	g = w.Opened("production", metav1.ConditionTrue)
-	if last := g.Status.History[0]; !last.GlassBroken || last.RequestedBy != "greta" || last.RequestReason != "outage 17" {
+	if last := g.Status.History[0]; !last.Emergency || last.RequestedBy != "greta" || last.Message != "outage 17" {
 		t.Errorf("the history says %+v", last)
 	}
 	w.Eventually("an event tells that the glass is broken", func() error {
-		return w.told(v1alpha1.GlassBrokenReason, "by greta, who breaks the glass: outage 17")
+		return w.told(v1alpha1.EmergencyOpenedReason, "by greta, who breaks the glass: outage 17")
 	})
 	// The old value is still there, and a request that meets it is an emergency.
 	w.allowed(olga, "annotate", "--overwrite", "gate", "production", openAt+"="+nano())

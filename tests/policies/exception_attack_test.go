@@ -51,7 +51,7 @@ func (w *world) reported(g *v1alpha1.Gate, name, reason string, approvers ...str
 	})
 	var by []string
 	for _, a := range e.Status.Approvals {
-		by = append(by, a.By)
+		by = append(by, a.ApprovedBy)
 	}
 	opened := metav1.ConditionFalse
 	if reason == v1alpha1.InForceReason {

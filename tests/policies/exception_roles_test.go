@@ -338,7 +338,7 @@ func TestTheStatusRemembersOnlyWhatIsStamped(t *testing.T) {
 	w.allowed(account, write(by)...)
 	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
 	w.allowed(account, "patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{`+activeCondition("Pending")+`}}`) // remembers
-	if got := w.exception("hotfix").Status.Approvals; len(got) != 1 || got[0].By != "alice" {
+	if got := w.exception("hotfix").Status.Approvals; len(got) != 1 || got[0].ApprovedBy != "alice" {
 		t.Errorf("approvals %+v", got)
 	}
 	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", `{"timeZone":"UTC","closePeriods":[{"name":"x","start":"00:00","end":"24:00"}]}`, nil))

@@ -65,7 +65,7 @@ func (w *world) approves(g *v1alpha1.GatedSource, want ...string) {
 		w.Read(g)
 		var got []string
 		for _, a := range g.Status.Approvals {
-			got = append(got, a.Revision[len(a.Revision)-1:]+" "+a.By)
+			got = append(got, a.Revision[len(a.Revision)-1:]+" "+a.ApprovedBy)
 		}
 		if !slices.Equal(got, want) {
 			return fmt.Errorf("it has %q", got)
@@ -88,7 +88,7 @@ func (w *world) promoted(g *v1alpha1.GatedSource, letter string) {
 func (w *world) onlyAlice(g *v1alpha1.GatedSource) {
 	w.Helper()
 	w.Eventually("there are no approvals but of alice", func() error {
-		if w.Read(g); slices.ContainsFunc(g.Status.Approvals, func(a v1alpha1.RevisionApproval) bool { return a.By != "alice" || a.Revision != commit("a") }) {
+		if w.Read(g); slices.ContainsFunc(g.Status.Approvals, func(a v1alpha1.RevisionApproval) bool { return a.ApprovedBy != "alice" || a.Revision != commit("a") }) {
 			return fmt.Errorf("there are %+v", g.Status.Approvals)
 		}
 		return nil
@@ -105,7 +105,7 @@ func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	g := w.following("a", "b")
 	w.allowed(alice, approve(commit("a"), reason+"=seen in staging")...)
 	w.approves(g, "a alice")
-	if got := g.Status.Approvals[0].Reason; got != "seen in staging" || g.Annotations[revisionKey]+g.Annotations[reason] != "" {
+	if got := g.Status.Approvals[0].Message; got != "seen in staging" || g.Annotations[revisionKey]+g.Annotations[reason] != "" {
 		t.Errorf("the reason is %q, the annotations are %v", got, g.Annotations)
 	}
 	w.allowed(alice, approve(commit("a"))...)
@@ -116,7 +116,7 @@ func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	w.promoted(g, "a")
 	w.approves(g)
 	p := g.Status.Promotions[0]
-	if len(p.Approvals) != 2 || p.Approvals[0].By != "alice" || p.Approvals[1].By != "bob" {
+	if len(p.Approvals) != 2 || p.Approvals[0].ApprovedBy != "alice" || p.Approvals[1].ApprovedBy != "bob" {
 		t.Errorf("promoted by %+v", p.Approvals)
 	}
 	w.allowed(bob, approve(commit("b"))...) // in the next round nothing of the last one counts

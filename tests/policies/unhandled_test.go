@@ -65,7 +65,7 @@ func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T
 		t.Errorf("it opens at %s", reset)
 	}
 	for _, who := range []string{"alice: incident 77", "carl: a try"} {
-		if !slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool { return e.RequestedBy+": "+e.RequestReason == who }) {
+		if !slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool { return e.RequestedBy+": "+e.Message == who }) {
 			t.Errorf("the history lacks %s: %+v", who, g.Status.History)
 		}
 	}
@@ -190,7 +190,7 @@ func TestFluxStripsAnUnhandledCloseWhichCountsAllTheSame(t *testing.T) {
 	r.decided(g, metav1.ConditionFalse)
 	r.synced()
 	r.settled(g)
-	if g = r.get(g); g.Status.LastHandledLine != 2 || g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Requests[0].By != "alice" {
+	if g = r.get(g); g.Status.LastHandledLine != 2 || g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Requests[0].RequestedBy != "alice" {
 		t.Errorf("annotations %v, status %+v", g.Annotations, g.Status)
 	}
 }

@@ -162,7 +162,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 		t.Errorf("it prints\n%s", out)
 	}
 	w.arrives("v1")
-	if p := w.g.Status.Promotions; w.g.Status.Pinned != nil && (len(p) != 1 || p[0].Approvals[0].Reason != "seen in staging") {
+	if p := w.g.Status.Promotions; w.g.Status.Pinned != nil && (len(p) != 1 || p[0].Approvals[0].Message != "seen in staging") {
 		t.Errorf("promotions: %+v", p)
 	}
 	history, _, _ := strings.Cut(w.blocks("sh", "gate history")[0], "\n")

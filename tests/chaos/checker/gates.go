@@ -124,7 +124,7 @@ func (c *check) counts(g *gate, fail func(string, ...any)) {
 	}
 	got := g.Status.Targets
 	if got == nil || int(got.Total) != total || int(got.Failed) != failed || int(got.Held) < held || int(got.Held) > held+certificates ||
-		int(got.Foreign) < foreign || int(got.Foreign) > foreign+certificates {
+		int(got.SuspendedByOthers) < foreign || int(got.SuspendedByOthers) > foreign+certificates {
 		fail("targets are %+v, want %d, held %d, foreign %d, failed %d, and %d certificates", got, total, held, foreign, failed, certificates)
 	}
 	for _, kind := range []string{"Reconciling", "Stalled"} {
