@@ -23,8 +23,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.gates) != has(self.selector)",message="exactly one of gates and selector must be set"
 type CalendarFeedSpec struct {
 	// Interval is how often the Secret is read again even if nothing has changed.
-	// At least 1s, such as 1m. Defaults to 10m. So long can a token work that was
-	// removed from the Secret.
+	// At least 1s, such as 1m. Defaults to 10m. A token that is removed from the
+	// Secret can work for that long.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
 	// +kubebuilder:default="10m"
 	// +optional

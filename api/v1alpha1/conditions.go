@@ -129,7 +129,7 @@ const (
 // Reasons of the condition Ready of a Gate besides those of
 // github.com/fluxcd/pkg/apis/meta.
 const (
-	// TargetsFailedReason means that not every target is as the Gate wants it, see
+	// TargetsFailedReason means that some targets do not have the desired state, see
 	// status.failures.
 	TargetsFailedReason = "TargetsFailed"
 	// NoTargetsReason means that all is well, but an entry of spec.targets has
@@ -254,7 +254,7 @@ const (
 	// WriteFailedReason means that the API server refused to hold or to release the
 	// target, or to write a GateLock first.
 	WriteFailedReason = "WriteFailed"
-	// StatusWriteFailedReason means that the target is as the Gate wants it, but
+	// StatusWriteFailedReason means that the target has the desired state, but
 	// the condition that says so could not be written, or the target could not be
 	// read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"

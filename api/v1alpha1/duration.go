@@ -17,13 +17,13 @@ import (
 type Duration struct {
 	time.Duration `json:"-"`
 
-	// Invalid is a value that ParseDuration refuses. Duration is negative then,
-	// which no field allows: decoding an object does not fail, so that one object
-	// does not stop an informer, but validation does.
+	// Invalid is the value if ParseDuration rejects it. Duration is then negative,
+	// which no field allows, so validation fails. Decoding does not fail, because
+	// one invalid object would stop the informer.
 	Invalid string `json:"-"`
 }
 
-// invalidDuration is the Duration of a value that ParseDuration refuses.
+// invalidDuration is the Duration of a value that ParseDuration rejects.
 const invalidDuration time.Duration = -1
 
 var (
@@ -31,7 +31,7 @@ var (
 	wholePeriod = regexp.MustCompile(`^([0-9]{1,4})([dw])$`)
 )
 
-// ParseDuration parses a duration as specs, annotations and flags have it: a Go
+// ParseDuration parses a duration of a spec, an annotation or a flag: a Go
 // duration without sign in ms, s, m or h, or whole days or weeks.
 func ParseDuration(text string) (time.Duration, error) {
 	if found := wholePeriod.FindStringSubmatch(text); found != nil {
@@ -51,7 +51,7 @@ func ParseDuration(text string) (time.Duration, error) {
 // NewDuration returns d as the value of an optional field.
 func NewDuration(d time.Duration) *Duration { return &Duration{Duration: d} }
 
-// Or returns the duration, or fallback if there is none, or none above zero.
+// Or returns the duration, or fallback if d is nil or not positive.
 func (d *Duration) Or(fallback time.Duration) time.Duration {
 	if d == nil || d.Duration <= 0 {
 		return fallback
@@ -59,7 +59,8 @@ func (d *Duration) Or(fallback time.Duration) time.Duration {
 	return d.Duration
 }
 
-// String returns the duration as ParseDuration accepts it, or the invalid value.
+// String returns the duration in a form that ParseDuration accepts. It returns
+// an invalid value unchanged.
 func (d Duration) String() string {
 	switch {
 	case d.Duration == invalidDuration:

@@ -41,7 +41,8 @@ const (
 	// ModeLenient holds the targets when the Gate closes. A target that a user
 	// resumes is not held again until the Gate next closes.
 	ModeLenient Mode = "Lenient"
-	// ModeAudit holds nothing: the Gate decides, and says what it would hold.
+	// ModeAudit holds nothing: the Gate decides, and reports the targets that it
+	// would hold.
 	ModeAudit Mode = "Audit"
 )
 
@@ -65,9 +66,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, size(t.kind) + size(t.name) + (has(t.apiVersion) ? size(t.apiVersion) : 0) + (has(t.__namespace__) ? size(t.__namespace__) : 0) + (has(t.matchLabels) ? t.matchLabels.map(k, size(k)).sum() : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, size(e.key)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? t.namespaceSelector.matchLabels.map(k, size(k)).sum() : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, size(e.key)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? w.matchLabels.map(k, size(k)).sum() : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, size(e.key)).sum() : 0)).sum() : 0) <= 65536",message="the references and the keys of labels in targets and release.waves can have at most 65,536 characters together: use fewer targets, or label their objects and select those by one label"
 // +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) <= 1024 && (has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) <= 16384",message="the calendars of a gate can have at most 1,024 categories with 16,384 characters together: use fewer, or omit categories to count all events"
 type GateSpec struct {
-	// Interval is how often the controller checks that every target is as the Gate
-	// wants it, even if nothing has changed. At least 10s, such as 5m. Defaults to
-	// 1m.
+	// Interval is how often the controller checks that every target has the
+	// desired state, even if nothing has changed. At least 10s, such as 5m.
+	// Defaults to 1m.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('10s')",message="interval must be a duration of at least 10s, such as 1m"
 	// +kubebuilder:default="1m"
 	// +optional
@@ -133,10 +134,10 @@ type GateSpec struct {
 	Targets []TargetReference `json:"targets,omitempty"`
 
 	// Mode is Enforce, Lenient or Audit. Enforce holds the targets, and holds a
-	// target again at once if a user resumes it. Lenient leaves it alone until the
-	// Gate next closes. Audit holds nothing: it counts the targets in
-	// status.targets.wouldHold and emits events. A change to Audit releases what
-	// the Gate holds. Defaults to Enforce.
+	// target again at once if a user resumes it. Lenient holds a resumed target
+	// again only when the Gate next closes. Audit holds nothing: it counts the
+	// targets in status.targets.wouldHold and emits events. A change to Audit
+	// releases the held targets. Defaults to Enforce.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
@@ -163,8 +164,8 @@ type GateSpec struct {
 	// +optional
 	Approvals *GateApprovals `json:"approvals,omitempty"`
 
-	// Watch lists objects that must be ready for the Gate to open. While one of
-	// them is not ready or does not exist, neither an open period nor an open
+	// DependsOn lists objects that must be ready for the Gate to open. While one
+	// of them is not ready or does not exist, neither an open period nor an open
 	// request opens the Gate. At most 16, each once.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be listed only once"
@@ -179,7 +180,7 @@ type GateSpec struct {
 	// nothing is told in advance.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 30 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a duration from 1m to 720h (30 days), such as 24h"
-	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$')) || self.all(d, self.exists_one(e, (e.matches('[dw]$') ? int(e.substring(0, size(e) - 1)) * (e.endsWith('w') ? 7 : 1) * 86400000 : duration(e).getMilliseconds()) == (d.matches('[dw]$') ? int(d.substring(0, size(d) - 1)) * (d.endsWith('w') ? 7 : 1) * 86400000 : duration(d).getMilliseconds())))",message="a duration can be there only once"
+	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$')) || self.all(d, self.exists_one(e, (e.matches('[dw]$') ? int(e.substring(0, size(e) - 1)) * (e.endsWith('w') ? 7 : 1) * 86400000 : duration(e).getMilliseconds()) == (d.matches('[dw]$') ? int(d.substring(0, size(d) - 1)) * (d.endsWith('w') ? 7 : 1) * 86400000 : duration(d).getMilliseconds())))",message="a duration can be listed only once"
 	// +listType=atomic
 	// +optional
 	NotifyBefore []Duration `json:"notifyBefore,omitempty"`
@@ -282,8 +283,8 @@ type Announcement struct {
 	// State of the Gate from then on: closed or opened.
 	State State `json:"state"`
 
-	// Before is the shortest duration of spec.notifyBefore that has been told.
-	// Longer ones are not told any more.
+	// Before is the shortest duration of spec.notifyBefore that has been
+	// announced. Longer ones are not announced any more.
 	Before Duration `json:"before"`
 }
 
@@ -321,7 +322,7 @@ type TargetCounts struct {
 	Failed int64 `json:"failed"`
 }
 
-// TargetFailure is a target that is not as the Gate wants it.
+// TargetFailure is a target that does not have the desired state.
 type TargetFailure struct {
 	// Kind of the target.
 	Kind string `json:"kind"`

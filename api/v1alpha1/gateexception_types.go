@@ -116,8 +116,8 @@ type GateExceptionSpec struct {
 
 	// TTLAfterExpired is how long after validUntil the controller deletes the
 	// exception, from 0s to 87600h (10 years), such as 720h. If omitted, it is
-	// kept for audit until somebody deletes it. Omit it for an exception in Git,
-	// and remove the exception there: Flux would create it again.
+	// kept for audit until a user deletes it. Omit it for an exception in Git, and
+	// remove the exception there: Flux would create it again.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 3650 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
 	// +optional
 	TTLAfterExpired *Duration `json:"ttlAfterExpired,omitempty"`

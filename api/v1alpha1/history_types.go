@@ -78,7 +78,7 @@ type HistoryEntry struct {
 	// +optional
 	Emergency bool `json:"emergency,omitempty"`
 
-	// Refused says why a request was refused. Missing unless it was.
+	// Refused is why a request was refused. Missing if it was not.
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }

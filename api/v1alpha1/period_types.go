@@ -6,9 +6,9 @@ import "time"
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
-// WeekOfMonth is the place of a day among the days of its name in a month.
-// First is one of the days 1 to 7, Second 8 to 14, Third 15 to 21, Fourth 22
-// to 28, Fifth 29 to 31, and Last one of the last seven days.
+// WeekOfMonth selects a weekday by its occurrence in a month. First is one of
+// the days 1 to 7, Second 8 to 14, Third 15 to 21, Fourth 22 to 28, Fifth 29
+// to 31, and Last one of the last seven days.
 // +kubebuilder:validation:Enum=First;Second;Third;Fourth;Fifth;Last
 type WeekOfMonth string
 
@@ -17,8 +17,8 @@ type WeekOfMonth string
 // +kubebuilder:validation:XValidation:rule="self != 0 && self >= -31 && self <= 31",message="must be a day of the month from 1 to 31, or from -1 (the last day) to -31"
 type DayOfMonth int32
 
-// WorkdayOfMonth is the number of a day among those from Monday to Friday in a
-// month, from 1 to 23, or counted from the end: -1 is the last workday.
+// WorkdayOfMonth is a workday of the month, Monday to Friday, from 1 to 23, or
+// counted from the end: -1 is the last workday.
 // +kubebuilder:validation:XValidation:rule="self != 0 && self >= -23 && self <= 23",message="must be a workday of the month from 1 to 23, or from -1 (the last workday) to -23"
 type WorkdayOfMonth int32
 
@@ -40,8 +40,8 @@ func NewDateTime(t time.Time) *DateTime {
 	return &d
 }
 
-// Time returns the time of a DateTime in RFC 3339, and the zero time for the
-// other forms.
+// Time returns the time of a DateTime in RFC 3339. For the other forms it
+// returns the zero time.
 func (d DateTime) Time() time.Time {
 	t, err := time.Parse(time.RFC3339, string(d))
 	if err != nil {
@@ -85,11 +85,11 @@ type Period struct {
 	// +optional
 	DaysOfWeek []DayOfWeek `json:"daysOfWeek,omitempty"`
 
-	// WeeksOfMonth say which daysOfWeek of a month count: [First] with [Sunday] is
-	// the first Sunday, one of the days 1 to 7. Last is one of the last seven
-	// days, which may be the Fourth. A month without the Fifth has none. The month
-	// is that of the day on which the period starts, in its time zone. Needs
-	// daysOfWeek. Defaults to all.
+	// WeeksOfMonth restricts daysOfWeek to some occurrences in a month: [First]
+	// with [Sunday] is the first Sunday, one of the days 1 to 7. Last is one of
+	// the last seven days, which may be the Fourth. Not every month has a Fifth.
+	// The month is that of the day on which the period starts, in its time zone.
+	// Needs daysOfWeek. Defaults to all occurrences.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=set
@@ -97,33 +97,33 @@ type Period struct {
 	WeeksOfMonth []WeekOfMonth `json:"weeksOfMonth,omitempty"`
 
 	// DaysOfMonth are the days of the month on which a weekly period starts, such
-	// as [1, 15, -1]: 1 to 31, or -1 (the last day) to -31. A month without the
-	// day has none. Not with daysOfWeek.
+	// as [1, 15, -1]: 1 to 31, or -1 (the last day) to -31. A day that a month
+	// does not have is skipped. Not together with daysOfWeek.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=31
 	// +listType=set
 	// +optional
 	DaysOfMonth []DayOfMonth `json:"daysOfMonth,omitempty"`
 
-	// WorkdaysOfMonth are the days of the month on which a weekly period starts,
-	// counted among those from Monday to Friday, such as [-1]: 1 to 23, or -1 (the
-	// last workday) to -23. Holidays are not known. A month without the day has
-	// none. Not with daysOfWeek.
+	// WorkdaysOfMonth are the workdays of the month, Monday to Friday, on which a
+	// weekly period starts, such as [-1]: 1 to 23, or -1 (the last workday) to
+	// -23. Holidays count as workdays. A workday that a month does not have is
+	// skipped. Not together with daysOfWeek.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=23
 	// +listType=set
 	// +optional
 	WorkdaysOfMonth []WorkdayOfMonth `json:"workdaysOfMonth,omitempty"`
 
-	// EveryWeeks is how many weeks lie between the starts of two weeks in which a
-	// weekly period starts, from 2 to 26. Weeks begin on Monday. Needs anchor.
+	// EveryWeeks is the number of weeks from one week in which a weekly period
+	// starts to the next, from 2 to 26. Weeks begin on Monday. Needs anchor.
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=26
 	// +optional
 	EveryWeeks *int32 `json:"everyWeeks,omitempty"`
 
-	// Anchor is a date in one of the weeks of everyWeeks, such as 2026-12-07. The
-	// weeks before it count, too.
+	// Anchor is any date in a week in which the period starts, such as 2026-12-07.
+	// The other weeks are counted from it, in both directions.
 	// +optional
 	Anchor *Date `json:"anchor,omitempty"`
 
@@ -165,8 +165,8 @@ type Period struct {
 	// +optional
 	From *DateTime `json:"from,omitempty"`
 
-	// Until is when a dated period ends, in the same form as from and later. A
-	// date includes that day, so that the same date as from means one day.
+	// Until is when a dated period ends, in the same form as from. It must be
+	// later than from, or the same date. A date includes that day.
 	// +optional
 	Until *DateTime `json:"until,omitempty"`
 

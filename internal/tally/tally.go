@@ -41,7 +41,7 @@ type Gate struct {
 type Entry struct {
 	Gate    Gate
 	Outcome Outcome
-	// Pending means that the target is not yet as the Gate wants it.
+	// Pending means that the target does not have the desired state yet.
 	Pending bool
 	// Failure is why, if a failure is the reason.
 	Failure *Failure

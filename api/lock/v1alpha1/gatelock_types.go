@@ -22,12 +22,12 @@ const (
 	MaxLabelLocks = 512
 )
 
-// GateLockSpec tells the admission policies of config/lock which objects of a
-// namespace are locked. A Gate is locked while it is closed and its
-// mode is Enforce. Everything is found by a look-up in a map, so a
-// request costs the same however many Gates there are. The maps are atomic:
-// nobody else owns a part, and the managed fields of ten thousand entries
-// would not fit into an object.
+// GateLockSpec records the locked objects of a namespace for the admission
+// policies of config/lock. A Gate is locked while it is closed and its mode is
+// Enforce. The policies look objects up in maps, so the cost of a request does
+// not depend on the number of Gates. The maps are atomic: no other client owns
+// a part, and the managed fields of ten thousand entries would not fit into an
+// object.
 type GateLockSpec struct {
 	// Gates says for each Gate that objects of the namespace can name, as
 	// namespace/name, whether it is locked. A Gate that is missing here counts as
