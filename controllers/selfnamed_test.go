@@ -207,10 +207,10 @@ func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", outOfReach(qa))
 }
 
-// outOfReach is what is said of an object that names a Gate which it must not refer to.
+// outOfReach returns the message for an object that names a Gate in another namespace.
 func outOfReach(g *v1alpha1.Gate) string {
-	return "gate '" + key(g) + "' is in another namespace, which the controller must watch, with --no-cross-namespace-refs=false. " +
-		"Remove it from the annotation " + v1alpha1.GatesAnnotation + "."
+	return "gate '" + key(g) + "' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. " +
+		"Otherwise, remove the gate from the annotation " + v1alpha1.GatesAnnotation + "."
 }
 
 func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {

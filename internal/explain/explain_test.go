@@ -91,8 +91,8 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		},
 		{
 			"it names a gate that it must not name", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason)), in(), explain.Held, "",
-			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace, which the controller must watch, with --no-cross-namespace-refs=false. " +
-				"Remove it from the annotation gating.toolkit.fluxcd.io/gates.",
+			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. " +
+				"Otherwise, remove the gate from the annotation gating.toolkit.fluxcd.io/gates.",
 		},
 		{
 			"its gate is suspended", kustomization(heldBy("shop/production")), in(closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true })), explain.Held, "",

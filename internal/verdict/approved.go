@@ -178,8 +178,8 @@ func missing(name string) string {
 }
 
 func denied(name string) string {
-	return fmt.Sprintf("Held because gate '%s' is in another namespace, which the controller must watch, with --no-cross-namespace-refs=false. "+
-		"Remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
+	return fmt.Sprintf("Held because gate '%s' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. "+
+		"Otherwise, remove the gate from the annotation %s.", name, v1alpha1.GatesAnnotation)
 }
 
 // Released says why nothing holds a target: which Gates that govern it are open, and which
