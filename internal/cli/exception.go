@@ -124,7 +124,7 @@ func describeDays(p *v1alpha1.Period) string {
 	case len(p.WorkdaysOfMonth) > 0:
 		text = "on workdays " + joined(p.WorkdaysOfMonth) + " of the month"
 	case p.EveryWeeks != nil && p.Anchor != nil:
-		text += fmt.Sprintf(" every %d weeks, as in the week of %s,", *p.EveryWeeks, *p.Anchor)
+		text += fmt.Sprintf(" every %d weeks, counted from the week of %s,", *p.EveryWeeks, *p.Anchor)
 	}
 	return text
 }

@@ -38,7 +38,7 @@ func TestAnApproverSeesTheZoneOfAPeriodAndNothingThatHidesALine(t *testing.T) {
 		"f: Sunday, Monday (First, Last of the month) from 09:00 to 10:00 in Asia/Tokyo",
 		"g: on days 1, -1 of the month from 09:00 to 10:00 in Asia/Tokyo", "h: on workdays -2 of the month from 09:00 to 10:00 in Asia/Tokyo",
 		"k: from 2026-12-24 until 2026-12-26 inclusive in Asia/Tokyo", "l: from 2026-12-24T08:00 until 2026-12-24T09:00",
-		"i: daily every 2 weeks, as in the week of 2026-12-07, from 09:00 to 10:00 in Asia/Tokyo", "j: Friday every 3 weeks, as in the week of 2026-12-07",
+		"i: daily every 2 weeks, counted from the week of 2026-12-07, from 09:00 to 10:00 in Asia/Tokyo", "j: Friday every 3 weeks, counted from the week of 2026-12-07",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)

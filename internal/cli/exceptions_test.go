@@ -164,7 +164,7 @@ func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
 		{"other version", "v1alpha1", "v9", head + `apiVersion: Invalid value: "gating.toolkit.fluxcd.io/v9": must be gating.toolkit.fluxcd.io/v1alpha1`},
 		{"no name", "name: hotfix, ", "", "gates.yaml: flux-system/: metadata.name: Required value: name or generateName is required"},
 		{"a namespace that YAML takes for false", "namespace: flux-system", "namespace: n", "gates.yaml: default/hotfix: metadata.namespace: Invalid value: must be a string, put it in quotes"},
-		{"twice", hotfix, hotfix + "---" + hotfix, head + "metadata.name: is in "},
+		{"twice", hotfix, hotfix + "---" + hotfix, head + "metadata.name: is already defined in "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := execute(t, strings.Replace(hotfix, test.from, test.to, 1)+"---"+nights)

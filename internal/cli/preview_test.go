@@ -175,7 +175,7 @@ func TestPreviewReportsAllFaultsOfAllDocuments(t *testing.T) {
 	bad := strings.NewReplacer("Europe/Oslo", "Nowhere", "22:00", "24:01").Replace(nights)
 	code, _, errOut := execute(t, bad+"---"+nights+"---"+strings.ReplaceAll(bad, "production", "staging"))
 	if code != exitError || strings.Count(errOut, "\n") != 5 ||
-		!strings.Contains(errOut, "flux-system/production: metadata.name: is in ") || !strings.Contains(errOut, "flux-system/staging: spec.timeZone") {
+		!strings.Contains(errOut, "flux-system/production: metadata.name: is already defined in ") || !strings.Contains(errOut, "flux-system/staging: spec.timeZone") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// validated is how far ahead calendars are read and exceptions are compared.
+// validated is how far ahead calendars are read and exceptions are compared to find mistakes.
 const validated = 90 * 24 * time.Hour
 
 // validateFlags are those of validate.
@@ -22,15 +22,15 @@ func (s *session) validateCommand() *cobra.Command {
 	f := &validateFlags{}
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE...",
-		Short: "Check manifests without a cluster, with all rules of the API server and of the controller",
-		Long: `Check manifests without a cluster, with all rules of the API server and of the controller.
+		Short: "Check manifests against the rules of the API server and of the controller, without a cluster",
+		Long: `Check manifests against the rules of the API server and of the controller, without a cluster.
 
-It checks all kinds of the API group of Gates, with the schemas and rules of the CRDs that this plugin was built with, and ignores other kinds. It prints
-all errors, each with the file, the object and the path of the field. If there are none, it prints warnings about what is valid but probably
-a mistake: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, more than 1,000 openings in 30 days
-(every hour is 720), and targets of a kind that cannot be held. For kinds that the controller holds besides, use --suspend-kinds.
+The command checks all kinds of the API group gating.toolkit.fluxcd.io against the schemas and rules of the CRDs that this plugin was built with, and
+ignores other kinds. It prints all errors, each with the file, the object and the path of the field. If there are no errors, it prints warnings about
+probable mistakes: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, more than 1,000
+openings in 30 days (hourly openings are 720), and targets of unsupported kinds. If the controller runs with --suspend-kinds, set the same flag here.
 
-The exit code is 0 if all manifests are valid, also with warnings, and 2 if there is an error.`,
+The exit code is 0 if all manifests are valid, even with warnings, and 2 if there is an error.`,
 		Example: `  # Check a folder, as in a pull request
   kubectl gate validate -f clusters/production
 
@@ -57,7 +57,7 @@ func (s *session) validate(f *validateFlags, args []string) error {
 	}
 	s.warnAll(warnings)
 	if set.Validated() == 0 {
-		s.errLine("%s", "There are no manifests of Gates in these files.")
+		s.errLine("%s", "The files contain no manifests of the API group gating.toolkit.fluxcd.io.")
 		return nil
 	}
 	s.say("%s: valid, with %s.", count(set.Validated(), "manifest"), count(len(warnings), "warning"))

@@ -25,7 +25,7 @@ func calendarOn(day string) string {
 		"DTSTAMP:20250101T000000Z\\nDTSTART;VALUE=DATE:" + day + "\\nSUMMARY:a\\nEND:VEVENT\\nEND:VCALENDAR\\n\"\n---\n"
 }
 
-func TestValidateFindsWhatIsWrongWithAnyKind(t *testing.T) {
+func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 	for _, test := range []struct{ name, manifest, want string }{
 		{"empty approvals", manifest("Gate", "a", "{default: closed, approvals: {}}"), "-: apps/a: spec.approvals.required: Required value: required must be set"},
 		{"an interval of zero", manifest("Gate", "a", "{default: closed, interval: 0s}"), `-: apps/a: spec.interval: Invalid value: "0s": interval must be a duration of at least 10s, such as 1m`},
@@ -82,7 +82,7 @@ func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
 	}
 }
 
-func TestValidateWarnsAboutWhatIsValidButAMistake(t *testing.T) {
+func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 	for _, test := range []struct{ name, manifest, want string }{
 		{"always closed", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, start: "12:00", end: "12:00"}]}`), "spec: the gate is always closed: its close periods leave no time in which it is open"},
 		{"never opens", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00"}], closePeriods: [{name: c, start: "07:00", end: "10:00"}]}`), "spec: the gate never opens"},
@@ -96,9 +96,9 @@ func TestValidateWarnsAboutWhatIsValidButAMistake(t *testing.T) {
 		{"openings every hour", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 * * * *", duration: 10m}]}`), ""},
 		{"opens on a leap day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 29 2 *", duration: 1h}]}`), ""},
 		{"waits for requests", manifest("Gate", "a", `{default: closed}`), ""},
-		{"over", manifest("Gate", "a", `{default: closed, notAfter: "2026-11-01T00:00:00Z"}`), "spec.notAfter: is already over"},
+		{"over", manifest("Gate", "a", `{default: closed, notAfter: "2026-11-01T00:00:00Z"}`), "spec.notAfter: is in the past"},
 		{"a period that is over", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, from: "2026-11-01T00:00:00Z", until: "2026-11-02T00:00:00Z"}]}`), "spec.closePeriods[0]: period c is already over"},
-		{"a period after the end", manifest("Gate", "a", `{default: opened, notAfter: "2026-12-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c has no time within notBefore and notAfter"},
+		{"a period after the end", manifest("Gate", "a", `{default: opened, notAfter: "2026-12-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs between notBefore and notAfter"},
 		{"strict with a margin", manifest("Gate", "a", `{default: closed, certificates: {strict: true, safetyMargin: 1h}}`), "spec.certificates.safetyMargin: has no effect with strict: true"},
 		{"an audit with a pace", manifest("Gate", "a", `{default: closed, mode: Audit, release: {perMinute: 1}}`), "spec.release: has no effect with mode Audit"},
 		{"too many openings", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "*/2 * * * *", duration: 1m}]}`), "spec: the gate opens 21600 times in 30 days"},
@@ -139,9 +139,9 @@ func TestTheSamplesAreValid(t *testing.T) {
 	}
 }
 
-func TestValidateSaysThatThereIsNothingToValidate(t *testing.T) {
+func TestValidateReportsFilesWithoutManifests(t *testing.T) {
 	code, out, errOut := runValidate("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-	if code != 0 || out != "" || errOut != "There are no manifests of Gates in these files.\n" {
+	if code != 0 || out != "" || errOut != "The files contain no manifests of the API group gating.toolkit.fluxcd.io.\n" {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 	if code := run([]string{"validate"}, nil, &bytes.Buffer{}, &bytes.Buffer{}, now); code != exitError {

@@ -130,7 +130,7 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		s.faults = append(s.faults, Fault{File: file, Object: name, Field: field, Cause: cause})
 	}
 	if other, ok := s.seen[key{gvk.Kind, name}]; ok && obj.GetName() != "" {
-		fail("metadata.name", "is in "+other+" already")
+		fail("metadata.name", "is already defined in "+other)
 		return
 	}
 	s.seen[key{gvk.Kind, name}] = file
@@ -167,11 +167,11 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		return
 	}
 	if !kind.read(s, data, fail) {
-		fail("", "a field has a value of another type, or a time or duration that cannot be read: see kubectl gate validate")
+		fail("", "a field has the wrong type, or an invalid time or duration: see kubectl gate validate")
 	}
 }
 
-// causeIn returns an error without its field. An unknown field is not called forbidden.
+// causeIn returns the text of an error without its field, and without "Forbidden" for an unknown field.
 func causeIn(err *field.Error) string {
 	if err.Type == field.ErrorTypeForbidden {
 		return err.Detail

@@ -21,9 +21,9 @@ type Set struct {
 	exceptions []*v1alpha1.GateException
 	configMaps map[ConfigMap]*configMap
 	faults     []Fault
-	// validate returns the errors of a manifest, nil for a set that only decodes what it previews.
+	// validate returns the errors of a manifest. If it is nil, manifests are only decoded.
 	validate func(*unstructured.Unstructured) field.ErrorList
-	// validated is how many manifests of our group were read.
+	// validated counts the manifests of our API group that were read.
 	validated int
 	// read are the calendars that have been read.
 	read map[calendarIn]gate.Calendar
@@ -51,13 +51,13 @@ func NewSet(namespace string) *Set {
 	return &Set{namespace: namespace, seen: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]gate.Calendar{}}
 }
 
-// Validating has the set check all manifests of our group that it reads from now on, of all kinds. It returns the set.
+// Validating makes s check all manifests of our API group that it reads from now on, and returns s.
 func (s *Set) Validating(validate func(*unstructured.Unstructured) field.ErrorList) *Set {
 	s.validate = validate
 	return s
 }
 
-// Validated returns how many manifests of our group the set has read.
+// Validated returns how many manifests of our API group s has read.
 func (s *Set) Validated() int { return s.validated }
 
 // FromCluster returns what a cluster has. Its requests are those in status, and its exceptions need the approvals that they have there.

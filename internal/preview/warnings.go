@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// searched is how far ahead an opening is searched: a 29 February occurs in any nine years.
+	// searched bounds the search for an opening: any nine years contain a 29 February.
 	searched = 9 * 366 * 24 * time.Hour
 
-	// year is how far ahead a calendar is searched. It is read for longer than that.
+	// year bounds the search in a calendar, which is read for longer than that.
 	year = 366 * 24 * time.Hour
 
-	// centuries is how far ahead a dated period is searched.
+	// centuries bounds the search for a dated period.
 	centuries = 250 * year
 
-	// month is the time in which openings are counted, and tooMany is how many of them are probably a mistake. A Gate that opens every hour has 720.
+	// month is the interval in which openings are counted. More than tooMany are probably a mistake: hourly openings are 720.
 	month, tooMany = 30 * 24 * time.Hour, 1000
 
-	// warningLookups bounds the search for the warnings of an object: about a second.
+	// warningLookups bounds the lookups for the warnings of an object, to about a second.
 	warningLookups = 3_000_000
 )
 
@@ -36,7 +36,7 @@ type search struct {
 	warn   func(field, format string, args ...any)
 }
 
-// warnings returns what a valid manifest of a Gate probably does not mean. Gates of a cluster have none.
+// warnings returns the warnings about a valid Gate of the manifests. Gates of a cluster have none.
 func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	from := r.From
 	if s.validate == nil || s.isKnown(g) {
@@ -56,10 +56,10 @@ func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 		warn("spec.certificates.safetyMargin", "has no effect with strict: true, which lets certificates expire")
 	}
 	if g.Audits() && g.Spec.Release != nil {
-		warn("spec.release", "has no effect with mode Audit, which holds nothing that could be released")
+		warn("spec.release", "has no effect with mode Audit, which holds no targets")
 	}
 	if g.Spec.NotAfter != nil && !g.Spec.NotAfter.After(from) {
-		warn("spec.notAfter", "is already over: only requests open the gate")
+		warn("spec.notAfter", "is in the past: only requests open the gate")
 		return warnings
 	}
 	for i := range g.Spec.OpenPeriods {
@@ -75,7 +75,7 @@ func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 // warnOpenings warns about a Gate with periods that never opens, and about one that opens too often.
 func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	if len(s.Calendars(g, s.r).Broken(g)) > 0 {
-		return // has a warning of its own
+		return // a broken calendar has its own warning
 	}
 	horizon, opens := searched, "never opens"
 	if len(gate.CalendarsOf(g)) > 0 {
@@ -86,7 +86,7 @@ func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	case g.Spec.Default == v1alpha1.StateOpened && horizon == searched:
 		s.warn("spec", "the gate is always closed: its close periods leave no time in which it is open")
 	case g.Spec.Default == v1alpha1.StateOpened || len(g.Spec.OpenPeriods) > 0:
-		s.warn("spec", "the gate %s: no time is left by its periods, notBefore and notAfter", opens)
+		s.warn("spec", "the gate %s: its periods, notBefore and notAfter leave no time in which it is open", opens)
 	}
 	openings := 0
 	for i := range s.states(g, month) {
@@ -95,11 +95,11 @@ func (s *search) warnOpenings(g *v1alpha1.Gate) {
 		}
 	}
 	if openings > tooMany {
-		s.warn("spec", "the gate opens %d times in 30 days, and reconciles all targets each time: use longer periods", openings)
+		s.warn("spec", "the gate opens %d times in 30 days, and each opening reconciles all targets: use longer periods", openings)
 	}
 }
 
-// warnPeriod warns about a period that never gives the Gate a state.
+// warnPeriod warns about a period of g that never applies. state is the state of g in the period.
 func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, state schedule.State) {
 	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
 	alone.Namespace = g.Namespace
@@ -122,7 +122,7 @@ func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, s
 	case p.Until != nil && !s.finds(alone, state, centuries):
 		s.warn(path, "period %s is already over", p.Name)
 	case !s.within(alone, state, from, until):
-		s.warn(path, "period %s has no time within notBefore and notAfter", p.Name)
+		s.warn(path, "period %s never occurs between notBefore and notAfter", p.Name)
 	}
 }
 
@@ -149,12 +149,12 @@ func (s *Set) warnException(e *v1alpha1.GateException, from time.Time) (warnings
 	return warnings
 }
 
-// finds returns whether a Gate is ever in a state, from the start of the range on.
+// finds returns whether a Gate is in a state at any time from the start of the range until horizon after it.
 func (s *search) finds(g *v1alpha1.Gate, state schedule.State, horizon time.Duration) bool {
 	return s.within(g, state, s.r.From, s.r.From.Add(horizon))
 }
 
-// within returns whether a Gate is in a state at some time of a range. It returns true if the search takes too long.
+// within returns whether a Gate is in a state at any time between from and until. It returns true if the search exceeds the budget.
 func (s *search) within(g *v1alpha1.Gate, state schedule.State, from, until time.Time) bool {
 	plan, errs := s.Calendars(g, s.r).Plan(WithoutApprovals(g), from, until, s.budget, s.counting(g)...)
 	if len(errs) > 0 {
@@ -168,7 +168,7 @@ func (s *search) within(g *v1alpha1.Gate, state schedule.State, from, until time
 	return plan.Err() != nil
 }
 
-// states returns the intervals of a Gate, from the start of the range on.
+// states returns the intervals of a Gate, from the start of the range until horizon after it.
 func (s *search) states(g *v1alpha1.Gate, horizon time.Duration) func(func(schedule.Interval) bool) {
 	plan, errs := s.Calendars(g, s.r).Plan(WithoutApprovals(g), s.r.From, s.r.From.Add(horizon), s.budget, s.counting(g)...)
 	if len(errs) > 0 {
