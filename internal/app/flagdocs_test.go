@@ -61,7 +61,7 @@ func TestThePageOfFlagsHasEachFlagOnceWithItsDefault(t *testing.T) {
 	}
 }
 
-func TestThePageOfFlagsNamesThoseOfFlux(t *testing.T) {
+func TestThePageOfFlagsMarksTheFlagsOfFlux(t *testing.T) {
 	flux := flag.NewFlagSet("", flag.ContinueOnError)
 	for _, options := range []interface{ BindFlags(*flag.FlagSet) }{
 		&acl.Options{}, &runtimeclient.Options{}, &logger.Options{}, &leaderelection.Options{},

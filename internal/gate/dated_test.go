@@ -72,7 +72,7 @@ func TestADatedPeriodThatAGapTurnsAroundIsEmpty(t *testing.T) {
 	}
 }
 
-func TestValidateNamesWhatIsWrongWithDates(t *testing.T) {
+func TestValidateReportsInvalidDates(t *testing.T) {
 	const form, order, same = "must be a date such as 2026-12-24", "must be later than from, or the same date", "must have the same form"
 	for name, tc := range map[string]struct {
 		from, until string

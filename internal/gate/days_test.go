@@ -67,7 +67,7 @@ func TestAWeeklyPeriodStartsOnItsDays(t *testing.T) {
 	}
 }
 
-func TestValidateNamesWhatIsWrongWithDays(t *testing.T) {
+func TestValidateReportsInvalidDays(t *testing.T) {
 	only, with, both := "only one of weeksOfMonth, daysOfMonth", "daysOfWeek is not allowed with", "everyWeeks and anchor need each other"
 	for name, tc := range map[string]struct {
 		period      v1alpha1.Period

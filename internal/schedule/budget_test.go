@@ -94,7 +94,7 @@ func TestTheWorkOfADecisionIsBounded(t *testing.T) {
 	}
 }
 
-// TestRareDaysCostOneLookupPerEdge counts lookups: the longest search of a start goes through 826 days.
+// TestRareDaysCostOneLookupPerEdge counts lookups: the longest search for a start covers 826 days.
 func TestRareDaysCostOneLookupPerEdge(t *testing.T) {
 	at := utc("2026-06-01T00:00:00Z")
 	every := slices.Repeat([]schedule.Period{rarest()}, 50)

@@ -177,7 +177,7 @@ func TestAllDaysOfMonthNeverEnd(t *testing.T) {
 	stretch{period: p.compile(), from: "2026-10-20T00:00:00Z", until: "2029-12-05T00:00:00Z", want: []string{"2026-10-20T00:00:00Z/2029-12-05T00:00:00Z"}}.run(t)
 }
 
-// TestDaysOverYears compares with a model that looks at each single day. Its times of day are none that a zone skips.
+// TestDaysOverYears compares with a model that checks every day. No zone skips its times of day.
 func TestDaysOverYears(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

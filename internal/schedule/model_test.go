@@ -170,7 +170,7 @@ func (r *random) period() periodSpec {
 	return p
 }
 
-// restrict leaves a weekly period only some days, in half of the cases those around.
+// restrict limits a weekly period to some days, in half of the cases to days near r.around.
 func (r *random) restrict(p *periodSpec) {
 	number := func(most, place int) int {
 		if r.chance(50) {

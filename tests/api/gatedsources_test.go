@@ -19,7 +19,7 @@ func gatedSource(name string, change func(*v1alpha1.GatedSourceSpec)) *v1alpha1.
 	return g
 }
 
-// pinning returns the spec of a GatedSource that is good except for what is added.
+// pinning returns a valid spec of a GatedSource with more fields added.
 func pinning(more string) string { return `{sourceRef: {kind: GitRepository, name: apps}` + more + `}` }
 
 var badSources = []badSpec{
@@ -42,7 +42,7 @@ var goodSources = map[string]string{
 	"with approval": pinning(`, promote: WhenApproved, approvals: {required: 2}, deletionPolicy: Delete, pinnedName: pinned`),
 }
 
-func TestANameOfAPinnedSourceThatCannotBeIsRefused(t *testing.T) {
+func TestInvalidNamesOfPinnedSourcesAreRefused(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for name, want := range map[string]string{
 		"apps": "the source in sourceRef would be pinned in its own place", strings.Repeat("a", 248): "the name of the pinned source would be too long",

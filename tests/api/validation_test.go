@@ -66,7 +66,7 @@ func object(t *testing.T, kind, spec string) *unstructured.Unstructured {
 	return obj
 }
 
-// offline returns what the validator of the plugin finds in a spec.
+// offline returns the errors that the validator of the plugin reports for a spec.
 func offline(t *testing.T, kind, spec string) field.ErrorList {
 	t.Helper()
 	return validate.Object(object(t, kind, spec))
@@ -123,13 +123,13 @@ func TestABadSpecIsRefusedInTheWordsOfAUser(t *testing.T) {
 	})
 }
 
-// reworded has the validator's words for what the API server says in terms of the schema.
+// reworded maps messages of the API server to those of the validator.
 var reworded = map[string]string{
 	"date-time": "must be a time in RFC 3339", `must be of type string: "integer"`: "must be a string, put it in quotes", "must be of type integer": "must be a whole number",
 	"should have at least 1 items": "must have at least 1 item", "should be at least 1 chars long": "must not be empty",
 }
 
-// The validator may find more than the API server, which evaluates no CEL rule if the schema refuses a field, and knows no rule of the controller.
+// The validator may report more errors: the API server evaluates no CEL rule if a field violates the schema, and does not have the rules of the controller.
 func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
 		for _, tc := range s.bad {
@@ -140,7 +140,7 @@ func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
 				}
 				err := admitKind(t, s.kind, tc.spec)
 				if (err == nil) != (tc.cause == "") {
-					t.Fatalf("the API server says %v, the validator %v", err, errs)
+					t.Fatalf("the API server returns %v, the validator %v", err, errs)
 				}
 				if want := cmp.Or(reworded[tc.cause], tc.cause); !strings.Contains(errs[0].Error(), want) {
 					t.Errorf("got %q, want %q", errs[0], want)

@@ -123,7 +123,7 @@ func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
 }
 
 // The libraries of the API server are large, and the controller does not need them.
-func TestOnlyThePluginHasTheValidatorOfTheAPIServer(t *testing.T) {
+func TestOnlyThePluginImportsTheValidatorOfTheAPIServer(t *testing.T) {
 	for folder, imports := range importsByFolder(t) {
 		for _, path := range imports {
 			if folder != "internal/validate" && (strings.HasPrefix(path, "k8s.io/apiserver/") || strings.HasPrefix(path, "k8s.io/apiextensions-apiserver/pkg/apiserver/")) ||
