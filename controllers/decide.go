@@ -266,8 +266,8 @@ func untilShown(at, shown, now time.Time) time.Duration {
 	return min(max(now.Sub(at), soonest), latest)
 }
 
-// lookLater looks at the dependencies of a Gate if that was left to do, because the Gate is closed even if all
-// are ready, and decides once more.
+// lookLater evaluates the dependencies of a Gate and decides again, if decide skipped them because the Gate is closed
+// even with all of them ready.
 func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, with besides, v *decision) {
 	if v.looked {
 		return

@@ -192,8 +192,8 @@ func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with be
 	return d
 }
 
-// missed returns whether a Gate changed its state and changed it back while nobody looked. A cause that keeps a Gate from
-// opening keeps it closed: that it was to open is not an edge.
+// missed returns whether a Gate changed its state and changed it back between two reconciliations. If the time is unknown or a
+// dependency is not ready, the Gate stayed closed, so a scheduled opening is not a missed change.
 func missed(before *v1alpha1.Gate, d decision) bool {
 	return d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
 }

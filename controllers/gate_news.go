@@ -29,7 +29,7 @@ type gateTeller struct {
 	targets TargetReader
 }
 
-// announce says in an event and in the log that the Gate has another state, and who requested it, when and why if a request did it.
+// announce emits an event and a log line about the new state of a Gate, with the requester, time and reason if a request caused it.
 func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, now time.Time) {
 	details := []any{"state", decision.State, "reason", decision.Reason, "decidedBy", decision.By}
 	if next := decision.Next; next != nil {

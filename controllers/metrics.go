@@ -18,7 +18,7 @@ import (
 type GateMetrics struct {
 	registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
-	// empty and own tell accidents. They are missing if there is none.
+	// empty and own report diagnostics. They are absent if there is none.
 	empty, own *prometheus.GaugeVec
 	// stopped tells that a release by waves has stopped, wave which one is released. They are missing if there is none.
 	stopped, wave *prometheus.GaugeVec

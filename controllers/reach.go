@@ -13,10 +13,10 @@ import (
 
 // Reach says what may refer to what.
 type Reach struct {
-	// AllowCrossNamespaceRefs lets a Gate hold and depend on objects of other namespaces, and
-	// objects name a Gate of another one. It is the inverse of --no-cross-namespace-refs, so
-	// that the zero value is the safe one. Without it, what one namespace may be edited for
-	// reaches no other.
+	// AllowCrossNamespaceRefs allows a Gate to hold and depend on objects of other namespaces,
+	// and objects to name a Gate of another namespace. Without it, a right to edit objects in
+	// one namespace affects no other. It is the inverse of --no-cross-namespace-refs, so that
+	// the zero value is the safe one.
 	AllowCrossNamespaceRefs bool
 	// Own is the namespace of the controller, empty if it is not known.
 	Own string

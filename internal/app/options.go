@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/logger"
 )
 
-// Options are the settings of the process. docs/reference/flags.md lists which flags are Flux's.
+// Options are the settings of the process. docs/reference/flags.md marks the flags of Flux.
 type Options struct {
 	MetricsAddr  string
 	Pprof        bool
@@ -29,8 +29,8 @@ type Options struct {
 	// ZoneInfo is a zip or a folder with time zones in place of those that are compiled in.
 	ZoneInfo string
 
-	// ACL keeps references within a namespace by default, unlike in the controllers of Flux: a
-	// Gate suspends with the controller's own permissions, no matter who wrote it.
+	// ACL forbids cross-namespace references by default, unlike the Flux controllers: the
+	// controller suspends targets with its own permissions, not with those of the Gate's author.
 	ACL            acl.Options
 	Client         runtimeclient.Options
 	Log            logger.Options
@@ -81,7 +81,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 		}
 		f.DefValue = value
 	}
-	fs.Lookup("no-cross-namespace-refs").Usage = "Gates hold and depend on objects of their own namespace only, and objects name Gates of their own namespace only."
+	fs.Lookup("no-cross-namespace-refs").Usage = "When set to true, Gates can only reference objects in their own namespace, and objects can only name Gates in their own namespace."
 	o.Log.BindFlags(fs)
 	o.LeaderElection.BindFlags(fs)
 	o.RateLimiter.BindFlags(fs)

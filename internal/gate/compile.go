@@ -17,17 +17,17 @@ const (
 	maxWindow = 366 * 24 * time.Hour
 )
 
-// Validate returns the errors of a Gate that keep its schedule from being compiled, each with the path of its field.
-// The schemas of the CRDs find the others, see internal/validate.
+// Validate returns the errors that prevent the schedule of a Gate from being compiled, each with the path of its field.
+// The schemas of the CRDs report all other errors, see internal/validate.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	_, errs := compile(g)
 	return errs
 }
 
-// invalidDuration returns the error for a duration that is outside the bounds of a field, or is none at all.
+// invalidDuration returns the error for a value that is outside the bounds of a field, or not a duration.
 func invalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
 	if _, err := v1alpha1.ParseDuration(d.String()); err != nil {
-		bounds += ", written 30m, 1h30m, 3d or 2w"
+		bounds += ", such as 30m, 1h30m, 3d or 2w"
 	}
 	return field.Invalid(path, d.String(), bounds)
 }

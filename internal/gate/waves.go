@@ -11,7 +11,7 @@ import (
 // maxSoak is the longest soak of a wave, as in the CRD.
 const maxSoak = 168 * time.Hour
 
-// waves reports invalid selectors and soaks: without them, the order and the pace of a release are unknown.
+// waves reports invalid selectors and soaks of a release: they leave its order and pace undefined.
 func (c *compiler) waves(g *v1alpha1.Gate) {
 	if g.Spec.Release == nil {
 		return

@@ -2,11 +2,11 @@ package schedule
 
 import "time"
 
-// WeekOfMonth is the place of a day among the days of its name in a month.
+// WeekOfMonth is the occurrence of a weekday in a month.
 type WeekOfMonth uint8
 
-// The weeks of a month do not begin on a day of the week: First is the days 1 to 7, Fourth
-// the days 22 to 28, Fifth the rest, and Last the last seven. So Last is Fourth or Fifth.
+// The weeks of a month are counted from its first day: First is the days 1 to 7, Fourth the
+// days 22 to 28, Fifth the rest, and Last the last seven. So Last is Fourth or Fifth.
 const (
 	First WeekOfMonth = iota
 	Second
@@ -16,20 +16,20 @@ const (
 	Last
 )
 
-// Days are those on which a weekly period starts. At most one of Weeks, OfMonth, WorkdaysOfMonth
+// Days selects the days on which a weekly period starts. At most one of Weeks, OfMonth, WorkdaysOfMonth
 // and EveryWeeks is set.
 type Days struct {
 	// Weekdays are the days of the week, all seven if empty.
 	Weekdays []time.Weekday
 	// Weeks are those of the month on the wall clock, all if empty.
 	Weeks []WeekOfMonth
-	// OfMonth are days of the month from 1 to 31, or from the end, -1 to -31.
+	// OfMonth are days of the month from 1 to 31, or -1 to -31 counted from the end.
 	OfMonth []int
-	// WorkdaysOfMonth count the days from Monday to Friday in a month, from 1 to 23, or from
-	// the end, -1 to -23.
+	// WorkdaysOfMonth are workdays of the month, Monday to Friday, from 1 to 23, or -1 to -23
+	// counted from the end.
 	WorkdaysOfMonth []int
-	// EveryWeeks is the distance of the weeks that count, from that of Anchor, in both
-	// directions. A week begins on Monday.
+	// EveryWeeks is the number of weeks from one selected week to the next, counted from that
+	// of Anchor in both directions. Weeks begin on Monday.
 	EveryWeeks int
 	// Anchor is a day counted from 1970-01-01.
 	Anchor int64
@@ -41,19 +41,19 @@ func DayOf(t time.Time) int64 {
 	return floorDiv(time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Unix(), day)
 }
 
-// MaxEveryWeeks bounds Days.EveryWeeks, and with it how far ahead the next start is searched.
+// MaxEveryWeeks bounds Days.EveryWeeks, and so the search for the next start.
 const MaxEveryWeeks = 26
 
 // daySet has days as bit sets.
 type daySet struct {
 	weekdays, weeks uint8
 	month, workdays numbers
-	// every is the distance of two weeks that count, 0 or 1 if all do, and week the number
-	// of one of them.
+	// every is the number of weeks from one selected week to the next, 0 or 1 if all are
+	// selected. week is the number of a selected week.
 	every, week int64
 }
 
-// numbers are those of days in a month, counted from its start and from its end.
+// numbers are bit sets of day numbers in a month, counted from its start and from its end.
 type numbers struct {
 	first, last uint32
 }
@@ -100,12 +100,12 @@ func numbersOf(list []int) (n numbers) {
 	return n
 }
 
-// has returns whether a number from the start or one from the end is there.
+// has returns whether the number from the start or that from the end is in its set.
 func (n numbers) has(first, last int) bool { return n.first&(1<<first) != 0 || n.last&(1<<last) != 0 }
 
 func (n numbers) none() bool { return n == numbers{} }
 
-// weekNumber counts the Mondays from 1970-01-05, a day 4, on.
+// weekNumber returns the number of the week of day d. Week 0 begins on Monday, 1970-01-05, which is day 4.
 func weekNumber(d int64) int64 { return floorDiv(d-4, 7) }
 
 // all returns whether the set has all days.
@@ -137,9 +137,9 @@ func (s daySet) has(d int64) bool {
 	return true
 }
 
-// workdays returns how many of the days from first to last are from Monday to Friday.
+// workdays counts the days from Monday to Friday between first and last, including both.
 func workdays(first, last int64) int {
-	until := func(d int64) int64 { // from Monday, 1970-01-05, until before d
+	until := func(d int64) int64 { // workdays from Monday, 1970-01-05, to the day before d
 		days := d - 4
 		weeks := floorDiv(days, 7)
 		return weeks*5 + min(days-weeks*7, 5)
@@ -147,8 +147,8 @@ func workdays(first, last int64) int {
 	return int(until(last+1) - until(first))
 }
 
-// reach is how many days ahead the next start is searched: three times the longest distance of
-// two days of the set, because gaps of the zone may swallow a few.
+// reach returns how many days ahead to search for the next start: three times the longest
+// distance of two days of the set, because gaps in local time can skip some of them.
 func (s daySet) reach() int64 {
 	switch {
 	case s.weeks == 1<<Fifth:

@@ -114,7 +114,7 @@ type Options struct {
 	Command string
 	// Namespace is that of manifests that name none.
 	Namespace string
-	// Validate returns the errors of a manifest. Nil is for pages that only decode manifests, as those of the controller do.
+	// Validate returns the errors of a manifest. If it is nil, as in the controller, manifests are only decoded.
 	Validate func(*unstructured.Unstructured) field.ErrorList
 	// Log gets the errors of the server itself.
 	Log *log.Logger

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxListed is how many fields a message lists if none is similar to an unknown one.
+// maxListed bounds the list of valid fields in a message about an unknown field that resembles none of them.
 const maxListed = 8
 
 // stepsIn splits a path such as spec.openPeriods[0].start into its fields and indexes.
@@ -34,7 +34,7 @@ func valueAt(value any, steps []string) any {
 	return value
 }
 
-// remove deletes the value at a path, if it is there. An item of a list stays.
+// remove deletes the field at a path, if it exists. It does not remove items of lists.
 func remove(content map[string]any, steps []string) {
 	if len(steps) == 0 {
 		return
@@ -60,7 +60,7 @@ func (d *definition) fieldsAt(steps []string) []string {
 	return slices.Sorted(maps.Keys(at.Properties))
 }
 
-// closest returns the name that was probably meant, empty if there is none.
+// closest returns the most similar of names, or an empty string if none is similar.
 func closest(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {

@@ -11,14 +11,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// rules has the checks of each kind that neither its schema nor CEL can make, such as whether a cron expression ever fires.
+// rules maps kinds to checks that neither the schema nor CEL can make, such as whether a cron expression ever fires.
 var rules = map[string]func(content map[string]any) field.ErrorList{
 	v1alpha1.GateKind:          ruleFor(gate.Validate),
 	v1alpha1.GateExceptionKind: ruleFor(gate.ValidateException),
 	v1alpha1.GateReceiverKind:  ruleFor(receiverErrors),
 }
 
-// ruleFor returns a check of a manifest that decodes it first. A manifest that cannot be decoded has no errors here: its schema has refused it.
+// ruleFor returns a rule that decodes a manifest and checks it. It returns no errors for a manifest that cannot be decoded: the schema reports those.
 func ruleFor[T any](check func(*T) field.ErrorList) func(map[string]any) field.ErrorList {
 	return func(content map[string]any) field.ErrorList {
 		obj := new(T)
@@ -29,7 +29,7 @@ func ruleFor[T any](check func(*T) field.ErrorList) func(map[string]any) field.E
 	}
 }
 
-// codeErrors returns the errors that only our code finds.
+// codeErrors returns the errors found by the rules of a kind.
 func codeErrors(kind string, content map[string]any) field.ErrorList {
 	if rule, ok := rules[kind]; ok {
 		return rule(content)

@@ -48,7 +48,7 @@ func read(files embed.FS) (map[string]func() (*definition, error), error) {
 	return compilers, err
 }
 
-// kindIn returns the kind in the names of a CRD. Parsing the whole file takes some milliseconds, which only the kinds in use need.
+// kindIn returns spec.names.kind of a CRD. It does not parse the file, which takes some milliseconds and is needed only for the kinds in use.
 func kindIn(crd []byte) string {
 	for line := range strings.Lines(string(crd)) {
 		if kind, ok := strings.CutPrefix(line, "    kind: "); ok {
@@ -58,7 +58,7 @@ func kindIn(crd []byte) string {
 	return ""
 }
 
-// compile returns the definition that a CRD has for its storage version.
+// compile returns the definition of the storage version of a CRD.
 func compile(kind string, data []byte) (*definition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(data, crd); err != nil {

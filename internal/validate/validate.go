@@ -1,5 +1,5 @@
-// Package validate checks manifests without a cluster: with the schemas and CEL rules of the CRDs, exactly as the API server does, and with the
-// rules that only our code can check.
+// Package validate checks manifests without a cluster: against the schemas and CEL rules of the CRDs, as the API server does, and against rules in
+// code.
 package validate
 
 import (
@@ -36,7 +36,7 @@ func Object(obj *unstructured.Unstructured) field.ErrorList {
 	}
 	delete(content, "status")
 	if named := (&unstructured.Unstructured{Object: content}); named.GetName() == "" && named.GetGenerateName() != "" {
-		named.SetName(named.GetGenerateName() + "00000") // as long as the API server makes it
+		named.SetName(named.GetGenerateName() + "00000") // the API server appends five characters
 	}
 	given, errs := runtime.DeepCopyJSON(content), d.unknown(content)
 	if spec, ok := content["spec"]; ok {
@@ -130,12 +130,12 @@ func (d *definition) unknown(content map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// metadataErrors returns what the API server refuses in the metadata.
+// metadataErrors returns the errors in the metadata.
 func metadataErrors(content map[string]any) field.ErrorList {
 	return metavalidation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: content}, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
-// schemaErrors returns what the API server refuses. Unlike the API server, it evaluates the CEL rules of valid fields also if others are invalid.
+// schemaErrors returns the errors against the schema and its CEL rules. Unlike the API server, it evaluates the rules of valid fields even if others are invalid.
 func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(content, d.structural)
 	defaulting.Default(content, d.structural)
@@ -170,7 +170,7 @@ func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList)
 	return errs
 }
 
-// blocks returns whether the API server evaluates no CEL rule after an error.
+// blocks returns whether the API server evaluates no CEL rules because of an error.
 func blocks(e *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid, field.ErrorTypeNotSupported}, e.Type)
 }

@@ -21,10 +21,10 @@ var (
 	wrongMetadata = regexp.MustCompile(`cannot unmarshal \S+ into Go struct field ObjectMeta\.(\S+) of type (\S+)`)
 )
 
-// reword replaces the terms of Go and of the schema in an error with those of a user. The error is one of an object.
+// reword replaces the terms of Go and of the schema in an error with terms for users. content is the manifest with the error.
 func reword(e *field.Error, content map[string]any) {
 	if found := wrongMetadata.FindStringSubmatch(e.Detail); found != nil {
-		e.Field, e.BadValue, e.Detail = "metadata."+found[1], field.OmitValueType{}, "must be "+cmp.Or(types[found[2]], "a map of texts in quotes")+inQuotes(found[2])
+		e.Field, e.BadValue, e.Detail = "metadata."+found[1], field.OmitValueType{}, "must be "+cmp.Or(types[found[2]], "a map of strings")+inQuotes(found[2])
 		return
 	}
 	if failedRule.MatchString(e.Detail) {

@@ -24,7 +24,7 @@ const (
 	Open
 	// Closed holds the target.
 	Closed
-	// Suspended Gates hold nothing more, because of spec.suspend. Targets that they hold stay held.
+	// Suspended Gates hold no further targets, because of spec.suspend. Held targets stay held.
 	Suspended
 	// Elsewhere means that another shard has the Gate. That shard adds and removes its
 	// name.
@@ -104,9 +104,8 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: stand, Object: g}
 }
 
-// standOf reads the status of a Gate. A Gate that is due to close counts as closed from
-// then on, even before its status says so. One that is due to open is not open until its
-// status says so.
+// standOf reads the status of a Gate. A Gate whose close is due counts as closed, even before
+// its status shows it. A Gate whose opening is due is not open until its status shows it.
 func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -146,7 +145,7 @@ func (g Gate) closedSince(at time.Time) bool {
 	return g.isPersisted() && last != nil && !at.Before(last.At.Time)
 }
 
-// respects returns whether a Gate leaves alone what somebody resumes.
+// respects returns whether a Gate accepts that a user resumes a target.
 func (g Gate) respects() bool {
 	return g.Object != nil && g.Object.Spec.Mode == v1alpha1.ModeLenient
 }
