@@ -174,10 +174,10 @@ type GateSpec struct {
 	// +optional
 	DependsOn []DependencyReference `json:"dependsOn,omitempty"`
 
-	// NotifyBefore is how long before the Gate opens or closes that is told, in an
-	// event. Each change of its state is told once at each of these times, such as
+	// NotifyBefore is how long before the Gate opens or closes an event announces
+	// it. Each change of state is announced once at each of these times, such as
 	// [24h, 1h]. At most 5, each once and from 1m to 720h (30 days). If omitted,
-	// nothing is told in advance.
+	// nothing is announced.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 30 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a duration from 1m to 720h (30 days), such as 24h"
 	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$')) || self.all(d, self.exists_one(e, (e.matches('[dw]$') ? int(e.substring(0, size(e) - 1)) * (e.endsWith('w') ? 7 : 1) * 86400000 : duration(e).getMilliseconds()) == (d.matches('[dw]$') ? int(d.substring(0, size(d) - 1)) * (d.endsWith('w') ? 7 : 1) * 86400000 : duration(d).getMilliseconds())))",message="a duration can be listed only once"
@@ -275,7 +275,7 @@ type Transition struct {
 	By string `json:"by,omitempty"`
 }
 
-// Announcement is a change of a Gate's state that has been told in advance.
+// Announcement is a change of a Gate's state that has been announced.
 type Announcement struct {
 	// At is when the state changes.
 	At metav1.Time `json:"at"`
@@ -397,8 +397,8 @@ type GateStatus struct {
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
 
-	// Announced are the changes of the state to come that have been told in
-	// advance, as spec.notifyBefore asks for it, the soonest first. At most 64.
+	// Announced are the future changes of the state that have been announced
+	// because of spec.notifyBefore, the soonest first. At most 64.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional

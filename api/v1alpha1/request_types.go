@@ -183,9 +183,9 @@ type RequestApproval struct {
 // GateApprovals says that others have to approve who opens a Gate by hand or
 // by webhook.
 type GateApprovals struct {
-	// Required is how many people other than its requester have to approve an open
+	// Required is how many people other than its requester must approve an open
 	// request before it counts, from 1 to 10. It needs config/policies: without
-	// them nobody can be told from others, and no request opens the Gate.
+	// them the controller cannot distinguish users, and no request opens the Gate.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +required
