@@ -99,10 +99,10 @@ type ReleaseStatus struct {
 	// +optional
 	Waves *WavesStatus `json:"waves,omitempty"`
 
-	// Proceed is what a person asks of the release with the annotation
-	// proceed.gate.fluxcd.io/requestedAt. It counts as soon as all targets are as the
-	// Gate wants them, even if Flux removes the annotation before. Missing once
-	// the controller has acted on it. Only with spec.release.waves.
+	// Proceed is the request in the annotation proceed.gate.fluxcd.io/requestedAt.
+	// It takes effect as soon as all targets have the desired state, even if Flux
+	// removes the annotation before. Removed once the controller has acted on it.
+	// Only with spec.release.waves.
 	// +optional
 	Proceed *NotedProceed `json:"proceed,omitempty"`
 

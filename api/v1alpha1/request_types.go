@@ -173,7 +173,8 @@ type AcceptedRequest struct {
 
 // RequestApproval is one person's approval of an open request.
 type RequestApproval struct {
-	// ApprovedBy is the user who approved, as the API server stamped it. Cut to 339 bytes.
+	// ApprovedBy is the user who approved, as the API server stamped it. Cut to
+	// 339 bytes.
 	ApprovedBy string `json:"approvedBy"`
 
 	// At is when the controller saw the approval.

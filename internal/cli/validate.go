@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -25,7 +26,7 @@ func (s *session) validateCommand() *cobra.Command {
 		Short: "Check manifests against the rules of the API server and of the controller, without a cluster",
 		Long: `Check manifests against the rules of the API server and of the controller, without a cluster.
 
-The command checks all kinds of the API group gating.toolkit.fluxcd.io against the schemas and rules of the CRDs that this plugin was built with, and
+The command checks all kinds of the API group ` + api.Group + ` against the schemas and rules of the CRDs that this plugin was built with, and
 ignores other kinds. It prints all errors, each with the file, the object and the path of the field. If there are no errors, it prints warnings about
 probable mistakes: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, more than 1,000
 openings in 30 days (hourly openings are 720), and targets of unsupported kinds. If the controller runs with --suspend-kinds, set the same flag here.
@@ -57,7 +58,7 @@ func (s *session) validate(f *validateFlags, args []string) error {
 	}
 	s.warnAll(warnings)
 	if set.Validated() == 0 {
-		s.errLine("%s", "The files contain no manifests of the API group gating.toolkit.fluxcd.io.")
+		s.errLine("%s", "The files contain no manifests of the API group "+api.Group+".")
 		return nil
 	}
 	s.say("%s: valid, with %s.", count(set.Validated(), "manifest"), count(len(warnings), "warning"))

@@ -30,7 +30,7 @@ conditions:
 - {type: Opened, status: "False", reason: OutsideOpenPeriods, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: 1 of 1 targets held, lastTransitionTime: "2026-11-23T16:41:57Z"}
 nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: OpenPeriod}
-targets: {total: 1, held: 1, suspendedByOthers: 0, failed: 0}`, []string{"MODE MESSAGE", "Enforce Gate closed"}},
+targets: {total: 1, held: 1, suspendedByOthers: 0, failed: 0}`, []string{"SUSPENDED MODE MESSAGE", "Enforce Gate closed"}},
 	{"docs/reference/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
 gateRef: {name: production}
 validFrom: "2026-11-28T00:00:00+01:00"
@@ -43,11 +43,11 @@ conditions:
 	{"docs/reference/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gates: [{name: production}], action: open}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
-		[]string{"", ""}},
+		[]string{"SUSPENDED", ""}},
 	{"docs/reference/calendarfeeds.md", v1alpha1.CalendarFeedKind, "production", `{secretRef: {name: s}, selector: {}}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: The calendar is at the path of status.calendarPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
-		[]string{"", ""}},
+		[]string{"SUSPENDED", ""}},
 }
 
 // create creates the object in a world.

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 // constant is one of api/v1alpha1 that is a text.
@@ -29,7 +32,7 @@ func constants(t *testing.T, endings ...string) map[string]constant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]constant{}
+	found, known := map[string]constant{}, prefixes(t)
 	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -43,7 +46,7 @@ func constants(t *testing.T, endings ...string) map[string]constant {
 			for _, spec := range group.Specs {
 				value := spec.(*ast.ValueSpec) //nolint:forcetypeassert // a const has no other
 				for i, name := range value.Names {
-					if literal, ok := valueAt(value, i); ok && slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(name.Name, end) }) {
+					if literal, ok := valueAt(known, value, i); ok && slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(name.Name, end) }) {
 						found[name.Name] = constant{literal, group.Doc.Text() + value.Doc.Text()}
 					}
 				}
@@ -56,16 +59,44 @@ func constants(t *testing.T, endings ...string) map[string]constant {
 	return found
 }
 
-func valueAt(spec *ast.ValueSpec, i int) (string, bool) {
+// prefixes returns what the text constants of api/v1alpha1 can begin with: the names in api/names.go and the prefixes of annotations.
+func prefixes(t *testing.T) map[string]string {
+	t.Helper()
+	known := map[string]string{"api.Group": api.Group, "api.RequestDomain": api.RequestDomain}
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "api", "v1alpha1", "annotations.go"), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if spec, ok := node.(*ast.ValueSpec); ok && strings.HasSuffix(spec.Names[0].Name, "Prefix") {
+			known[spec.Names[0].Name], _ = valueAt(known, spec, 0)
+		}
+		return true
+	})
+	return known
+}
+
+// valueAt returns the text of the constant at index i of spec: a literal, a known name, or a sum of them.
+func valueAt(known map[string]string, spec *ast.ValueSpec, i int) (string, bool) {
 	if i >= len(spec.Values) {
 		return "", false
 	}
-	literal, ok := spec.Values[i].(*ast.BasicLit)
-	if !ok || literal.Kind != token.STRING {
-		return "", false
+	return text(known, spec.Values[i])
+}
+
+func text(known map[string]string, expr ast.Expr) (string, bool) {
+	switch e := expr.(type) {
+	case *ast.BasicLit:
+		value, err := strconv.Unquote(e.Value)
+		return value, err == nil && e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		left, first := text(known, e.X)
+		right, second := text(known, e.Y)
+		return left + right, first && second
+	default:
+		value, ok := known[types.ExprString(expr)]
+		return value, ok
 	}
-	value, err := strconv.Unquote(literal.Value)
-	return value, err == nil
 }
 
 // column returns what is in backticks in the columns of a page with one of these headings.
@@ -145,7 +176,7 @@ func code(t *testing.T, ending string, folders ...string) string {
 }
 
 // key is an annotation, a label or a finalizer of ours. In a JSON pointer the slash is written ~1.
-var key = regexp.MustCompile(`\b((?:open|close|release|approve|pass)\.gate\.fluxcd\.io|gating\.toolkit\.fluxcd\.io)(?:/|~1)([a-z][A-Za-z-]+)\b`)
+var key = regexp.MustCompile(`\b((?:open|close|proceed|approve|pass)\.gate\.fluxcd\.io|gating\.toolkit\.fluxcd\.io)(?:/|~1)([a-z][A-Za-z-]+)\b`)
 
 func TestThePageOfAnnotationsHasEachOfOurs(t *testing.T) {
 	ours := map[string]bool{}
