@@ -192,7 +192,7 @@ func TestOneMoreApprovalActivatesNothingAgain(t *testing.T) {
 	w.events.take("")
 	w.stamped(e, "alice", "1 bob\n1 carol\n1 dave")
 	w.reportOn(e)
-	w.expectEvents("Approved")
+	w.expectEvents("ExceptionApproved")
 }
 
 // blind is a reader that may not read.

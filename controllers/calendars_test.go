@@ -75,7 +75,7 @@ func TestAChangedCalendarTakesEffect(t *testing.T) {
 	w.reconcile(g)
 	w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
 	w.expectHeld(app, g)
-	if by := g.Status.LastTransition.By; by != "holidays" {
+	if by := g.Status.LastTransition.Period; by != "holidays" {
 		t.Errorf("it is by %q", by)
 	}
 

@@ -93,8 +93,8 @@ func TestTheStatusOfARequest(t *testing.T) {
 		t.Errorf("resetToDefaultAt %v", s.ResetToDefaultAt)
 	case s.NextTransition == nil || !s.NextTransition.At.Time.Equal(start.Add(time.Hour)) || s.NextTransition.State != "closed" || s.NextTransition.Reason != "Default":
 		t.Errorf("nextTransition %+v", s.NextTransition)
-	case s.LastRequest == nil || s.LastRequest.Action != "open" || !s.LastRequest.RequestedAt.Time.Equal(start):
-		t.Errorf("lastRequest %+v", s.LastRequest)
+	case len(s.Requests) != 1 || s.Requests[0].Action != "open" || s.Requests[0].State != v1alpha1.RequestInForce || !s.Requests[0].RequestedAt.Time.Equal(start):
+		t.Errorf("requests %+v", s.Requests)
 	}
 	w.in(hours(1))
 	w.reconcile(g)

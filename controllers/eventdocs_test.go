@@ -126,7 +126,7 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	}
 	p.held, p.fresh = p.governed, []*target.Object{p.governed[0], p.governed[2]}
 	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
-		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, By: by}}
+		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, Period: by}}
 	}
 	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
 	equal(t, inTimeInTheDocs(t), []string{
@@ -148,7 +148,7 @@ func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(documented)
-	keys := []string{gateNews, stateNews, reasonNews, byNews, whyNews, periodNews, exceptionNews, actionNews, atNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
+	keys := []string{gateNews, stateNews, reasonNews, requesterNews, messageNews, periodNews, exceptionNews, actionNews, atNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
 	slices.Sort(keys)
 	equal(t, documented, keys)
 }

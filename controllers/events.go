@@ -32,8 +32,9 @@ const (
 	gateNews      = "gate"
 	stateNews     = "state"
 	reasonNews    = "reason"
-	byNews        = "by"
-	whyNews       = "why"
+	requesterNews = "requestedBy"
+	approverNews  = "approvedBy"
+	messageNews   = "message"
 	periodNews    = "period"
 	exceptionNews = "exception"
 	actionNews    = "action"
@@ -79,7 +80,7 @@ func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 func newsOf(name string, d gate.Decision, now time.Time) news {
 	said := news{gateNews: name, stateNews: string(d.State), reasonNews: d.Reason, eventv1.MetaTokenKey: token(now)}
 	if d.Request != nil {
-		said[byNews], said[whyNews] = d.Request.By, d.Request.Reason
+		said[requesterNews], said[messageNews] = d.Request.By, d.Request.Reason
 	}
 	by := periodNews
 	if d.Reason == v1alpha1.ExceptionAppliesReason {
@@ -98,11 +99,11 @@ func newsOfGate(name string, g *v1alpha1.Gate, now time.Time) news {
 	if opened == nil || last == nil {
 		return news{gateNews: name, eventv1.MetaTokenKey: token(now)}
 	}
-	return newsOf(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.By, Request: gate.DecidedBy(g, now)}, now)
+	return newsOf(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: gate.DecidedBy(g, now)}, now)
 }
 
 // newsOfException says which exception and Gate an event is about, and who approved the
 // exception if somebody did.
 func newsOfException(obj *v1alpha1.GateException, by string, now time.Time) news {
-	return news{gateNews: gateOf(obj).String(), exceptionNews: obj.Name, byNews: by, eventv1.MetaTokenKey: token(now)}
+	return news{gateNews: gateOf(obj).String(), exceptionNews: obj.Name, approverNews: by, eventv1.MetaTokenKey: token(now)}
 }

@@ -27,7 +27,7 @@ const (
 )
 
 func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
-	said := news{gateNews: "ns/production", stateNews: "closed", byNews: ""}
+	said := news{gateNews: "ns/production", stateNews: "closed", requesterNews: ""}
 	of := func(groups ...string) map[string]string {
 		want := map[string]string{}
 		for _, group := range append(groups, ourGroup) {

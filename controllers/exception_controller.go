@@ -321,7 +321,7 @@ func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.
 
 func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
 	for _, a := range approved {
-		r.tell(obj, g, newsOfException(obj, a.ApprovedBy, now), notice{eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)})
+		r.tell(obj, g, newsOfException(obj, a.ApprovedBy, now), notice{eventNormal, v1alpha1.ExceptionApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)})
 	}
 	for _, a := range voided {
 		r.tell(obj, g, newsOfException(obj, a.ApprovedBy, now), notice{

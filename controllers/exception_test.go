@@ -22,7 +22,7 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	e := w.exception("hotfix", openingIt, hour, 3*hour)
 	before := w.reconcile(g)
 	if before.RequeueAfter != hour || g.Status.NextTransition == nil || !g.Status.NextTransition.At.Equal(&e.Spec.ValidFrom) ||
-		g.Status.NextTransition.By != "hotfix" || g.Status.NextTransition.Reason != v1alpha1.ExceptionAppliesReason {
+		g.Status.NextTransition.Exception != "hotfix" || g.Status.NextTransition.Reason != v1alpha1.ExceptionAppliesReason {
 		t.Errorf("next is %+v, after %s", g.Status.NextTransition, before.RequeueAfter)
 	}
 	w.in(hour - time.Second)

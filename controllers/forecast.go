@@ -71,7 +71,7 @@ func (t foreteller) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecas
 		if n.State == v1alpha1.StateOpened {
 			reason = v1alpha1.GateOpensSoonReason
 		}
-		said := newsOf(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.By}, at)
+		said := newsOf(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.DecidedBy()}, at)
 		said[atNews] = n.At.UTC().Format(time.RFC3339)
 		t.say(obj, p, said, reason, func(p *prospects) string {
 			if err != nil {

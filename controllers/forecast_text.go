@@ -31,8 +31,8 @@ func announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	}
 	text := fmt.Sprintf("%s at %s (in %s)", verb, n.At.UTC().Format(time.RFC3339), shortly(n.At.Sub(now)))
 	switch {
-	case n.By != "":
-		text += fmt.Sprintf(" by '%s'%s", n.By, strings.TrimPrefix(gate.WithEvent(n.By, n.Event), n.By))
+	case n.DecidedBy() != "":
+		text += fmt.Sprintf(" by '%s'%s", n.DecidedBy(), gate.WithEvent("", n.Event))
 	case n.Reason == v1alpha1.OpenRequestedReason, n.Reason == v1alpha1.CloseRequestedReason:
 		text += " on request"
 	}

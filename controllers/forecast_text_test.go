@@ -57,10 +57,10 @@ func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
 		want   string
 	}{
 		"nothing":             {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "OutsideOpenPeriods"}}, "opened", 0, "closes at T (in 1h)"},
-		"a period":            {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", By: "nights"}}, "closed", 0, "opens at T (in 1h) by 'nights'"},
-		"an event":            {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "ClosePeriod", By: "days"}, Event: "Easter"}, "opened", 1, "closes at T (in 1h) by 'days' (Easter)"},
+		"a period":            {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", Period: "nights"}}, "closed", 0, "opens at T (in 1h) by 'nights'"},
+		"an event":            {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "ClosePeriod", Period: "days"}, Event: "Easter"}, "opened", 1, "closes at T (in 1h) by 'days' (Easter)"},
 		"a planned request":   {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenRequested"}}, "closed", 0, "opens at T (in 1h) on request"},
-		"what it watches":     {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", By: "nights"}}, "closed", 1, "opens at T (in 1h) by 'nights' if all its dependencies are ready"},
+		"what it watches":     {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", Period: "nights"}}, "closed", 1, "opens at T (in 1h) by 'nights' if all its dependencies are ready"},
 		"it is so now":        {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}}, "closed", 0, "closes again at T (in 1h)"},
 		"another time before": {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}, Instead: start}, "opened", 0, "closes at T (in 1h), not at 2026-11-23T12:00:00Z as announced"},
 	} {

@@ -54,7 +54,7 @@ func TestAGateOpensWithTheLastApprovalAndTellsWho(t *testing.T) {
 	w.approvedBy(g, "alice", "bob", "bob")
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	if got := w.events.take("approved by bob, waits for 1 approval: hotfix 1234"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "Normal Gate/production Approved") {
+	if got := w.events.take("approved by bob, waits for 1 approval: hotfix 1234"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "Normal Gate/production RequestApproved") {
 		t.Errorf("on the Gate and on what it holds: %q", got)
 	}
 	w.forget() // a restart: the status has bob's, and Flux has taken the annotations away
@@ -88,7 +88,7 @@ func TestAnApprovedRequestOpensByBothClocks(t *testing.T) {
 		now += max(w.reconcile(g).RequeueAfter, time.Millisecond)
 	}
 	w.expectReleased(app, g)
-	if r := g.Status.Requests[0]; len(r.Approvals) != 2 || r.Waiting {
+	if r := g.Status.Requests[0]; len(r.Approvals) != 2 || r.State != v1alpha1.RequestInForce {
 		t.Errorf("request %+v", r)
 	}
 }
@@ -97,7 +97,7 @@ func TestBrokenGlassIsToldAndCounted(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.fourEyes()
-	if n, ok := w.glassBroken(); !ok || n != 0 {
+	if n, ok := w.emergencyOpenings(); !ok || n != 0 {
 		t.Errorf("the metric is %v, %v before", n, ok)
 	}
 	w.in(time.Minute)
@@ -110,7 +110,7 @@ func TestBrokenGlassIsToldAndCounted(t *testing.T) {
 	if got := w.events.take("by greta, who breaks the glass: outage 17"); len(got) < 2 || !strings.HasPrefix(got[0], "Warning Gate/production EmergencyOpened") {
 		t.Errorf("events %q", got)
 	}
-	if n, _ := w.glassBroken(); n != 1 {
+	if n, _ := w.emergencyOpenings(); n != 1 {
 		t.Errorf("the metric is %v", n)
 	}
 	if !g.Status.History[0].Emergency {
@@ -118,13 +118,13 @@ func TestBrokenGlassIsToldAndCounted(t *testing.T) {
 	}
 }
 
-// glassBroken returns the metric of the Gate, and whether it is there.
-func (w *world) glassBroken() (float64, bool) {
+// emergencyOpenings returns the metric of the Gate, and whether it is there.
+func (w *world) emergencyOpenings() (float64, bool) {
 	w.Helper()
 	families, err := w.registry.Gather()
 	w.Must(err)
 	for _, family := range families {
-		if family.GetName() == "gating_gate_glass_broken_total" {
+		if family.GetName() == "gating_gate_emergency_openings_total" {
 			return family.GetMetric()[0].GetCounter().GetValue(), true
 		}
 	}
@@ -192,7 +192,7 @@ func TestAnApprovalWakesItsGate(t *testing.T) {
 	ask := func(window string) {
 		t.Helper()
 		w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+window, v1alpha1.OpenRequestedByAnnotation, "alice")
-		w.soonStatus(g, "it waits", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 1 && g.Status.Requests[0].Waiting })
+		w.soonStatus(g, "it waits", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 1 && g.Status.Requests[0].State == v1alpha1.RequestWaiting })
 	}
 	ask("/3s")
 	w.soonStatus(g, "it waits no longer", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 0 })

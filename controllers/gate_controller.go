@@ -233,7 +233,7 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	}
 	told := gateTeller{r.EventRecorder, r.Selector.Targets}
 	told.requests(ctx, obj, d.handled)
-	r.GateMetrics.glassBroken(obj, d.handled)
+	r.GateMetrics.emergencyOpenings(obj, d.handled)
 	if isCurrent(obj) && !isCurrent(before) {
 		told.ambiguities(obj, d.at)
 	}

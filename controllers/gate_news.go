@@ -36,7 +36,7 @@ func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision g
 		details = append(details, "until", next.At.UTC().Format(time.RFC3339))
 	}
 	if request := decision.Request; request != nil {
-		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
+		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "requestedBy", request.By, "requestMessage", request.Reason)
 	}
 	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(n, obj, notice{eventNormal, decision.Reason, decision.Message})
 	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
@@ -85,14 +85,14 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 		case request.Emergency:
 			kind, reason = eventWarning, v1alpha1.EmergencyOpenedReason
 		case request.ApprovedBy != "":
-			reason = v1alpha1.ApprovedReason
+			reason = v1alpha1.RequestApprovedReason
 		}
 		said := news{
-			gateNews: name, actionNews: string(request.Action), reasonNews: reason, byNews: request.By, whyNews: request.Reason,
+			gateNews: name, actionNews: string(request.Action), reasonNews: reason, requesterNews: request.By, messageNews: request.Reason,
 			eventv1.MetaTokenKey: requestToken(obj, request),
 		}
 		said.tell(n, obj, notice{kind, reason, onGate})
-		ctrl.LoggerFrom(ctx).Info(onGate, "action", request.Action, "reason", reason, "requestedAt", request.Value, "by", request.By, "requestReason", request.Reason)
+		ctrl.LoggerFrom(ctx).Info(onGate, "action", request.Action, "reason", reason, "requestedAt", request.Value, "requestedBy", request.By, "requestMessage", request.Reason)
 		for _, t := range held {
 			said.tell(n, t, notice{kind, reason, onTarget})
 		}

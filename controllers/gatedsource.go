@@ -242,7 +242,7 @@ func (p *promoter) tell(l *looked) {
 		said.tell(p, l.after, notice{kind, reason, fmt.Sprintf(format, args...)})
 	}
 	for _, a := range l.step.Approved {
-		say(eventNormal, v1alpha1.ApprovedReason, a.Revision, "Revision '%s' approved by %s%s", a.Revision, a.ApprovedBy, because(a.Message))
+		say(eventNormal, v1alpha1.RevisionApprovedReason, a.Revision, "Revision '%s' approved by %s%s", a.Revision, a.ApprovedBy, because(a.Message))
 	}
 	for _, a := range l.step.Voided {
 		say(eventWarning, v1alpha1.ApprovalsVoidedReason, a.Revision, "Approval of '%s' by %s is void: another revision was promoted, or the spec of the source has changed", a.Revision, a.ApprovedBy)

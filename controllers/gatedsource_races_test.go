@@ -72,7 +72,7 @@ func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
 				f.looks()
 				f.isAt("a", "Approved False WaitingApproval")
 			}
-			if got := f.g.Status.Promotions; len(got) != 1 || got[0].Revision != commit("a") || got[0].Reason != v1alpha1.ApprovedReason {
+			if got := f.g.Status.Promotions; len(got) != 1 || got[0].Revision != commit("a") || got[0].Reason != v1alpha1.RevisionApprovedReason {
 				t.Errorf("promotions: %+v", got)
 			}
 			if t.Failed() {

@@ -156,7 +156,7 @@ func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 					t.Errorf("want one warning that names annotation, value and cause, got %q", events)
 				}
 				w.expect(app, before)
-				if !conditions.IsReady(g) || g.Status.LastRequest != nil || g.Status.RequestedAt != nil || g.Status.NextTransition != nil ||
+				if !conditions.IsReady(g) || g.LatestRequest() != nil || g.Status.RequestedAt != nil || g.Status.NextTransition != nil ||
 					conditions.GetReason(g, v1alpha1.OpenedCondition) != conditions.GetReason(was, v1alpha1.OpenedCondition) {
 					t.Errorf("status %+v", g.Status)
 				}

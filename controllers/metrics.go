@@ -60,7 +60,7 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		skew:     gauge("gating_clock_ahead_seconds", "Lower bound of how far the controller's clock is ahead of the API server's, measured when a gate is about to open; negative while it is behind."),
 		deferred: counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
 		bypassed: counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
-		glass:    counter("gating_gate_glass_broken_total", "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.", labels...),
+		glass:    counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
 		passes:   counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
 	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass, m.passes)
@@ -86,8 +86,8 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 	m.glass.DeletePartialMatch(labels)
 }
 
-// glassBroken counts who has broken the glass. A Gate that asks for approvals has the metric before that, so that the first time shows.
-func (m *GateMetrics) glassBroken(g *v1alpha1.Gate, handled []gate.Request) {
+// emergencyOpenings counts emergency requests. A Gate with approvals has the metric before the first one, so that an increase shows.
+func (m *GateMetrics) emergencyOpenings(g *v1alpha1.Gate, handled []gate.Request) {
 	n := 0
 	for _, request := range handled {
 		if request.Emergency && request.Err == nil {

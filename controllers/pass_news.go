@@ -44,7 +44,7 @@ func (n *targetNews) unpassed(r verdict.Ruling, gates []verdict.Gate) {
 
 func (n *targetNews) tellPass(r verdict.Ruling, gates []verdict.Gate, pass verdict.Pass, said notice) {
 	about := news{
-		gateNews: target.FormatHeldBy(r.Observed.HeldBy), actionNews: "pass", reasonNews: said.reason, byNews: pass.By, whyNews: pass.Reason,
+		gateNews: target.FormatHeldBy(r.Observed.HeldBy), actionNews: "pass", reasonNews: said.reason, requesterNews: pass.By, messageNews: pass.Reason,
 		eventv1.MetaTokenKey: token(r.Now),
 	}
 	about.tell(n, r.Object, said)

@@ -25,7 +25,7 @@ func (n gateTeller) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveNew
 		said := newsOfGate(name, obj, now)
 		said[eventv1.MetaTokenKey] = fmt.Sprintf("%s/%d", token(now), i)
 		if one.by != "" || one.why != "" {
-			said[byNews], said[whyNews] = one.by, one.why
+			said[requesterNews], said[messageNews] = one.by, one.why
 		}
 		said.tell(n, obj, one.notice)
 		if one.on == nil {

@@ -50,7 +50,7 @@ func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
 	w.events.take("")
 	w.reconcile(g)
 
-	if last := g.Status.LastRequest; last == nil || last.By != "alice" || last.Reason != "hotfix 1234" || !last.RequestedAt.Time.Equal(start) {
+	if last := g.LatestRequest(); last == nil || last.RequestedBy != "alice" || last.Message != "hotfix 1234" || !last.RequestedAt.Time.Equal(start) {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	want := "Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234\n" +
@@ -59,7 +59,7 @@ func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
 		t.Errorf("events\ngot  %s\nwant %s", got, want)
 	}
 	line := strings.Join(*lines, "\n")
-	for _, part := range []string{`"msg"="Gate open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234"`, `"state"="opened"`, `"requestedAt"="2026-11-23T12:00:00Z"`, `"by"="alice"`, `"requestReason"="hotfix 1234"`} {
+	for _, part := range []string{`"msg"="Gate open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234"`, `"state"="opened"`, `"requestedAt"="2026-11-23T12:00:00Z"`, `"requestedBy"="alice"`, `"requestMessage"="hotfix 1234"`} {
 		if !strings.Contains(line, part) {
 			t.Errorf("no %s in the log:\n%s", part, line)
 		}
@@ -80,7 +80,7 @@ func TestAPlannedReleaseIsThatOfWhoPlannedIt(t *testing.T) {
 	if got := strings.Join(w.events.take("Gate/"), "\n"); !strings.HasSuffix(got, ", open requested at 2026-11-24T12:00:00Z by alice: release 7") {
 		t.Errorf("events %s", got)
 	}
-	if line := strings.Join(*lines, "\n"); !strings.Contains(line, `"by"="alice"`) || strings.Contains(line, "bob") {
+	if line := strings.Join(*lines, "\n"); !strings.Contains(line, `"requestedBy"="alice"`) || strings.Contains(line, "bob") {
 		t.Errorf("log %s", line)
 	}
 }

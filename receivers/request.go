@@ -140,7 +140,7 @@ func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	g.Events.AnnotatedEventf(obj, map[string]string{
 		prefix + "gate": client.ObjectKeyFromObject(obj).String(), prefix + "action": string(a.action),
-		prefix + "reason": v1alpha1.RequestRefusedReason, prefix + "by": a.by, prefix + "why": a.reason,
+		prefix + "reason": v1alpha1.RequestRefusedReason, prefix + "requestedBy": a.by, prefix + "message": a.reason,
 	}, corev1.EventTypeWarning, v1alpha1.RequestRefusedReason, "%s requested by %s is refused, %s", a.action, a.by, cause)
 }
 

@@ -114,9 +114,8 @@ const (
 	ExceptionInterruptedReason = "ExceptionInterrupted"
 	// ExceptionExpiredReason means that the exception no longer applies.
 	ExceptionExpiredReason = "ExceptionExpired"
-	// ApprovedReason means that somebody approved the exception. Also of events on
-	// a Gate and of status.history, for an open request.
-	ApprovedReason = "Approved"
+	// ExceptionApprovedReason means that a user approved the exception.
+	ExceptionApprovedReason = "ExceptionApproved"
 	// ApprovalsVoidedReason means that the exception was edited after people had
 	// approved it.
 	ApprovalsVoidedReason = "ApprovalsVoided"
@@ -190,6 +189,9 @@ const (
 	SourceNotOursReason = "SourceNotOurs"
 	// RevisionPromotedReason is the reason of the event about a promotion.
 	RevisionPromotedReason = "RevisionPromoted"
+	// RevisionApprovedReason is the reason of the event about an approval, and of
+	// the promotion of an approved revision.
+	RevisionApprovedReason = "RevisionApproved"
 	// RevisionWaitsReason is the reason of the event about a revision that waits.
 	RevisionWaitsReason = "RevisionWaits"
 )
@@ -210,6 +212,10 @@ const (
 // RequestAcceptedReason is the reason of the event on a Gate that accepts a
 // request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"
+
+// RequestApprovedReason is the reason of the event on a Gate and of the entry in
+// status.history about an approval of an open request.
+const RequestApprovedReason = "RequestApproved"
 
 // EmergencyOpenedReason is the reason of the event on a Gate that opens without the
 // approvals that spec.approvals asks for, and on the targets that it holds then.

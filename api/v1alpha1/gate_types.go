@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -269,11 +270,19 @@ type Transition struct {
 	// Opened.
 	Reason string `json:"reason"`
 
-	// By is the name of the period or GateException that decides from then on.
-	// Missing if something else does.
+	// Period is the name of the period that decides from then on. Missing if none does.
 	// +optional
-	By string `json:"by,omitempty"`
+	Period string `json:"period,omitempty"`
+
+	// Exception is the name of the GateException that decides from then on. Missing if
+	// none does.
+	// +optional
+	Exception string `json:"exception,omitempty"`
 }
+
+// DecidedBy returns the name of the period or exception that decides, empty if
+// none does.
+func (in *Transition) DecidedBy() string { return cmp.Or(in.Period, in.Exception) }
 
 // Announcement is a change of a Gate's state that has been announced.
 type Announcement struct {
@@ -362,13 +371,10 @@ type GateStatus struct {
 	// +optional
 	ResetToDefaultAt *metav1.Time `json:"resetToDefaultAt,omitempty"`
 
-	// LastRequest is the last accepted request.
-	// +optional
-	LastRequest *LastRequest `json:"lastRequest,omitempty"`
-
-	// Requests are the accepted requests: those in force or the last ones, those
-	// that they have ended, those that wait for approval, and the planned ones. A
-	// close in force is kept unless a later one of the same person lasts as long.
+	// Requests are the accepted requests: ended ones first, then those in force,
+	// those that wait for approval, and the planned ones. Only the last ones that
+	// ended are kept. A close in force is dropped if a later one by the same
+	// person lasts as long.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
@@ -386,9 +392,10 @@ type GateStatus struct {
 	// +optional
 	LastHandledLine int64 `json:"lastHandledLine,omitempty"`
 
-	// LastTransition is when the Gate got its present state. Its reason and by are
-	// the present ones. If the Gate changed its state and changed it back while
-	// nobody looked, it is when somebody looked.
+	// LastTransition is when the Gate got its current state. Its reason, period
+	// and exception are the current ones. If the Gate changed its state and
+	// changed it back between two reconciliations, it is the time of the second
+	// one.
 	// +optional
 	LastTransition *Transition `json:"lastTransition,omitempty"`
 
@@ -492,6 +499,17 @@ func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditi
 
 // Audits returns whether the mode of the Gate is Audit.
 func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
+
+// LatestRequest returns the request in the status that was accepted last, nil if
+// there is none.
+func (in *Gate) LatestRequest() (latest *AcceptedRequest) {
+	for i := range in.Status.Requests {
+		if r := &in.Status.Requests[i]; latest == nil || !r.AcceptedAt.Before(&latest.AcceptedAt) {
+			latest = r
+		}
+	}
+	return latest
+}
 
 // RequiredApprovals returns how many people have to approve an open request.
 func (in *Gate) RequiredApprovals() int {

@@ -152,7 +152,8 @@ type Pin struct {
 	// +kubebuilder:validation:Type=object
 	Spec runtime.RawExtension `json:"spec"`
 
-	// Reason why it is pinned: GateOpened, Approved, PinnedInSpec or Adopted.
+	// Reason why it is pinned: GateOpened, RevisionApproved, PinnedInSpec or
+	// Adopted.
 	Reason string `json:"reason"`
 
 	// At is when it was decided.
@@ -187,10 +188,12 @@ type Promotion struct {
 	// At is when the pin moved.
 	At metav1.Time `json:"at"`
 
-	// Reason of the promotion: GateOpened, Approved, PinnedInSpec or Adopted.
+	// Reason of the promotion: GateOpened, RevisionApproved, PinnedInSpec or
+	// Adopted.
 	Reason string `json:"reason"`
 
-	// Approvals that let it through. Missing unless the reason is Approved.
+	// Approvals that let it through. Missing unless the reason is
+	// RevisionApproved.
 	// +listType=atomic
 	// +optional
 	Approvals []RevisionApproval `json:"approvals,omitempty"`

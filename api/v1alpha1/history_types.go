@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 const (
 	// MaxHistory is the number of entries that status.history keeps. Passes have
@@ -24,8 +28,8 @@ type HistoryEntry struct {
 	State State `json:"state,omitempty"`
 
 	// Reason of that state, as of the condition Opened, such as OpenPeriod.
-	// RequestAccepted, RequestTakenBack, RequestRefused or Approved if the entry
-	// is about a request alone. PassGranted, PassEnded or PassRefused if it is
+	// RequestAccepted, RequestTakenBack, RequestRefused or RequestApproved if the
+	// entry is about a request alone. PassGranted, PassEnded or PassRefused if it is
 	// about one reconciliation of a target.
 	Reason string `json:"reason"`
 
@@ -40,10 +44,14 @@ type HistoryEntry struct {
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
 
-	// By is the name of the period or GateException that decided. Missing if none
-	// did.
+	// Period is the name of the period that decided. Missing if none did.
 	// +optional
-	By string `json:"by,omitempty"`
+	Period string `json:"period,omitempty"`
+
+	// Exception is the name of the GateException that decided. Missing if
+	// none did.
+	// +optional
+	Exception string `json:"exception,omitempty"`
 
 	// Until is when the state was to end at that time, or when the request ends.
 	// Missing if no end was in sight.
@@ -59,8 +67,8 @@ type HistoryEntry struct {
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 
-	// RequestedBy is who made the request, as status.lastRequest.by. Empty if
-	// unknown.
+	// RequestedBy is the user who made the request, or GateReceiver and its
+	// namespace and name. Empty if unknown.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
@@ -82,3 +90,7 @@ type HistoryEntry struct {
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }
+
+// DecidedBy returns the name of the period or exception that decided, empty if
+// none did.
+func (in *HistoryEntry) DecidedBy() string { return cmp.Or(in.Period, in.Exception) }

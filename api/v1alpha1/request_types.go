@@ -24,35 +24,22 @@ const (
 // the request. The namespace and name of the GateReceiver follow.
 const ReceiverRequester = GateReceiverKind + " "
 
-// LastRequest is the last accepted request.
-type LastRequest struct {
-	// Action that was requested.
-	Action RequestAction `json:"action"`
+// RequestState is how far an accepted request has come.
+// +kubebuilder:validation:Enum=Planned;Waiting;InForce;Ended
+type RequestState string
 
-	// RequestedAt is when the request takes effect.
-	RequestedAt metav1.Time `json:"requestedAt"`
-
-	// By is who made the request: the user whom the API server stamped into the
-	// annotation if config/policies is installed, otherwise who the caller claims
-	// to be. Cut to 339 bytes.
-	// +optional
-	By string `json:"by,omitempty"`
-
-	// Reason given with the request, in one line. Cut to 512 bytes.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-
-	// Window of the request, if it has one of its own.
-	// +optional
-	Window *Duration `json:"window,omitempty"`
-
-	// Unlimited is true for a close request without end.
-	// +optional
-	Unlimited bool `json:"unlimited,omitempty"`
-
-	// Source of the request: annotation, or webhook if a GateReceiver made it.
-	Source string `json:"source"`
-}
+const (
+	// RequestPlanned means that the time of the request has not come.
+	RequestPlanned RequestState = "Planned"
+	// RequestWaiting means that the time of an open request has come, and that it
+	// needs more approvals. It does not open the Gate.
+	RequestWaiting RequestState = "Waiting"
+	// RequestInForce means that the request counts.
+	RequestInForce RequestState = "InForce"
+	// RequestEnded means that the request is over: its window or spec.window has
+	// passed, or a request for the opposite action has ended it.
+	RequestEnded RequestState = "Ended"
+)
 
 // RequestMemory is what the controller remembers of the annotation for one
 // action. Requests are edge-triggered: a value is looked at once. A value
@@ -120,16 +107,12 @@ type AcceptedRequest struct {
 	// order.
 	AcceptedAt metav1.MicroTime `json:"acceptedAt"`
 
-	// Planned is true until the time of the request has come.
-	// +optional
-	Planned bool `json:"planned,omitempty"`
-
-	// Waiting is true while the time of an open request has come and fewer people
-	// than spec.approvals.required have approved it. It opens nothing. At most 8
-	// people have one each. It is dropped when somebody closes the Gate, and when
-	// its window, spec.window or 7 days are over.
-	// +optional
-	Waiting bool `json:"waiting,omitempty"`
+	// State is Planned until the time of the request has come, Waiting while an
+	// open request needs more approvals, InForce while the request counts, and
+	// Ended after that. At most 8 people have one waiting request each. A waiting
+	// request is dropped when a user closes the Gate, and when its window,
+	// spec.window or 7 days have passed.
+	State RequestState `json:"state"`
 
 	// Approvals are those of an open request, by others than who made it.
 	// +kubebuilder:validation:MaxItems=10

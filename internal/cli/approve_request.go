@@ -105,7 +105,7 @@ func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 	lasts := "until somebody closes the gate"
 	if window := shorter(r.Window, g.Spec.Window); window != nil {
 		lasts = formatDuration(window.Duration) + " from the last approval"
-		if r.Planned {
+		if r.State == v1alpha1.RequestPlanned {
 			lasts = formatDuration(window.Duration) + " from then, or from the last approval if that is later"
 		}
 	}
@@ -113,7 +113,7 @@ func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 		{"gate", fmt.Sprintf("is %s, %s", isState(stateOf(g)), reasonOf(g))},
 		{"by", r.RequestedBy}, {"for", formatUntil(r.RequestedAt.Time, now)}, {"lasts", lasts}, {"reason", orDash(r.Message)},
 	}
-	if r.Waiting && r.Until != nil {
+	if r.State == v1alpha1.RequestWaiting && r.Until != nil {
 		lines = append(lines, [2]string{"waits", "until " + formatUntil(r.Until.Time, now)})
 	}
 	for _, a := range r.Approvals {
@@ -167,7 +167,7 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 			return false, errors.New("the controller does not count this, because the policy gate-approval is not there or out of sight")
 		}
 		// It opens at the next whole second.
-		soon := found.Waiting || found.Planned || stateOf(g) == string(v1alpha1.StateOpened) || s.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
+		soon := found.State == v1alpha1.RequestWaiting || found.State == v1alpha1.RequestPlanned || stateOf(g) == string(v1alpha1.StateOpened) || s.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
 		return soon && slices.ContainsFunc(found.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }), nil
 	}); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 	switch lacks := gate.Lacks(g, found); {
 	case lacks > 0:
 		s.say("%s: approved by %s, waits for %s", nameOfGate(g), me, count(lacks, "more approval"))
-	case found.Planned:
+	case found.State == v1alpha1.RequestPlanned:
 		s.say("%s: approved by %s, opens at %s", nameOfGate(g), me, formatTime(found.RequestedAt.In(now.Location())))
 	default:
 		s.say("%s: approved by %s: %s", nameOfGate(g), me, s.describe(g, now))
@@ -199,7 +199,7 @@ func unapprovedRequests(ctx context.Context, c *cluster, now time.Time) (names [
 
 // waitsInWords says that open requests of a Gate wait for approval, empty if none does.
 func waitsInWords(g *v1alpha1.Gate, now time.Time) string {
-	all := slices.DeleteFunc(lackingAt(g, now), func(r v1alpha1.AcceptedRequest) bool { return !r.Waiting })
+	all := slices.DeleteFunc(lackingAt(g, now), func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(all) == 0 {
 		return ""
 	}

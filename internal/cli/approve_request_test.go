@@ -13,7 +13,7 @@ import (
 // waitingOf returns a request that waits for approval, accepted some seconds after now.
 func waitingOf(who string, seconds int) v1alpha1.AcceptedRequest {
 	at := metav1.NewMicroTime(now.Add(time.Duration(seconds) * time.Second))
-	return v1alpha1.AcceptedRequest{Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: who, Waiting: true, Stamped: true, Source: v1alpha1.SourceAnnotation}
+	return v1alpha1.AcceptedRequest{Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: who, State: v1alpha1.RequestWaiting, Stamped: true, Source: v1alpha1.SourceAnnotation}
 }
 
 func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {

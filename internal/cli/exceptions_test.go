@@ -43,7 +43,7 @@ func opens(t *testing.T, out, gate string) (open []string) {
 	}
 	for _, i := range said.Gates[i].Intervals {
 		if i.State == "opened" {
-			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.Reason, i.By))
+			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.Reason, i.By()))
 		}
 	}
 	return open

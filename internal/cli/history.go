@@ -159,7 +159,7 @@ func (s *session) historyTable(out *output, items []historyItem, named bool, now
 // historyRow says what has happened, in the columns of historyHeaders.
 func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 	const precise = "2006-01-02 15:04:05"
-	what, why, until := s.paintState(string(e.State)), words(e.Reason, e.By), "-"
+	what, why, until := s.paintState(string(e.State)), words(e.Reason, e.DecidedBy()), "-"
 	if e.Until != nil {
 		until = e.Until.In(now.Location()).Format(precise)
 	}
@@ -178,7 +178,7 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 		what, why, reason = passRow(e)
 	case e.Refused != "":
 		what, reason = s.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
-	case e.Reason == v1alpha1.ApprovedReason:
+	case e.Reason == v1alpha1.RequestApprovedReason:
 		what = string(e.Action) + " approved"
 	case e.Reason == v1alpha1.RequestTakenBackReason:
 		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " taken back"
@@ -208,7 +208,7 @@ func orDash(text string) string {
 func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {
-		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "by", "until", "action", "requestedAt", "requestedBy", "requestReason", "refused", "approvedBy", "glassBroken", "target", "outcome"})
+		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "period", "exception", "until", "action", "requestedAt", "requestedBy", "message", "refused", "approvedBy", "emergency", "target", "outcome"})
 	}
 	for _, i := range items {
 		until, requestedAt := "", ""
@@ -219,7 +219,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 			requestedAt = i.RequestedAt.UTC().Format(time.RFC3339Nano)
 		}
 		_ = table.Write([]string{
-			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.By, until,
+			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.Period, i.Exception, until,
 			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.Message), harmless(i.Refused),
 			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome,
 		})

@@ -189,7 +189,7 @@ func reasonOf(g *v1alpha1.Gate) string {
 	}
 	by := ""
 	if last := g.Status.LastTransition; last != nil {
-		by = last.By
+		by = last.DecidedBy()
 	}
 	text := words(opened.Reason, by)
 	if g.Audits() {

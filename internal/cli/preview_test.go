@@ -52,21 +52,20 @@ func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
           "until": "2026-11-21T04:00:00Z",
           "state": "opened",
           "reason": "OpenPeriod",
-          "by": "nights"
+          "period": "nights"
         },
         {
           "from": "2026-11-21T04:00:00Z",
           "until": "2026-11-21T21:00:00Z",
           "state": "closed",
-          "reason": "OutsideOpenPeriods",
-          "by": ""
+          "reason": "OutsideOpenPeriods"
         },
         {
           "from": "2026-11-21T21:00:00Z",
           "until": "2026-11-21T22:00:00Z",
           "state": "opened",
           "reason": "OpenPeriod",
-          "by": "nights"
+          "period": "nights"
         }
       ]
     }

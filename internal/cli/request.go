@@ -152,7 +152,9 @@ func (r *request) of(g *v1alpha1.Gate) *request {
 	second := r.at.Truncate(time.Second)
 	later := func(at metav1.MicroTime) bool { return !at.Time.Before(second) }
 	if r.action == v1alpha1.RequestOpen && !r.planned &&
-		!slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool { return later(a.RequestedAt) && !a.Planned }) &&
+		!slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool {
+			return later(a.RequestedAt) && a.State != v1alpha1.RequestPlanned
+		}) &&
 		!slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
 		own.at = second
 		if r.lasts {

@@ -66,7 +66,7 @@ func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 			continue
 		}
 		r.ends = append(r.ends, a)
-		if a.Waiting {
+		if a.State == v1alpha1.RequestWaiting {
 			words = append(words, "the waiting "+wordsOf(a))
 			continue
 		}

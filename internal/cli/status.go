@@ -182,7 +182,7 @@ const sightOfStatus = 366 * 24 * time.Hour
 func (sc *screen) next() [][]string {
 	if sc.unseen {
 		if t := sc.gate.Status.NextTransition; t != nil {
-			return [][]string{{formatUntil(t.At.Time, sc.now), sc.paintState(string(t.State)), words(t.Reason, t.By)}}
+			return [][]string{{formatUntil(t.At.Time, sc.now), sc.paintState(string(t.State)), words(t.Reason, t.DecidedBy())}}
 		}
 		return nil
 	}
@@ -219,7 +219,7 @@ func (sc *screen) requests() [][]string {
 	}
 	for _, r := range planned {
 		state := "planned"
-		if r.Waiting {
+		if r.State == v1alpha1.RequestWaiting {
 			state = "waits"
 		}
 		if lacks := gate.Lacks(sc.gate, &r); lacks > 0 {

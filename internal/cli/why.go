@@ -34,7 +34,7 @@ the lock after somebody has resumed it). A command says what would change that: 
 
 With -o json, the only item is a TargetExplanation. It has target, state, becomes (what it is in a moment), summary, notes, gates, owners (manager,
 at), remedies (command, effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates. Each of the gates
-has gate, state, rules, holds, reason, by, since, until, requestedBy, requestReason, message, suspended and hidden.`,
+has gate, state, rules, holds, reason, period, exception, since, until, requestedBy, requestMessage, message, suspended and hidden.`,
 		Example: `  # Short names work as well
   kubectl gate why ks/apps -n flux-system
 

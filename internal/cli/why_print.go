@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func (s *session) whyRow(g *explain.Gate, namespace string, now time.Time) []str
 	row := []string{explain.Short(g.Gate, namespace), s.paintState(string(g.State)), "-", whenOf(g.Since, now), whenOf(g.Until, now), "-", "-"}
 	switch {
 	case g.Reason != "":
-		row[2] = words(g.Reason, g.By)
+		row[2] = words(g.Reason, cmp.Or(g.Period, g.Exception))
 	case g.State == explain.Missing:
 		row[2] = "does not exist"
 	case g.State == explain.Denied:
@@ -100,8 +101,8 @@ func (s *session) whyRow(g *explain.Gate, namespace string, now time.Time) []str
 	if g.RequestedBy != "" {
 		row[5] = g.RequestedBy
 	}
-	if g.RequestReason != "" {
-		row[5] += ": " + g.RequestReason
+	if g.RequestMessage != "" {
+		row[5] += ": " + g.RequestMessage
 	}
 	switch {
 	case len(g.Rules) > 0:

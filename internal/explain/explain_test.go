@@ -169,7 +169,7 @@ func TestAGateSaysSinceWhenUntilWhenAndWhoAsked(t *testing.T) {
 		g.Status.NextTransition.At.Time = noon.Add(3600e9)
 	})
 	got := explain.Explain(kustomization(heldBy("shop/production")), in(g)).Gates[0]
-	if got.State != explain.Closed || !got.Holds || got.Reason != v1alpha1.CloseRequestedReason || got.RequestedBy != "alice" || got.RequestReason != "incident 77" ||
+	if got.State != explain.Closed || !got.Holds || got.Reason != v1alpha1.CloseRequestedReason || got.RequestedBy != "alice" || got.RequestMessage != "incident 77" ||
 		!got.Since.Time.Equal(noon.Add(-3600e9)) || !got.Until.Time.Equal(noon.Add(3600e9)) {
 		t.Errorf("%+v", got)
 	}

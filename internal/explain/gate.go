@@ -46,16 +46,17 @@ type Gate struct {
 	Hidden bool `json:"hidden,omitempty"`
 	// Holds says that the Gate holds the object.
 	Holds bool `json:"holds"`
-	// Reason and Message are those of the condition Opened, and By names the period or the exception that decided.
-	Reason  string `json:"reason,omitempty"`
-	By      string `json:"by,omitempty"`
-	Message string `json:"message,omitempty"`
+	// Reason and Message are those of the condition Opened. Period and Exception name what decided, as in status.lastTransition.
+	Reason    string `json:"reason,omitempty"`
+	Period    string `json:"period,omitempty"`
+	Exception string `json:"exception,omitempty"`
+	Message   string `json:"message,omitempty"`
 	// Since is when the Gate got its state, and Until when that ends. Missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	Until *metav1.Time `json:"until,omitempty"`
-	// RequestedBy and RequestReason are those of the request that decided.
-	RequestedBy   string `json:"requestedBy,omitempty"`
-	RequestReason string `json:"requestReason,omitempty"`
+	// RequestedBy and RequestMessage are the requester and the message of the request that decided.
+	RequestedBy    string `json:"requestedBy,omitempty"`
+	RequestMessage string `json:"requestMessage,omitempty"`
 }
 
 // gate says what a Gate is for an object.
@@ -87,13 +88,13 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 		is.State = Opened
 	}
 	if last := status.LastTransition; last != nil {
-		is.By, is.Since = last.By, last.At.DeepCopy()
+		is.Period, is.Exception, is.Since = last.Period, last.Exception, last.At.DeepCopy()
 	}
 	if next := status.NextTransition; next != nil {
 		is.Until = next.At.DeepCopy()
 	}
 	if by := gate.DecidedBy(g.Object, k.Now); by != nil {
-		is.RequestedBy, is.RequestReason = by.By, by.Reason
+		is.RequestedBy, is.RequestMessage = by.By, by.Reason
 	}
 	return is
 }

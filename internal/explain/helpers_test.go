@@ -118,7 +118,7 @@ func opened(name string, changes ...change) *v1alpha1.Gate {
 // because gives the condition Opened a reason, and names what decided.
 func because(reason, by string) change {
 	return func(g *v1alpha1.Gate) {
-		g.Status.Conditions[0].Reason, g.Status.LastTransition.By = reason, by
+		g.Status.Conditions[0].Reason, g.Status.LastTransition.Period = reason, by
 	}
 }
 
@@ -170,6 +170,6 @@ func fourEyes(g *v1alpha1.Gate) { g.Spec.Approvals = &v1alpha1.GateApprovals{Req
 func waiting(g *v1alpha1.Gate) {
 	at := metav1.NewMicroTime(noon)
 	g.Status.Requests = []v1alpha1.AcceptedRequest{{
-		Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Waiting: true, Stamped: true, Source: v1alpha1.SourceAnnotation,
+		Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", State: v1alpha1.RequestWaiting, Stamped: true, Source: v1alpha1.SourceAnnotation,
 	}}
 }

@@ -129,7 +129,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	approve := k.onGate("approve", g, "")
 	approve = strings.Replace(approve, "approve ", "approve gate/", 1)
 	_, waiting := gate.RequestsAt(g, k.Now)
-	waiting = slices.DeleteFunc(waiting, func(r v1alpha1.AcceptedRequest) bool { return !r.Waiting })
+	waiting = slices.DeleteFunc(waiting, func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(waiting) == 0 {
 		opens[0].Effect = fmt.Sprintf("asks for it; once others have approved it (%d, with %s) it %s", g.RequiredApprovals(), approve, opens[0].Effect)
 		return opens

@@ -76,9 +76,9 @@ func courseOf(g *v1alpha1.Gate) *course {
 	c := &course{limit: g.Spec.Window, required: g.RequiredApprovals()}
 	for _, r := range g.Status.Requests {
 		switch {
-		case r.Planned:
+		case r.State == v1alpha1.RequestPlanned:
 			c.planned = append(c.planned, r)
-		case r.Waiting:
+		case r.State == v1alpha1.RequestWaiting:
 			c.waiting = append(c.waiting, r)
 		case r.EndedAt != nil:
 			c.span(r)
@@ -175,7 +175,7 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 func (c *course) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
 	for len(c.planned) > 0 && !c.planned[0].RequestedAt.After(now) {
 		r := c.planned[0]
-		c.planned, r.Planned = c.planned[1:], false
+		c.planned, r.State = c.planned[1:], v1alpha1.RequestInForce
 		if err := c.beginOrWait(r, r.RequestedAt.Time); err != nil {
 			void := requestOf(r)
 			void.Err = err
@@ -298,7 +298,7 @@ func (c *course) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestClose && closes >= maxPlannedCloses {
 		return fmt.Errorf("must wait: %d people have close requests planned, and a gate keeps no more", closes)
 	}
-	r.Planned = true
+	r.State = v1alpha1.RequestPlanned
 	planned = append(planned, r)
 	c.planned = planned
 	c.sort()

@@ -208,7 +208,7 @@ func TestTheReasonThatAReceiverLeftBehindIsNotThatOfAPerson(t *testing.T) {
 	handle(g, noon)
 	annotate(g, v1alpha1.RequestClose, "2026-11-24T12:00:00Z") // without config/policies nothing stamps it
 	handle(g, utc("2026-11-24T12:00:01Z"))
-	if last := g.Status.LastRequest; last.By != "" || last.Reason != "" {
+	if last := g.LatestRequest(); last.RequestedBy != "" || last.Message != "" {
 		t.Errorf("the last request is %+v", last)
 	}
 }

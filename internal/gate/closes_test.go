@@ -66,8 +66,8 @@ func TestACloseOnlyExtendsTheClosesInForce(t *testing.T) {
 			if next := nextOf(d); next.at != tc.until {
 				t.Errorf("it opens at %q, want %q", next.at, tc.until)
 			}
-			if g.Status.LastRequest.By != tc.secondBy {
-				t.Errorf("the request accepted last is of %s", g.Status.LastRequest.By)
+			if g.LatestRequest().RequestedBy != tc.secondBy {
+				t.Errorf("the request accepted last is of %s", g.LatestRequest().RequestedBy)
 			}
 			for at := utc(tc.second.now); at.Before(noon.Add(4 * time.Hour)); at = at.Add(time.Minute) {
 				open := tc.until != "" && !at.Before(utc(tc.until))
@@ -148,7 +148,7 @@ func TestWhatDoesNotChangeACloseIsRefusedAloud(t *testing.T) {
 			if d := gate.Decide(g, utc(tc.other.now)); d.State != isClosed || d.Request.By != tc.closeBy {
 				t.Errorf("it is %s: %s", d.State, d.Message)
 			}
-			if fmt.Sprint(before.Requests) != fmt.Sprint(g.Status.Requests) || fmt.Sprint(before.LastRequest) != fmt.Sprint(g.Status.LastRequest) {
+			if fmt.Sprint(before.Requests) != fmt.Sprint(g.Status.Requests) {
 				t.Errorf("a refused request changes %+v to %+v", before, g.Status)
 			}
 		})
@@ -186,7 +186,7 @@ func TestTheNameThatAReceiverLeftBehindIsNotThatOfAPerson(t *testing.T) {
 	asked(t, g, shut("2026-11-23T12:00:00.5Z/1m"), "GateReceiver ops/alerts")
 	annotate(g, v1alpha1.RequestClose, "2026-11-23T12:05:00Z") // as the docs have it, without a name
 	handle(g, utc("2026-11-23T12:05:00Z"))
-	if last := g.Status.LastRequest; last.By != "" || last.Source != v1alpha1.SourceAnnotation {
+	if last := g.LatestRequest(); last.RequestedBy != "" || last.Source != v1alpha1.SourceAnnotation {
 		t.Errorf("the last request is %+v", last)
 	}
 	if refused := asked(t, g, open("2026-11-23T12:06:00.5Z"), "GateReceiver ops/alerts"); !strings.Contains(refused, "only people end") {

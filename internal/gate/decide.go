@@ -71,7 +71,7 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 	waiting := requests.unapproved(now)
 	d.Message += waitsForApproval(g, waiting) + uncounted(g)
 	for _, r := range waiting {
-		if r.Waiting {
+		if r.State == v1alpha1.RequestWaiting {
 			d.Recheck = earlier(d.Recheck, r.Until.Time)
 		}
 	}

@@ -25,7 +25,7 @@ func nextOf(d gate.Decision) next {
 	if d.Next == nil {
 		return next{}
 	}
-	return next{stamp(d.Next.At.Time), d.Next.State, d.Next.Reason, d.Next.By}
+	return next{stamp(d.Next.At.Time), d.Next.State, d.Next.Reason, d.Next.DecidedBy()}
 }
 
 // freeze is a close period around noon.

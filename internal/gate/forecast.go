@@ -215,5 +215,15 @@ func is(a v1alpha1.Announcement, t schedule.Transition) bool {
 
 // transition returns a change of the state in the words of the API.
 func transition(t schedule.Transition) *v1alpha1.Transition {
-	return &v1alpha1.Transition{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Reason: string(t.Reason), By: t.By}
+	n := &v1alpha1.Transition{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Reason: string(t.Reason)}
+	n.Period, n.Exception = Names(n.Reason, t.By)
+	return n
+}
+
+// Names returns by, the name of what decides for a reason, as the name of a period or of an exception.
+func Names(reason, by string) (period, exception string) {
+	if reason == v1alpha1.ExceptionAppliesReason {
+		return "", by
+	}
+	return by, ""
 }

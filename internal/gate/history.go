@@ -69,7 +69,8 @@ func (r Request) is(other *Request) bool {
 }
 
 func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
-	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, By: d.By}
+	period, exception := Names(d.Reason, d.By)
+	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, Period: period, Exception: exception}
 	if d.Next != nil {
 		e.Until = d.Next.At.DeepCopy()
 	}
@@ -89,7 +90,7 @@ func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryE
 	case r.Err != nil:
 		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, OneLine(r.Err.Error(), maxRefused)
 	case r.ApprovedBy != "":
-		e.Reason = v1alpha1.ApprovedReason
+		e.Reason = v1alpha1.RequestApprovedReason
 	case takesBack(r.Window) && r.Waits == 0:
 		e.Reason = v1alpha1.RequestTakenBackReason
 	case !end.IsZero():
@@ -121,6 +122,6 @@ type room struct{ entries, bytes int }
 // takes makes room for an entry, and returns whether there is any. Once there is none, there is none for older ones.
 func (r *room) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
-	r.bytes -= len(e.Target) + len(e.By) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)
+	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)
 	return r.entries >= 0 && r.bytes >= 0
 }

@@ -40,7 +40,7 @@ func TestTheHistoryHasChangesAndRequests(t *testing.T) {
 	want := []v1alpha1.HistoryEntry{
 		{At: metav1.NewTime(at(13)), Reason: "RequestRefused", Action: "close", Refused: "must be a time in RFC 3339 such as 2026-11-23T13:00:00Z"},
 		{At: metav1.NewTime(at(13)), Reason: "RequestAccepted", Action: "open", Until: &metav1.Time{Time: at(15)}, RequestedAt: stampOf(13), RequestedBy: "bob"},
-		{At: metav1.NewTime(at(12)), State: "opened", Reason: "OpenPeriod", By: "noon", Until: &metav1.Time{Time: at(14)}},
+		{At: metav1.NewTime(at(12)), State: "opened", Reason: "OpenPeriod", Period: "noon", Until: &metav1.Time{Time: at(14)}},
 		{At: metav1.NewTime(at(11)), State: "closed", Reason: "OutsideOpenPeriods", Until: &metav1.Time{Time: at(12)}},
 		{
 			At: metav1.NewTime(at(10)), State: "opened", Reason: "OpenRequested", Until: &metav1.Time{Time: at(11)},

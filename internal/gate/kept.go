@@ -94,8 +94,21 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	return true
 }
 
-// save returns what to remember: what is in force or was last, what that has ended, what
-// waits for approval, and what is planned.
+// isStale returns whether the status still says InForce of a request that has ended.
+func (c *course) isStale(now time.Time) bool {
+	return slices.ContainsFunc(c.spans, func(s *inForce) bool { return s.State != s.stateAt(now) })
+}
+
+// stateAt returns the state of a request that has begun.
+func (r *inForce) stateAt(now time.Time) v1alpha1.RequestState {
+	if r.EndedAt != nil || !r.lasts(now) {
+		return v1alpha1.RequestEnded
+	}
+	return v1alpha1.RequestInForce
+}
+
+// save returns the requests to store: those in force or the last ones, those that they
+// have ended, those that wait for approval, and the planned ones.
 func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 	last, endedAt := c.last(), time.Time{}
 	var inForce, ended []v1alpha1.AcceptedRequest
@@ -105,6 +118,7 @@ func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 		}
 	}
 	for _, s := range c.spans {
+		s.State = s.stateAt(now)
 		switch {
 		case s == c.open || slices.Contains(c.closes, s):
 			inForce = append(inForce, s.AcceptedRequest)

@@ -77,7 +77,7 @@ func pending(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) []*
 // regardless of its calendars.
 func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	due := func(r v1alpha1.AcceptedRequest) bool {
-		return r.Planned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)
+		return r.State == v1alpha1.RequestPlanned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)
 	}
 	if len(pending(g, v1alpha1.RequestClose, now)) == 0 && !slices.ContainsFunc(g.Status.Requests, due) {
 		return false

@@ -75,8 +75,8 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		return text
 	}
 	text += ", " + then
-	if next.By != "" && next.By != s.By {
-		text += fmt.Sprintf(" by '%s'%s", next.By, inBrackets(s.Next.Event))
+	if by := next.DecidedBy(); by != "" && by != s.By {
+		text += fmt.Sprintf(" by '%s'%s", by, inBrackets(s.Next.Event))
 	}
 	return text
 }

@@ -115,8 +115,8 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 		return "the API server does not say what time it is"
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
 		return "a dependency is not ready"
-	case opened.Reason == v1alpha1.ClosePeriodReason && isHard(g, last.By):
-		return fmt.Sprintf("its close period '%s' has override: Deny", last.By)
+	case opened.Reason == v1alpha1.ClosePeriodReason && isHard(g, last.Period):
+		return fmt.Sprintf("its close period '%s' has override: Deny", last.Period)
 	case opened.Reason != v1alpha1.CloseRequestedReason:
 		return ""
 	}

@@ -15,7 +15,7 @@ func TestWhichGatesLetNothingPass(t *testing.T) {
 	closed := func(reason, by string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: reason}}
-		g.Status.LastTransition = &v1alpha1.Transition{State: v1alpha1.StateClosed, Reason: reason, By: by}
+		g.Status.LastTransition = &v1alpha1.Transition{State: v1alpha1.StateClosed, Reason: reason, Period: by}
 		for _, c := range change {
 			c(g)
 		}

@@ -63,7 +63,7 @@ func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.Ac
 		}
 	}
 	for _, r := range c.unapproved(now) {
-		if r.Waiting {
+		if r.State == v1alpha1.RequestWaiting {
 			planned = append(planned, r)
 		}
 	}

@@ -53,9 +53,9 @@ type Request struct {
 	Err error
 	// ApprovedBy is who has approved it just now, empty if it is new. Waits is how many
 	// approvals it needs then. Emergency says that it needs none: it is an emergency.
-	ApprovedBy  string
-	Waits       int
-	Emergency bool
+	ApprovedBy string
+	Waits      int
+	Emergency  bool
 
 	source, approvers string
 	// line is the number of the line that holds it, zero for an annotation. breaksGlass says that the requester has marked it as an emergency.
@@ -130,14 +130,8 @@ func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	p := &intake{course: c, gate: g, stamps: s, now: now, handled: handled}
 	p.lines()
 	p.annotations()
-	if last := p.last; last != nil {
-		g.Status.LastRequest = &v1alpha1.LastRequest{
-			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Window: last.Window, Unlimited: last.Unlimited,
-			By: last.By, Reason: last.Reason, Source: last.source,
-		}
-	}
 	handled = slices.Concat(p.handled, c.approve(g, s, now))
-	if c.keepEnds(now) || len(begun) > 0 || p.last != nil || len(handled) > 0 {
+	if c.keepEnds(now) || c.isStale(now) || len(begun) > 0 || p.last != nil || len(handled) > 0 {
 		g.Status.Requests = c.save(now)
 	}
 	return handled

@@ -58,8 +58,8 @@ func TestARequestIsAcceptedOrRefused(t *testing.T) {
 			if (tc.refusal == "") != (handled[0].Err == nil) || tc.refusal != "" && !strings.Contains(handled[0].Err.Error(), tc.refusal) {
 				t.Errorf("got error %v, want %q", handled[0].Err, tc.refusal)
 			}
-			if (g.Status.LastRequest != nil) != (tc.accepted != "") {
-				t.Errorf("last request is %v", g.Status.LastRequest)
+			if (g.LatestRequest() != nil) != (tc.accepted != "") {
+				t.Errorf("last request is %v", g.LatestRequest())
 			}
 			if again := handle(g, noon.Add(time.Hour)); len(again) > 0 {
 				t.Errorf("handled again: %v", again)
@@ -90,7 +90,7 @@ func TestARefusedRequestLeavesTheAcceptedOneInForce(t *testing.T) {
 		if got := inForce(g, v1alpha1.RequestOpen); got != "2026-11-23T12:00:00Z" {
 			t.Errorf("%q: %q is in force", value, got)
 		}
-		if got := g.Status.LastRequest.RequestedAt; !got.Equal(instant("2026-11-23T12:00:00Z")) {
+		if got := g.LatestRequest().RequestedAt; !got.Time.Equal(utc("2026-11-23T12:00:00Z")) {
 			t.Errorf("%q: the last request is that of %s", value, got)
 		}
 	}
@@ -162,13 +162,13 @@ func TestAReasonIsKeptWithItsRequest(t *testing.T) {
 	if len(handled) != 1 || handled[0].Reason != "hotfix 42" {
 		t.Errorf("handled %+v", handled)
 	}
-	last := g.Status.LastRequest
-	if last == nil || last.Action != v1alpha1.RequestOpen || last.Reason != "hotfix 42" ||
-		last.Source != v1alpha1.SourceAnnotation || !last.RequestedAt.Equal(instant("2026-11-23T12:00:00Z")) {
+	last := g.LatestRequest()
+	if last == nil || last.Action != v1alpha1.RequestOpen || last.Message != "hotfix 42" ||
+		last.Source != v1alpha1.SourceAnnotation || !last.RequestedAt.Time.Equal(utc("2026-11-23T12:00:00Z")) {
 		t.Errorf("the last request is %+v", last)
 	}
 	g.Annotations[v1alpha1.OpenReasonAnnotation] = "hotfix 43"
-	if again := handle(g, noon); len(again) > 0 || g.Status.LastRequest.Reason != "hotfix 42" {
+	if again := handle(g, noon); len(again) > 0 || g.LatestRequest().Message != "hotfix 42" {
 		t.Errorf("a reason alone requests something: %+v", again)
 	}
 }
@@ -200,7 +200,7 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 				if d := gate.Decide(g, noon); d.State != tc.state {
 					t.Errorf("default %s: the gate is %s, %s", g.Spec.Default, d.State, d.Message)
 				}
-				if got := g.Status.LastRequest.Action; got != tc.last {
+				if got := g.LatestRequest().Action; got != tc.last {
 					t.Errorf("the last request is %s", got)
 				}
 			}
@@ -219,7 +219,7 @@ func TestAnOpenRequestAfterACloseThatWasSeenWithItOpens(t *testing.T) {
 	if d := gate.Decide(g, noon); d.State != v1alpha1.StateOpened {
 		t.Errorf("the gate is %s: %s", d.State, d.Message)
 	}
-	if got := g.Status.LastRequest.Action; got != v1alpha1.RequestOpen {
+	if got := g.LatestRequest().Action; got != v1alpha1.RequestOpen {
 		t.Errorf("the last request is %s", got)
 	}
 }
@@ -321,8 +321,8 @@ func TestARequestThatComesBackAfterNonsenseIsNotAppliedAgain(t *testing.T) {
 	put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m")
 	put(v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
 	put(v1alpha1.CloseRequestedAtAnnotation, "2026-11-22T12:02:30Z")
-	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m"); n != 0 || g.Status.LastRequest.Action != v1alpha1.RequestClose {
-		t.Errorf("%d were handled, the last request is %v", n, g.Status.LastRequest)
+	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m"); n != 0 || g.LatestRequest().Action != v1alpha1.RequestClose {
+		t.Errorf("%d were handled, the last request is %v", n, g.LatestRequest())
 	}
 	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/20m"); n != 1 {
 		t.Error("another window is another request")

@@ -104,12 +104,12 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 				if r.Err == nil || !strings.Contains(r.Err.Error(), tc.refusal) {
 					t.Errorf("got error %v, want %q", r.Err, tc.refusal)
 				}
-				if r.Window != nil || memory.RequestedAt != nil || memory.Window != nil || g.Status.LastRequest != nil {
-					t.Errorf("a refused request leaves %+v, %+v", memory, g.Status.LastRequest)
+				if r.Window != nil || memory.RequestedAt != nil || memory.Window != nil || g.LatestRequest() != nil {
+					t.Errorf("a refused request leaves %+v, %+v", memory, g.LatestRequest())
 				}
 			} else {
 				want := duration(tc.window)
-				if r.Err != nil || !reflect.DeepEqual([]*v1alpha1.Duration{r.Window, memory.Window, g.Status.LastRequest.Window}, []*v1alpha1.Duration{want, want, want}) {
+				if r.Err != nil || !reflect.DeepEqual([]*v1alpha1.Duration{r.Window, memory.Window, g.LatestRequest().Window}, []*v1alpha1.Duration{want, want, want}) {
 					t.Errorf("got %+v, memory %+v", r, memory)
 				}
 			}
@@ -228,8 +228,8 @@ func TestAnUnlimitedCloseLastsUntilItIsWithdrawn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := accepted(t, opened(window(time.Hour)), shut("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:00Z"))
 			want := "Gate close requested at 2026-11-23T12:00:00Z without end"
-			if d := wants(t, g, "2026-12-23T11:59:59Z", v1alpha1.StateClosed, ""); d.Message != want || !g.Status.LastRequest.Unlimited {
-				t.Errorf("message %q, last request %+v", d.Message, g.Status.LastRequest)
+			if d := wants(t, g, "2026-12-23T11:59:59Z", v1alpha1.StateClosed, ""); d.Message != want || !g.LatestRequest().Unlimited {
+				t.Errorf("message %q, last request %+v", d.Message, g.LatestRequest())
 			}
 			accepted(t, g, end)
 			if d := gate.Decide(g, utc("2026-12-23T12:00:01Z")); d.State != v1alpha1.StateOpened {
@@ -316,18 +316,18 @@ func TestNothingOfAWindowStaysForTheNextRequest(t *testing.T) {
 		open("2026-11-23T14:00:00Z/7m").seen("2026-11-23T12:01:00Z"))
 	first := func() v1alpha1.AcceptedRequest { return g.Status.Requests[0] }
 	planned := func() v1alpha1.AcceptedRequest { return g.Status.Requests[1] }
-	if first().Window.Duration != 5*time.Minute || planned().Window.Duration != 7*time.Minute || g.Status.LastRequest.Window.Duration != 7*time.Minute {
+	if first().Window.Duration != 5*time.Minute || planned().Window.Duration != 7*time.Minute || g.LatestRequest().Window.Duration != 7*time.Minute {
 		t.Errorf("planned: %+v", g.Status.Requests)
 	}
 	wants(t, g, "2026-11-23T12:04:59Z", v1alpha1.StateOpened, "2026-11-23T12:05:00Z")
 	handle(g, utc("2026-11-23T14:00:00Z"))
-	if len(g.Status.Requests) != 1 || first().Window.Duration != 7*time.Minute || first().Planned {
+	if len(g.Status.Requests) != 1 || first().Window.Duration != 7*time.Minute || first().State != v1alpha1.RequestInForce {
 		t.Errorf("its time has come: %+v", g.Status.Requests)
 	}
 	wants(t, g, "2026-11-23T14:06:59Z", v1alpha1.StateOpened, "2026-11-23T14:07:00Z")
 	accepted(t, g, open("2026-11-23T16:00:00Z/9m").seen("2026-11-23T15:00:00Z"), open("2026-11-23T17:00:00Z").seen("2026-11-23T15:00:01Z"))
-	if planned().Window != nil || g.Status.LastRequest.Window != nil {
-		t.Errorf("planned without a window: %+v, %+v", planned(), g.Status.LastRequest)
+	if planned().Window != nil || g.LatestRequest().Window != nil {
+		t.Errorf("planned without a window: %+v, %+v", planned(), g.LatestRequest())
 	}
 	accepted(t, g, open("2026-11-23T15:30:00Z"))
 	if first().Window != nil {
@@ -356,7 +356,7 @@ func TestEventAndMessageSayTheWindow(t *testing.T) {
 	if d.Request == nil || d.Request.String() != want || d.Message != "Gate scheduled for closing at 2026-11-23T13:00:00Z, "+want {
 		t.Errorf("request %v, message %s", d.Request, d.Message)
 	}
-	if last := g.Status.LastRequest; last.Source != v1alpha1.SourceWebhook || last.By != "GateReceiver apps/ci" || last.Window.Duration != 90*time.Minute {
+	if last := g.LatestRequest(); last.Source != v1alpha1.SourceWebhook || last.RequestedBy != "GateReceiver apps/ci" || last.Window.Duration != 90*time.Minute {
 		t.Errorf("last request %+v", last)
 	}
 	for who, source := range map[string]string{
@@ -367,7 +367,7 @@ func TestEventAndMessageSayTheWindow(t *testing.T) {
 		annotate(g, v1alpha1.RequestClose, "2026-11-23T12:00:00Z")
 		by(g, v1alpha1.RequestClose, who, "")
 		handle(g, noon)
-		if got := g.Status.LastRequest.Source; got != source {
+		if got := g.LatestRequest().Source; got != source {
 			t.Errorf("%q is a request by %s", who, got)
 		}
 	}

@@ -44,7 +44,7 @@ func uncounted(g *v1alpha1.Gate) string {
 
 // approvable returns whether others can approve a request.
 func approvable(r *v1alpha1.AcceptedRequest) bool {
-	return r.Action == v1alpha1.RequestOpen && (r.Waiting || r.Planned) && r.Stamped && r.RequestedBy != "" && !r.Emergency
+	return r.Action == v1alpha1.RequestOpen && (r.State == v1alpha1.RequestWaiting || r.State == v1alpha1.RequestPlanned) && r.Stamped && r.RequestedBy != "" && !r.Emergency
 }
 
 // newApprovals returns who has approved a request that waits or is planned, and is not noted yet: everybody once, and never who made it.

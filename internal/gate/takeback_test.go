@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,5 +96,49 @@ func TestWhatIsTakenBackIsPutIntoWords(t *testing.T) {
 	handled := handle(g, noon)
 	if len(handled) != 1 || handled[0].String() != "close requests taken back at 2026-11-23T12:00:00Z by bob: false alarm" {
 		t.Errorf("%v", handled)
+	}
+}
+
+func TestARequestHasAState(t *testing.T) {
+	const planned, inForce, ended = v1alpha1.RequestPlanned, v1alpha1.RequestInForce, v1alpha1.RequestEnded
+	for name, tc := range map[string]struct {
+		action v1alpha1.RequestAction
+		values map[string]string
+		want   map[string][]v1alpha1.RequestState
+	}{
+		"an open with a window": {v1alpha1.RequestOpen, map[string]string{"12:00": "2026-11-23T13:00:00Z/1h"}, map[string][]v1alpha1.RequestState{
+			"12:00": {planned}, "13:00": {inForce}, "13:59": {inForce}, "14:00": {ended}, "15:00": {ended},
+		}},
+		"a close with a window": {v1alpha1.RequestClose, map[string]string{"12:00": "2026-11-23T12:00:00Z/1h"}, map[string][]v1alpha1.RequestState{
+			"12:00": {inForce}, "12:59": {inForce}, "13:00": {ended},
+		}},
+		"two closes of one person": {v1alpha1.RequestClose, map[string]string{"12:00": "2026-11-23T12:00:00Z/1h", "12:30": "2026-11-23T12:30:00Z/1h"}, map[string][]v1alpha1.RequestState{
+			"12:30": {inForce}, "13:15": {inForce}, "13:30": {ended},
+		}},
+		"an open that is withdrawn": {v1alpha1.RequestOpen, map[string]string{"12:00": "2026-11-23T12:00:00Z", "12:30": "close"}, map[string][]v1alpha1.RequestState{
+			"12:00": {inForce}, "12:30": {ended, ended},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			for _, at := range []string{"12:00", "12:30", "12:59", "13:00", "13:15", "13:30", "13:59", "14:00", "15:00"} {
+				now := utc("2026-11-23T" + at + ":00Z")
+				switch value, ok := tc.values[at]; {
+				case value == "close":
+					annotate(g, v1alpha1.RequestClose, "2026-11-23T"+at+":00Z/0s")
+				case ok:
+					annotate(g, tc.action, value)
+				}
+				handle(g, now)
+				want, ok := tc.want[at]
+				var got []v1alpha1.RequestState
+				for _, r := range g.Status.Requests {
+					got = append(got, r.State)
+				}
+				if ok && !slices.Equal(got, want) {
+					t.Errorf("at %s: got %v, want %v", at, got, want)
+				}
+			}
+		})
 	}
 }

@@ -8,14 +8,15 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// RecordTransition notes in the status of a Gate since when it has the state of a
+// RecordTransition records in the status of a Gate since when it has the state of a
 // decision, and what decides that now. The time is now if the state has changed, even if
-// it changed back while nobody looked.
+// it changed back between two reconciliations.
 func RecordTransition(g *v1alpha1.Gate, d Decision, now time.Time, changed bool) {
 	last := g.Status.LastTransition
 	at := metav1.NewTime(now)
 	if last != nil && last.State == d.State && !changed {
 		at = last.At
 	}
-	g.Status.LastTransition = &v1alpha1.Transition{At: at, State: d.State, Reason: d.Reason, By: d.By}
+	period, exception := Names(d.Reason, d.By)
+	g.Status.LastTransition = &v1alpha1.Transition{At: at, State: d.State, Reason: d.Reason, Period: period, Exception: exception}
 }

@@ -78,7 +78,7 @@ func (c *course) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if len(others) >= maxWaiting {
 		return fmt.Errorf("is refused, the open requests of %d people wait for approval, and a gate keeps no more", len(others))
 	}
-	r.Waiting = true
+	r.State = v1alpha1.RequestWaiting
 	c.waiting = slices.Concat(others, []v1alpha1.AcceptedRequest{r})
 	return nil
 }
@@ -116,7 +116,9 @@ func (c *course) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 // voidUnapproved drops what a close that begins comes before: what waits, and what was planned before somebody asked for the close.
 func (c *course) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 	why := fmt.Errorf("is void, somebody has closed the gate before it was approved: %s", requestOf(*closed))
-	c.void(why, func(r *v1alpha1.AcceptedRequest) bool { return r.Waiting || closed.AcceptedAt.After(r.AcceptedAt.Time) })
+	c.void(why, func(r *v1alpha1.AcceptedRequest) bool {
+		return r.State == v1alpha1.RequestWaiting || closed.AcceptedAt.After(r.AcceptedAt.Time)
+	})
 }
 
 // voidOlder drops what was requested before a close that nobody has seen until it was over.
@@ -169,7 +171,7 @@ func (c *course) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now t
 	if i < 0 { // the gate asks for fewer approvals than before
 		news, i = append(news, was), len(news)
 	}
-	r.Waiting, r.Until = false, nil
+	r.State, r.Until = v1alpha1.RequestInForce, nil
 	for _, a := range r.Approvals {
 		r.RequestedAt.Time = later(r.RequestedAt.Time, a.At.Time)
 	}
@@ -199,10 +201,10 @@ func (c *course) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 // those planned. The until of the former is when they are dropped.
 func (c *course) unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 	for _, r := range slices.Concat(c.waiting, c.planned) {
-		if c.lacks(&r) == 0 || r.Waiting && !now.Before(c.deadlineOf(&r)) {
+		if c.lacks(&r) == 0 || r.State == v1alpha1.RequestWaiting && !now.Before(c.deadlineOf(&r)) {
 			continue
 		}
-		if r.Waiting {
+		if r.State == v1alpha1.RequestWaiting {
 			keepEnd(&r, c.deadlineOf(&r))
 		}
 		all = append(all, r)

@@ -119,7 +119,7 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 			if news := gate.Stamped.HandleRequests(tc.g, end.Add(-time.Second)); len(news) > 0 {
 				t.Errorf("too early: %v", news)
 			}
-			if d := gate.Decide(tc.g, end.Add(-time.Second)); !d.Recheck.Equal(end) && !tc.g.Status.Requests[len(tc.g.Status.Requests)-1].Planned {
+			if d := gate.Decide(tc.g, end.Add(-time.Second)); !d.Recheck.Equal(end) && tc.g.Status.Requests[len(tc.g.Status.Requests)-1].State != v1alpha1.RequestPlanned {
 				t.Errorf("it is looked at again at %s, not %s", d.Recheck, end)
 			}
 			news := approve(tc.g, end, "bob")

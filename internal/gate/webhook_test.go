@@ -194,7 +194,7 @@ func TestWhatAWebhookWritesIsOneLineInTheStatus(t *testing.T) {
 	if strings.ContainsAny(got, "\n\x00\x1b") || len(got) > 512 || !strings.HasPrefix(got, "a b c [31md") {
 		t.Errorf("got %q", got)
 	}
-	if g.Status.LastRequest == nil || g.Status.LastRequest.Source != v1alpha1.SourceWebhook {
-		t.Errorf("last request %+v", g.Status.LastRequest)
+	if g.LatestRequest() == nil || g.LatestRequest().Source != v1alpha1.SourceWebhook {
+		t.Errorf("last request %+v", g.LatestRequest())
 	}
 }

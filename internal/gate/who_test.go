@@ -27,7 +27,7 @@ func TestWhoMadeARequestIsKeptWithIt(t *testing.T) {
 	}
 	by(g, v1alpha1.RequestOpen, "mallory", "because")
 	handle(g, noon)
-	if last := g.Status.LastRequest; last.By != "alice" || last.Reason != "hotfix 1234" {
+	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Message != "hotfix 1234" {
 		t.Errorf("the last request is %+v", last)
 	}
 	if r := gate.Decide(g, noon).Request; r == nil || r.By != "alice" || r.Reason != "hotfix 1234" || !r.At.Equal(noon) {
@@ -89,9 +89,9 @@ func TestWhatIsCopiedFromAnnotationsIsOneShortLine(t *testing.T) {
 			annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z")
 			by(g, v1alpha1.RequestOpen, tc.by, tc.reason)
 			handled := handle(g, noon)
-			last := g.Status.LastRequest
-			if last.By != tc.wantBy || last.Reason != tc.wantReason {
-				t.Errorf("got  %q, %q\nwant %q, %q", last.By, last.Reason, tc.wantBy, tc.wantReason)
+			last := g.LatestRequest()
+			if last.RequestedBy != tc.wantBy || last.Message != tc.wantReason {
+				t.Errorf("got  %q, %q\nwant %q, %q", last.RequestedBy, last.Message, tc.wantBy, tc.wantReason)
 			}
 			if text := handled[0].String(); len("Gate "+text) > 1024 || !utf8.ValidString(text) {
 				t.Errorf("no text for an event: %q", text)

@@ -111,8 +111,8 @@ func TestPreviewNamesEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := report.Gates[0].Intervals[2]; i.By != "holidays (Day of Rest)" || i.Words() != "close period holidays (Day of Rest)" {
-		t.Errorf("it is by %q", i.By)
+	if i := report.Gates[0].Intervals[2]; i.By() != "holidays (Day of Rest)" || i.Words() != "close period holidays (Day of Rest)" {
+		t.Errorf("it is by %q", i.By())
 	}
 }
 
@@ -142,7 +142,7 @@ func TestADiffNamesTheEventThatCloses(t *testing.T) {
 	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Stretches) != 1 {
 		t.Fatalf("%+v, %v", changes, err)
 	}
-	if s := changes.Gates[0].Stretches[0]; s.After.By != "holidays (Day)" || s.Before.By != "day" {
+	if s := changes.Gates[0].Stretches[0]; s.After.By() != "holidays (Day)" || s.Before.By() != "day" {
 		t.Errorf("%+v", s)
 	}
 }

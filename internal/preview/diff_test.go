@@ -103,7 +103,7 @@ func TestTheJSONOfADiffIsStable(t *testing.T) {
 	got, err := json.Marshal(found)
 	want := `{"timeZoneData":"2026a","from":"2026-11-24T00:00:00Z","until":"2026-11-25T00:00:00Z","gates":[` +
 		`{"gate":"apps/web","change":"changed","stretches":[{"from":"2026-11-24T12:00:00Z","until":"2026-11-24T13:00:00Z",` +
-		`"before":{"state":"closed","reason":"OutsideOpenPeriods","by":""},"after":{"state":"opened","reason":"OpenPeriod","by":"day"}}]},` +
+		`"before":{"state":"closed","reason":"OutsideOpenPeriods"},"after":{"state":"opened","reason":"OpenPeriod","period":"day"}}]},` +
 		`{"gate":"apps/x","change":"added","stretches":[]}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)

@@ -67,7 +67,7 @@ func (s *Set) gaps(g *v1alpha1.Gate, intervals []Interval) []Fault {
 			continue
 		}
 		return []Fault{s.fault(g, "spec.closePeriods", fmt.Sprintf("the gate is open for %s between close periods %s and %s, from %s: let the first end when the other starts, such as at 00:00",
-			gap.Until.Sub(gap.From.Time), before.By, after.By, gap.From.UTC().Format(time.RFC3339)))}
+			gap.Until.Sub(gap.From.Time), before.By(), after.By(), gap.From.UTC().Format(time.RFC3339)))}
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ func at(hour int) metav1.Time { return metav1.NewTime(day.From.Add(time.Duration
 // shown is a day that is closed, then opened from 10:00 to 12:00, then closed. The names are as bad as they can be.
 func shown() *preview.Report {
 	return &preview.Report{Gates: []preview.Timeline{{Gate: `apps/<web>&"'`, Intervals: []preview.Interval{
-		{From: at(0), Until: at(10), Cause: preview.Cause{State: "closed", Reason: "ClosePeriod", By: "a, b; c\\d\n" + strings.Repeat("日", 40)}},
-		{From: at(10), Until: at(12), Cause: preview.Cause{State: "opened", Reason: "OpenPeriod", By: "day"}},
+		{From: at(0), Until: at(10), Cause: preview.Cause{State: "closed", Reason: "ClosePeriod", Period: "a, b; c\\d\n" + strings.Repeat("日", 40)}},
+		{From: at(10), Until: at(12), Cause: preview.Cause{State: "opened", Reason: "OpenPeriod", Period: "day"}},
 		{From: at(12), Until: at(24), Cause: preview.Cause{State: "closed", Reason: "OutsideOpenPeriods"}},
 	}}}}
 }

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -59,13 +60,17 @@ type Cause struct {
 	State string `json:"state"`
 	// Reason is that of the condition Opened.
 	Reason string `json:"reason"`
-	// By names the period or the exception that decides, empty if none does. A period that is a calendar is followed by
-	// the name of the event, such as holidays (Christmas Day).
-	By string `json:"by"`
+	// Period and Exception name what decides, and Event is the event of a period that is a calendar. Missing if none does.
+	Period    string `json:"period,omitempty"`
+	Exception string `json:"exception,omitempty"`
+	Event     string `json:"event,omitempty"`
 }
 
+// By returns the name of what decides, with the event, such as holidays (Christmas Day).
+func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception), c.Event) }
+
 // Words says in two or three words why.
-func (c Cause) Words() string { return Words(c.Reason, c.By) }
+func (c Cause) Words() string { return Words(c.Reason, c.By()) }
 
 // Preview returns the timelines of all Gates of a set, in its order, and what is doubtful about them. The error is an InvalidError.
 func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
@@ -190,7 +195,9 @@ func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Tim
 }
 
 func causeOf(i schedule.Interval) Cause {
-	return Cause{State: i.State.String(), Reason: string(i.Reason), By: gate.WithEvent(i.By, i.Event)}
+	c := Cause{State: i.State.String(), Reason: string(i.Reason), Event: i.Event}
+	c.Period, c.Exception = gate.Names(c.Reason, i.By)
+	return c
 }
 
 // causeAt returns why a Gate has its state at an instant. An interval has the reason of its begin, which may be over.
@@ -209,12 +216,13 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	d := gate.Decide(g, r.From)
 	first := Interval{
 		From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until),
-		Cause: Cause{State: string(d.State), Reason: d.Reason, By: d.By},
+		Cause: Cause{State: string(d.State), Reason: d.Reason},
 	}
+	first.Period, first.Exception = gate.Names(d.Reason, d.By)
 	if d.Next == nil || !d.Next.At.Time.Before(r.Until) {
 		return []Interval{first}
 	}
-	next := Interval{From: d.Next.At, Until: first.Until, Cause: Cause{State: string(d.Next.State), Reason: d.Next.Reason, By: d.Next.By}}
+	next := Interval{From: d.Next.At, Until: first.Until, Cause: Cause{State: string(d.Next.State), Reason: d.Next.Reason, Period: d.Next.Period, Exception: d.Next.Exception}}
 	first.Until = d.Next.At
 	return []Interval{first, next}
 }

@@ -27,7 +27,7 @@ func (r *Report) Table(w io.Writer, zone *time.Location) error {
 	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tBY") //nolint:errcheck // Flush returns it
 	for _, t := range r.Gates {
 		for _, i := range t.Intervals {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, in(zone, i.From), in(zone, i.Until), i.State, i.Reason, gate.Printable(i.By)) //nolint:errcheck // as above
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, in(zone, i.From), in(zone, i.Until), i.State, i.Reason, gate.Printable(i.By())) //nolint:errcheck // as above
 		}
 	}
 	return table.Flush()

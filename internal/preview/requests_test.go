@@ -54,7 +54,7 @@ func TestARequestInAClusterWaitsForApprovalsAndNoCalendarNamesIt(t *testing.T) {
 		at := metav1.NewMicroTime(day.From)
 		g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1}
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
-			Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Source: v1alpha1.SourceAnnotation, Stamped: true, Waiting: true,
+			Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Source: v1alpha1.SourceAnnotation, Stamped: true, State: v1alpha1.RequestWaiting,
 		}}
 	}
 	set := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)

@@ -216,7 +216,7 @@ func (l *look) promoted(p v1alpha1.Pin) {
 		switch {
 		case a.Revision != p.Revision:
 			l.step.Voided = append(l.step.Voided, a)
-		case p.Reason == v1alpha1.ApprovedReason:
+		case p.Reason == v1alpha1.RevisionApprovedReason:
 			promotion.Approvals = append(promotion.Approvals, a)
 		}
 	}
@@ -251,7 +251,7 @@ func (l *look) want() (revision, reason string) {
 	case l.g.Spec.Revision != "":
 		return l.known(l.g.Spec.Revision), v1alpha1.PinnedInSpecReason
 	case l.g.RequiredApprovals() > 0:
-		return approved(l.g), v1alpha1.ApprovedReason
+		return approved(l.g), v1alpha1.RevisionApprovedReason
 	}
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
@@ -286,7 +286,7 @@ func seen(g *v1alpha1.GatedSource) (revisions []string) {
 func (l *look) moves(want, reason string) bool {
 	gated := l.g.Status.Pinned
 	return gated == nil || !same(l.kind, gated.Revision, want) ||
-		gated.Digest != l.g.Status.Digest && (reason == v1alpha1.ApprovedReason || l.g.RequiredApprovals() == 0)
+		gated.Digest != l.g.Status.Digest && (reason == v1alpha1.RevisionApprovedReason || l.g.RequiredApprovals() == 0)
 }
 
 // promote takes note of what is to be pinned, and has it written once that is noted.

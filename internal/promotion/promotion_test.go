@@ -93,7 +93,7 @@ func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 		t.Fatal(w.is())
 	}
 	p := w.g.Status.Promotions[0]
-	if got := []string{p.Approvals[0].ApprovedBy, p.Approvals[1].ApprovedBy, p.Approvals[0].Message, p.Reason}; len(p.Approvals) != 2 || !slices.Equal(got, []string{"alice", "bob", "seen in staging", "Approved"}) {
+	if got := []string{p.Approvals[0].ApprovedBy, p.Approvals[1].ApprovedBy, p.Approvals[0].Message, p.Reason}; len(p.Approvals) != 2 || !slices.Equal(got, []string{"alice", "bob", "seen in staging", "RevisionApproved"}) {
 		t.Errorf("the promotion says %+v", p)
 	}
 	if len(w.g.Status.Approvals) != 0 || !slices.ContainsFunc(w.steps, func(s promotion.Step) bool { return len(s.Voided) == 1 && s.Voided[0].Revision == b }) {

@@ -192,7 +192,7 @@ func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Europe/Oslo", OpenPeriods: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
 		Status: v1alpha1.GateStatus{
 			ObservedGeneration: 1,
-			LastTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-3 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, By: "day"},
+			LastTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-3 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, Period: "day"},
 			NextTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason},
 		},
 	}

@@ -150,7 +150,7 @@ func (h *handler) bars(ctx context.Context, known *Known, rows []row, v view) (m
 func rowOf(g *v1alpha1.Gate, v view) row {
 	made := row{Gate: g, State: unknown, Why: "nobody has decided yet"}
 	if last := g.Status.LastTransition; last != nil && g.Status.ObservedGeneration > 0 {
-		made.State, made.Why = string(last.State), label(preview.Cause{State: string(last.State), Reason: last.Reason, By: last.By})
+		made.State, made.Why = string(last.State), label(preview.Cause{State: string(last.State), Reason: last.Reason, Period: last.Period, Exception: last.Exception})
 	}
 	if v.Bare {
 		made.Why = ""

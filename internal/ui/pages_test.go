@@ -125,13 +125,13 @@ func TestNoTextOfOthersIsAPartOfAPage(t *testing.T) {
 	r := reader()
 	r.gates[0].Spec.OpenPeriods[0].Name = hostile + long
 	r.gates[0].Labels["team"] = hostile
-	r.gates[0].Status.LastTransition.By = hostile
+	r.gates[0].Status.LastTransition.Period = hostile
 	r.gates[0].Status.Conditions = []metav1.Condition{{Type: "Ready", Message: hostile + long}}
-	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), By: hostile, RequestedBy: hostile, Message: hostile + long}}
+	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), Period: hostile, RequestedBy: hostile, Message: hostile + long}}
 	r.exceptions[0].Name = hostile
 	r.targets[0].Target.Name, r.targets[0].Revision, r.targets[0].State = hostile, hostile, hostile
 	r.why.Summary, r.why.Target.Name = hostile, hostile
-	r.why.Gates[0].Gate, r.why.Gates[0].RequestReason, r.why.Gates[0].By = hostile, hostile, hostile
+	r.why.Gates[0].Gate, r.why.Gates[0].RequestMessage, r.why.Gates[0].Period = hostile, hostile, hostile
 	r.notes = []string{hostile}
 	query := "?text=" + "%3Cscript%3Ealert(1)%3C/script%3E%22"
 	for _, path := range allPages {

@@ -72,7 +72,7 @@ func TestALabelIsOnlyWhereThereIsRoomForIt(t *testing.T) {
 
 func TestADrawingHasNoTextOfOthersAsAPart(t *testing.T) {
 	t.Parallel()
-	i := preview.Interval{From: metav1.NewTime(noon), Until: metav1.NewTime(noon.AddDate(0, 0, 14)), Cause: preview.Cause{State: "closed", Reason: v1alpha1.ClosePeriodReason, By: hostile}}
+	i := preview.Interval{From: metav1.NewTime(noon), Until: metav1.NewTime(noon.AddDate(0, 0, 14)), Cause: preview.Cause{State: "closed", Reason: v1alpha1.ClosePeriodReason, Period: hostile}}
 	v := view{Now: noon, Zone: time.UTC, Range: preview.Range{From: noon, Until: i.Until.Time}}
 	drawn := string(barOf(preview.Timeline{Gate: hostile, Intervals: []preview.Interval{i}}, v).SVG())
 	if strings.Contains(drawn, "<script>") || strings.Contains(drawn, "<b>") || strings.Contains(drawn, "\u202e </") || strings.Count(drawn, "&lt;script&gt;") != 3 {

@@ -54,7 +54,7 @@ func TestNamesStatesAndTimesAreAllThatSomebodySeesWhoMayKnowNoMore(t *testing.T)
 	r := reader()
 	r.bare = true
 	r.gates[0].Spec.OpenPeriods[0].Name = "secret-window"
-	r.gates[0].Status.LastTransition.By = "secret-window"
+	r.gates[0].Status.LastTransition.Period = "secret-window"
 	r.gates[0].Status.Conditions = []metav1.Condition{{Type: "Ready", Message: "secret message"}}
 	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), RequestedBy: "secret-person"}}
 	for path, texts := range map[string][]string{
@@ -161,8 +161,8 @@ func TestAPageIsMadeOnceForAllWhoSeeTheSame(t *testing.T) {
 		path   string
 		same   bool
 	}{
-		"a gate has changed, and nobody says so": {func(r *fake) { r.gates[0].Status.LastTransition.By = "other" }, "/", true},
-		"a gate has changed":                     {func(r *fake) { r.gates[0].ResourceVersion, r.gates[0].Status.LastTransition.By = "2", "other" }, "/", false},
+		"a gate has changed, and nobody says so": {func(r *fake) { r.gates[0].Status.LastTransition.Period = "other" }, "/", true},
+		"a gate has changed":                     {func(r *fake) { r.gates[0].ResourceVersion, r.gates[0].Status.LastTransition.Period = "2", "other" }, "/", false},
 		"somebody sees less":                     {func(r *fake) { r.gates = r.gates[:2] }, "/", false},
 		"there is another note":                  {func(r *fake) { r.notes = []string{"other"} }, "/", false},
 		"only states are seen":                   {func(r *fake) { r.bare = true }, "/", false},

@@ -30,9 +30,9 @@ func short(revision string) string {
 
 // happened says what an entry of the history is.
 func happened(e v1alpha1.HistoryEntry) string {
-	text := string(e.Action) + " " + preview.Words(e.Reason, e.By)
+	text := string(e.Action) + " " + preview.Words(e.Reason, e.DecidedBy())
 	if e.State != "" {
-		text = string(e.State) + ", " + preview.Words(e.Reason, e.By)
+		text = string(e.State) + ", " + preview.Words(e.Reason, e.DecidedBy())
 	}
 	if e.Refused != "" {
 		text += ": " + e.Refused

@@ -61,7 +61,7 @@ func next(after time.Duration, state v1alpha1.State) gateOption {
 func because(reason, by string) gateOption {
 	return func(g *v1alpha1.Gate) {
 		g.Status.Conditions[0].Reason = reason
-		g.Status.LastTransition.By = by
+		g.Status.LastTransition.Period = by
 	}
 }
 

@@ -114,7 +114,7 @@ func (g Gate) Opening() (at time.Time, zone string, ok bool) {
 	}
 	zone = string(g.Object.Spec.TimeZone)
 	for _, window := range g.Object.Spec.OpenPeriods {
-		if window.Name == next.By && window.TimeZone != "" {
+		if window.Name == next.Period && window.TimeZone != "" {
 			zone = string(window.TimeZone)
 		}
 	}

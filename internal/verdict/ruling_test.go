@@ -99,7 +99,7 @@ func TestWhatACertificateSaysAboutItsRenewal(t *testing.T) {
 	const byHand = " To renew by hand: cmctl renew -n shop www"
 	opens := func(g *v1alpha1.Gate) {
 		next(10*time.Hour, v1alpha1.StateOpened)(g)
-		g.Status.NextTransition.By = "nights"
+		g.Status.NextTransition.Period = "nights"
 		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "nights", TimeZone: "Europe/Oslo"}, {Name: "days", TimeZone: "Asia/Tokyo"}}
 	}
 	expiring := func(obj *target.Object) {

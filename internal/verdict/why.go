@@ -31,7 +31,7 @@ func (g Gate) why(now time.Time) string {
 	}
 	by := ""
 	if last := g.Object.Status.LastTransition; last != nil {
-		by = last.By
+		by = last.DecidedBy()
 	}
 	switch opened.Reason {
 	case v1alpha1.CloseRequestedReason:

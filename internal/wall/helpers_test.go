@@ -243,7 +243,7 @@ func gateOf(namespace, name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Ga
 		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "w-" + name, Start: &start, End: &end}}, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}},
 		Status: v1alpha1.GateStatus{
 			ObservedGeneration: 1, LastTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(-3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason},
-			NextTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(time.Hour / 2)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, By: "w-" + name},
+			NextTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(time.Hour / 2)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, Period: "w-" + name},
 			Conditions:     []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Message: "m-" + name}, {Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse}},
 		},
 	}

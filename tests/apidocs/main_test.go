@@ -38,7 +38,7 @@ func TestThePageOfTheAPIHasWhatIsNestedWithTypesDefaultsAndBounds(t *testing.T) 
 		"\n| `perMinute` | integer |  | 1 to 60000 | ",
 		"\n| `conditions` | list of [Condition](",
 		"\n- openPeriods need default: closed",
-		"has the columns `OPENED`, `REASON`, `NEXT`, `HELD`, `AGE`, `READY`, `STATUS`, `MODE` (with `-o wide`), `MESSAGE` (with `-o wide`).",
+		"has the columns `OPENED`, `REASON`, `NEXT`, `HELD`, `AGE`, `READY`, `STATUS`, `SUSPENDED` (with `-o wide`), `MODE` (with `-o wide`), `MESSAGE` (with `-o wide`).",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)

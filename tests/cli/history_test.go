@@ -44,14 +44,14 @@ func TestHistoryForPrograms(t *testing.T) {
 	opened := list.Items[2]
 	for key, want := range map[string]any{
 		"kind": "GateHistoryEntry", "namespace": w.Namespace, "gate": "staging", "state": "opened", "reason": "OpenRequested",
-		"action": "open", "requestedBy": "admin", "requestReason": "hotfix, 1234",
+		"action": "open", "requestedBy": "admin", "message": "hotfix, 1234",
 	} {
 		if opened[key] != want {
 			t.Errorf("%s is %v, want %v", key, opened[key], want)
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(w.gate("history", "-o", "csv").out)).ReadAll()
-	if err != nil || len(rows) != 5 || rows[0][0] != "at" || rows[3][3] != "opened" || rows[3][10] != "hotfix, 1234" {
+	if err != nil || len(rows) != 5 || rows[0][0] != "at" || rows[3][3] != "opened" || rows[3][11] != "hotfix, 1234" {
 		t.Errorf("%v: %v", err, rows)
 	}
 	if got := w.gate("history", "--since", "2199-01-01T00:00:00Z"); got.out != "" || !strings.Contains(got.errOut, "There is no history.") {
@@ -64,7 +64,7 @@ func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
 	w := asked(t)
 	w.expect(w.gate("close", "staging", "--reason", "=1+1"), 0, "closed", "")
 	rows, err := csv.NewReader(strings.NewReader(w.gate("history", "-o", "csv").out)).ReadAll()
-	if err != nil || rows[1][10] != "'=1+1" {
+	if err != nil || rows[1][11] != "'=1+1" {
 		t.Errorf("%v: %v", err, rows)
 	}
 }
@@ -93,10 +93,10 @@ func TestTheLogKeepsTheHistory(t *testing.T) {
 		w.Must(err)
 		var kept []string
 		for line := range strings.Lines(string(lines)) {
-			var entry struct{ Namespace, Name, State, Action, Reason, By, RequestReason string }
+			var entry struct{ Namespace, Name, State, Action, Reason, RequestedBy, RequestMessage string }
 			w.Must(json.Unmarshal([]byte(line), &entry))
 			if entry.Namespace == w.Namespace && entry.Name == "staging" {
-				kept = append(kept, strings.Join([]string{entry.State + entry.Action, entry.Reason, entry.By, entry.RequestReason}, "|"))
+				kept = append(kept, strings.Join([]string{entry.State + entry.Action, entry.Reason, entry.RequestedBy, entry.RequestMessage}, "|"))
 			}
 		}
 		if !slices.Equal(kept, want) {

@@ -157,7 +157,7 @@ func requestRights(w *world) {
 		}
 	}
 	w.needs("open", func(who *world) said { return who.gate("open", "production", "--for=1h", "--reason=hotfix") })
-	if by := w.ReadGate("production").Status.LastRequest; by == nil || by.By != "open" {
+	if by := w.ReadGate("production").LatestRequest(); by == nil || by.RequestedBy != "open" {
 		w.Errorf("the API server has not stamped who it was: %+v", by)
 	}
 	w.needs("close", func(who *world) said { return who.gate("close", "production", "--for=1h") })

@@ -91,7 +91,7 @@ func TestAWebhookThatOneClusterDoesNotTakeIsNoSuccess(t *testing.T) {
 	}
 	w.has(s, "eu-canary: 200 close requested", "eu-1: 404")
 	w.closedBy(canary, "GateReceiver flux-system/fleet")
-	if reason := w.in[canary].ReadGate("fleet").Status.LastRequest.Reason; reason != `a "quoted" reason` {
+	if reason := w.in[canary].ReadGate("fleet").LatestRequest().Message; reason != `a "quoted" reason` {
 		t.Errorf("the reason is %q", reason)
 	}
 	w.opened(other)

@@ -171,8 +171,8 @@ func reducedPolicies(w *harness.World) {
 	_, err = w.Person("opener").Kubectl(w.Context(), w.Namespace, "annotate", "gate", "guarded", open+now())
 	w.Must(err)
 	w.Opened("guarded", "True")
-	if w.Read(g); g.Status.LastRequest == nil || g.Status.LastRequest.By != "" {
-		w.Errorf("the request is %+v", g.Status.LastRequest)
+	if w.Read(g); g.LatestRequest() == nil || g.LatestRequest().RequestedBy != "" {
+		w.Errorf("the request is %+v", g.LatestRequest())
 	}
 	reducedPass(w)
 	keepsUnhandledClose(w, refused)

@@ -43,7 +43,7 @@ func (w *world) asks(p *person, g *v1alpha1.Gate) v1alpha1.AcceptedRequest {
 func (w *world) waits(g *v1alpha1.Gate, by string) v1alpha1.AcceptedRequest {
 	w.Helper()
 	for _, r := range g.Status.Requests {
-		if r.Waiting && r.RequestedBy == by {
+		if r.State == v1alpha1.RequestWaiting && r.RequestedBy == by {
 			return r
 		}
 	}

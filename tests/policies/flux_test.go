@@ -147,7 +147,7 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 		}
 	}
 	r.decided(g, metav1.ConditionTrue)
-	if last := g.Status.LastRequest; last.By != "alice" || last.Reason != "hotfix 1234" {
+	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Message != "hotfix 1234" {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	r.synced() // strips what decided asked by

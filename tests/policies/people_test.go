@@ -120,7 +120,7 @@ func (w *world) decided(g *v1alpha1.Gate, want metav1.ConditionStatus) {
 	w.Helper()
 	w.Decided(g)
 	if !meta.IsStatusConditionPresentAndEqual(g.Status.Conditions, v1alpha1.OpenedCondition, want) {
-		w.Fatalf("want Opened %s, it is %+v after %+v", want, g.Status.Conditions, g.Status.LastRequest)
+		w.Fatalf("want Opened %s, it is %+v after %+v", want, g.Status.Conditions, g.LatestRequest())
 	}
 }
 

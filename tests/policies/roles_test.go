@@ -17,7 +17,7 @@ func TestAnOpenerOpensAndCloses(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+at, "close.gate.fluxcd.io/reason=done")
 	w.decided(g, metav1.ConditionFalse)
-	if last := g.Status.LastRequest; last.Action != v1alpha1.RequestClose || last.By != "alice" || last.Reason != "done" {
+	if last := g.LatestRequest(); last.Action != v1alpha1.RequestClose || last.RequestedBy != "alice" || last.Message != "done" {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	w.allowed(alice, "annotate", "--overwrite", "gate", "production", "reconcile.fluxcd.io/requestedAt=1")

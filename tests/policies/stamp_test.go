@@ -28,7 +28,7 @@ func TestStatusAndEventNameWhoOpenedAsTheAPIServerKnowsThem(t *testing.T) {
 	alice := w.as("alice", opener)
 	w.allowed(alice, "annotate", "gate", "production", openAt+"="+now(), openWhy+"=hotfix 1234", openBy+"=bob")
 	w.decided(g, metav1.ConditionTrue)
-	if last := g.Status.LastRequest; last == nil || last.By != "alice" || last.Reason != "hotfix 1234" {
+	if last := g.LatestRequest(); last == nil || last.RequestedBy != "alice" || last.Message != "hotfix 1234" {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	w.Eventually("an event names alice", func() error {
@@ -141,7 +141,7 @@ func TestTheFirstWhoRequestsStaysUntilTheRequestChanges(t *testing.T) {
 	w.allowed(bob, "annotate", "gate", "production", openWhy+"=because I can")
 	w.stamped(g, openBy, "bob")
 	w.decided(g, metav1.ConditionTrue)
-	if last := g.Status.LastRequest; last.By != "alice" || last.Reason != "release" {
+	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Message != "release" {
 		t.Errorf("what was handled has changed: %+v", last)
 	}
 	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openAt+"="+stamp(time.Now().Add(-time.Hour)))
@@ -174,7 +174,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w.allowed(account, "annotate", "gate", "production", openAt+"="+at, v1alpha1.OpenReceivedAnnotation+"="+at, openBy+"="+ours)
 	w.stamped(g, openBy, ours)
 	w.decided(g, metav1.ConditionTrue)
-	if last := g.Status.LastRequest; last.By != ours || last.Source != v1alpha1.SourceWebhook {
+	if last := g.LatestRequest(); last.RequestedBy != ours || last.Source != v1alpha1.SourceWebhook {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	w.allowed(account, "annotate", "gate", "production", closeAt+"="+now()+"/30m", closeBy+"="+ours)
@@ -211,7 +211,7 @@ func TestNobodyPassesForAReceiver(t *testing.T) {
 		`[{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedAt","value":"`+now()+`"},{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedBy","value":"`+ours+`"}]`)
 	w.stamped(g, closeBy, "alice")
 	w.decided(g, metav1.ConditionFalse)
-	if last := g.Status.LastRequest; last.By != "alice" || last.Source != v1alpha1.SourceAnnotation {
+	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Source != v1alpha1.SourceAnnotation {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	w.refused(w.as("edith", editor, viewer), g, kubectl("without the verb", "annotate --overwrite gate GATE "+openAt+"=NOW"), "user edith may not open gate")

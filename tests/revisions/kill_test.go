@@ -170,7 +170,7 @@ func (w *world) promotedOnce(approved []string) {
 	w.Helper()
 	s := w.g.Status
 	for i, p := range s.Promotions {
-		if want := approved[len(approved)-1-min(i, len(approved)-1)]; p.Revision != want || p.Reason != v1alpha1.ApprovedReason || len(p.Approvals) != 1 || p.Approvals[0].Revision != want {
+		if want := approved[len(approved)-1-min(i, len(approved)-1)]; p.Revision != want || p.Reason != v1alpha1.RevisionApprovedReason || len(p.Approvals) != 1 || p.Approvals[0].Revision != want {
 			w.Errorf("promotion %d of %s is %+v, want %s", i, w.g.Name, p, want)
 		}
 	}

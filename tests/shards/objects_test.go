@@ -82,7 +82,7 @@ func (w *world) ready(gates ...*v1alpha1.Gate) {
 			if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
 				state = v1alpha1.StateOpened
 			}
-			if g.Status.ObservedGeneration != g.Generation || !conditions.IsTrue(g, meta.ReadyCondition) || g.Status.LastRequest == nil && state != g.Spec.Default {
+			if g.Status.ObservedGeneration != g.Generation || !conditions.IsTrue(g, meta.ReadyCondition) || g.LatestRequest() == nil && state != g.Spec.Default {
 				return fmt.Errorf("it is %s: %+v", state, g.Status)
 			}
 			return nil

@@ -130,8 +130,8 @@ func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	must(second, "/gate/check", http.StatusForbidden)
 	w.Eventually("the controller closes the gate", func() error {
 		g := w.ReadGate("podinfo")
-		if last := g.Status.LastRequest; last == nil || last.Action != v1alpha1.RequestClose || last.Source != v1alpha1.SourceWebhook ||
-			last.By != "GateReceiver "+w.Namespace+"/closer" {
+		if last := g.LatestRequest(); last == nil || last.Action != v1alpha1.RequestClose || last.Source != v1alpha1.SourceWebhook ||
+			last.RequestedBy != "GateReceiver "+w.Namespace+"/closer" {
 			return fmt.Errorf("the last request is %+v", last)
 		}
 		return nil

@@ -302,40 +302,6 @@ func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
 	}
 }
 
-func TestTheLastRequestIsOneOfThoseAcceptedLast(t *testing.T) {
-	accepted := func(action v1alpha1.RequestAction, at, acceptedAt int) Request {
-		return Request{Action: action, At: minute(at).Time, AcceptedAt: minute(acceptedAt).Time}
-	}
-	before, last := accepted(v1alpha1.RequestClose, -9, -9), accepted(v1alpha1.RequestOpen, -5, -5)
-	for name, c := range map[string]struct {
-		requests []Request
-		says     Request
-		right    bool
-	}{
-		"the newest":            {[]Request{before, last}, last, true},
-		"one before":            {[]Request{before, last}, before, false},
-		"nobody made it":        {[]Request{before, last}, accepted(v1alpha1.RequestOpen, -4, -4), false},
-		"two at once":           {[]Request{accepted(v1alpha1.RequestClose, -6, -5), last}, accepted(v1alpha1.RequestClose, -6, -5), true},
-		"it was accepted twice": {[]Request{before, last, accepted(v1alpha1.RequestOpen, -5, -3)}, last, true},
-		"a close without need":  {[]Request{last}, before, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := gate{Gate: v1alpha1.Gate{}, requests: c.requests}
-			g.UID = "g"
-			g.Status.LastRequest = &v1alpha1.LastRequest{Action: c.says.Action, RequestedAt: metav1.NewTime(c.says.At)}
-			log := NewLog()
-			for _, r := range append(c.requests, before, last) {
-				log.Requested(&g.Gate, r)
-			}
-			wrong := ""
-			(&check{log: log}).lastRequest(&g, func(format string, args ...any) { wrong = fmt.Sprintf(format, args...) })
-			if (wrong == "") != c.right {
-				t.Errorf("got %q", wrong)
-			}
-		})
-	}
-}
-
 func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
 	gate := func(version, name, opened string, change ...func(spec, status map[string]any)) *unstructured.Unstructured {
 		spec := map[string]any{"default": "closed", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}}

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,39 +61,7 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 			fail("resetToDefaultAt is %v, the request of %s ends at %s", g.Status.ResetToDefaultAt, r.At, end)
 		}
 	}
-	c.lastRequest(g, fail)
 	c.answers(g, fail)
-}
-
-// lastRequest checks the request that was accepted last. Of two that were seen at once it
-// is either.
-func (c *check) lastRequest(g *gate, fail func(string, ...any)) {
-	last := g.Status.LastRequest
-	if last == nil {
-		if len(g.requests) > 0 {
-			fail("lastRequest is missing, want one of %v", g.requests)
-		}
-		return
-	}
-	newest := time.Time{}
-	for _, r := range g.requests {
-		if r.AcceptedAt.After(newest) {
-			newest = r.AcceptedAt
-		}
-	}
-	for _, r := range c.log.Requests(g.UID) {
-		if last.Action != r.Action || !last.RequestedAt.Time.Equal(r.At) {
-			continue
-		}
-		// A close that another one makes needless is not kept: nobody knows when it was accepted. One
-		// whose acceptance was written, and the answer lost, is accepted once more.
-		known := slices.ContainsFunc(g.requests, r.same)
-		isNewest := func(o Request) bool { return r.same(o) && o.AcceptedAt.Equal(newest) }
-		if !known && r.Action == v1alpha1.RequestClose || slices.ContainsFunc(g.requests, isNewest) {
-			return
-		}
-	}
-	fail("lastRequest is %v, want one of those accepted at %s: %v", last, newest, g.requests)
 }
 
 // counts checks what a Gate says of its targets, and that it has settled.

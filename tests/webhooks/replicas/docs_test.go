@@ -97,7 +97,7 @@ func runPages(t *testing.T, first string) {
 			if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: gate}, g); err != nil {
 				return err
 			}
-			if r := g.Status.LastRequest; r == nil || r.By != "GateReceiver flux-system/"+by || r.Reason == "" || r.Source != v1alpha1.SourceWebhook {
+			if r := g.LatestRequest(); r == nil || r.RequestedBy != "GateReceiver flux-system/"+by || r.Message == "" || r.Source != v1alpha1.SourceWebhook {
 				return fmt.Errorf("the last request on %s is %+v", gate, r)
 			}
 			return nil

@@ -239,7 +239,7 @@ func (w *world) handled(senders []*sender, seen *history) {
 			if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: s.gate}, g); err != nil {
 				return err
 			}
-			if r := g.Status.LastRequest; r == nil || r.Action != last.action || r.Reason != last.reason {
+			if r := g.LatestRequest(); r == nil || r.Action != last.action || r.Message != last.reason {
 				return fmt.Errorf("it is %+v, want %v", r, last)
 			}
 			return nil
