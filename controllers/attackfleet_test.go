@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,37 +18,6 @@ func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 	obj := &lockv1alpha1.GateLock{}
 	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.AllNamespacesLockName}, obj)))
 	return obj
-}
-
-// The API server takes a selector that nobody can evaluate, such as In without values. The policy of the lock must not see it.
-func TestASelectorThatIsNotValidIsNotLocked(t *testing.T) {
-	w := locking(t)
-	w.AllowCrossNamespaceRefs, w.Own = true, w.NewNamespace()
-	for name, expression := range map[string]v1alpha1.LabelSelectorRequirement{
-		"in":       {Key: "tier", Operator: metav1.LabelSelectorOpIn},
-		"not-in":   {Key: "tier", Operator: metav1.LabelSelectorOpNotIn},
-		"exists":   {Key: "tier", Operator: metav1.LabelSelectorOpExists, Values: []string{"x"}},
-		"nonsense": {Key: "tier", Operator: "Nonsense"},
-	} {
-		spanning, plain := w.inLabelled("team", "shop"), all()
-		spanning.NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{expression}
-		plain.MatchExpressions = []v1alpha1.LabelSelectorRequirement{expression}
-		g := w.ClosedGate(name, spanning, plain, named("apps"))
-		_, _ = w.try(g)
-		_, _ = w.try(g)
-	}
-	got := w.fleetLockIn(w.Own).Spec
-	for _, l := range got.Selectors["Kustomization"] {
-		if l.NamespaceSelector != nil && l.NamespaceSelector.MatchLabels["team"] == "shop" && l.NamespaceSelector.MatchLabels[fleetLabel] == w.Namespace {
-			t.Errorf("the GateLock of all namespaces has %+v", l)
-		}
-	}
-	if !got.Gates[w.Namespace+"/in"] {
-		t.Errorf("the GateLock of all namespaces has %+v", got)
-	}
-	if got := w.lock(w.Namespace).Spec; len(got.Selectors) > 0 || len(got.Targets["Kustomization/apps"]) != 4 {
-		t.Errorf("the GateLock has %+v", got)
-	}
 }
 
 // A controller that was moved to another namespace has left a GateLock there, which no policy reads and nobody writes.
@@ -100,50 +68,33 @@ func TestAControllerOfOneNamespaceEmptiesItsGateLockOfAllNamespaces(t *testing.T
 	}
 }
 
-func TestSelectorsForWhichTheGateLockHasNoRoomAreHeldAllTheSame(t *testing.T) {
-	w := fleetLocking(t)
-	there := w.NewNamespace()
-	w.relabelNamespace(there, nil)
-	app := w.member(there, "apps")
-	values := make([]string, 8000)
-	for i := range values {
-		values[i] = fmt.Sprint(i)
-	}
-	ref := func(i int) v1alpha1.TargetReference {
-		r := w.inLabelled("team", "shop")
-		r.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace}, MatchExpressions: []v1alpha1.LabelSelectorRequirement{
-			{Key: fmt.Sprintf("exempt-%d", i), Operator: metav1.LabelSelectorOpDoesNotExist},
-		}}
-		r.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "never", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
-		return r
-	}
-	gates := make([]*v1alpha1.Gate, 2)
-	defer func() { // the GateLocks of other worlds need the room
-		for _, g := range gates {
-			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.reconcile(g)
-		}
-	}()
+func TestTargetsAreHeldForWhichTheGateLockHasNoRoom(t *testing.T) {
+	const each = 150 // three Gates have more than the policy can compare an object with
+	w := locking(t)
+	app := w.kustomization("apps", map[string]string{"a": "shop", "g0": "0", "g1": "0", "g2": "0"})
+	gates := make([]*v1alpha1.Gate, 3)
 	for n := range gates {
-		refs := make([]v1alpha1.TargetReference, 5)
+		refs := make([]v1alpha1.TargetReference, each)
 		for i := range refs {
-			refs[i] = ref(n*len(refs) + i)
+			refs[i] = all()
+			refs[i].MatchLabels = map[string]string{"a": "shop", fmt.Sprintf("g%d", n): fmt.Sprint(i)}
 		}
 		gates[n] = w.ClosedGate(fmt.Sprintf("freeze-%d", n), refs...)
 		w.reconcile(gates[n])
 	}
+	first, last := gates[0], gates[2]
 	w.expectHeld(app, gates...)
-	equal(t, failuresOf(gates[1]), []string{"GateLock/all-namespaces LockFull"})
-	if n := len(failuresOf(gates[0])); n > 0 || len(w.fleetLockIn(w.Own).Spec.Selectors["Kustomization"]) < 5 {
-		t.Errorf("the first has %d failures", n)
+	equal(t, failuresOf(last), []string{"GateLock/closed LockFull"})
+	if locked := len(w.lock(w.Namespace).Spec.Labels["Kustomization/a=shop"]); len(failuresOf(first)) > 0 || locked < 2*each {
+		t.Errorf("%d entries are locked, the first gate has %d failures", locked, len(failuresOf(first)))
 	}
 	w.writes.take("")
-	w.reconcile(gates[1])
+	w.reconcile(last)
 	expectNone(t, w.writes.take("GateLock"))
 
-	w.open(gates[0], start)
-	w.reconcile(gates[0])
-	w.reconcile(gates[1])
-	expectNone(t, failuresOf(gates[1]))
-	w.expectHolder(app, gates[1])
+	w.open(first, start)
+	w.reconcile(first)
+	w.reconcile(last)
+	expectNone(t, failuresOf(last))
+	w.expectHolder(app, gates[1:]...)
 }

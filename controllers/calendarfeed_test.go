@@ -89,13 +89,6 @@ func TestACalendarIsReadyOnceItHasATokenAndEveryReplicaServesIt(t *testing.T) {
 		t.Errorf("%d %s, %d %s, %+v", first, tag, second, other, obj.Status)
 	}
 
-	w.Must(cluster.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"selector":{"matchLabels":{"a b":"c d"}}}}`))))
-	if says, path, _ := w.looks(one, obj); !slices.Equal(says, []string{"Ready False InvalidSpec", "Stalled True InvalidSpec"}) || path != "" {
-		t.Errorf("%q at %q", says, path)
-	}
-	if code, _ := one.code(t, want); code != http.StatusNotFound {
-		t.Errorf("it is served still: %d", code)
-	}
 	w.Must(cluster.Client.Delete(w.Context(), obj))
 	_, err := two.Reconcile(w.Context(), requestFor(obj))
 	w.Must(err)

@@ -107,7 +107,7 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 	}{
 		"a request": {
 			gate.Decision{State: "opened", Reason: "OpenRequested", Request: &gate.Request{By: "alice", Reason: "hotfix"}},
-			news{"state": "opened", "reason": "OpenRequested", "by": "alice", "why": "hotfix"}},
+			news{"state": "opened", "reason": "OpenRequested", "requestedBy": "alice", "message": "hotfix"}},
 		"a period":     {gate.Decision{State: "closed", Reason: "ClosePeriod", By: "freeze"}, news{"state": "closed", "reason": "ClosePeriod", "period": "freeze"}},
 		"an exception": {gate.Decision{State: "opened", Reason: "Exception", By: "fix"}, news{"state": "opened", "reason": "Exception", "exception": "fix"}},
 		"the default":  {gate.Decision{State: "closed", Reason: "Default"}, news{"state": "closed", "reason": "Default"}},
@@ -276,7 +276,7 @@ func TestAPacedReleaseIsToldInEachTurn(t *testing.T) {
 		w.events.take("")
 		w.reconcile(g)
 		got := w.events.takeMetadata(t, " GateOpened: ", ksGroup)
-		told = append(told, got["by"]+" "+got["why"]+" "+got["state"]+" "+got["gate"])
+		told = append(told, got["requestedBy"]+" "+got["message"]+" "+got["state"]+" "+got["gate"])
 	}
 	equal(t, told, slices.Repeat([]string{"alice release opened " + key(g)}, 4))
 	w.reconcile(g)

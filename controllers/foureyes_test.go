@@ -192,7 +192,9 @@ func TestAnApprovalWakesItsGate(t *testing.T) {
 	ask := func(window string) {
 		t.Helper()
 		w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+window, v1alpha1.OpenRequestedByAnnotation, "alice")
-		w.soonStatus(g, "it waits", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 1 && g.Status.Requests[0].State == v1alpha1.RequestWaiting })
+		w.soonStatus(g, "it waits", func(g *v1alpha1.Gate) bool {
+			return len(g.Status.Requests) == 1 && g.Status.Requests[0].State == v1alpha1.RequestWaiting
+		})
 	}
 	ask("/3s")
 	w.soonStatus(g, "it waits no longer", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 0 })

@@ -410,8 +410,8 @@ func TestWhatHappensToAGatedSourceIsTold(t *testing.T) {
 	f.looks()
 	want := []string{
 		"Normal GatedSource/apps RevisionWaits: '" + commit("a") + "' waits for approval: 0 of 1. To approve it: ",
-		"Normal GatedSource/apps Approved: Revision '" + commit("a") + "' approved by alice",
-		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (Approved), approved by alice",
+		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by alice",
+		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (RevisionApproved), approved by alice",
 	}
 	got := f.events.take("GatedSource/apps")
 	if len(got) != len(want) {

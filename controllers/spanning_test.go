@@ -15,9 +15,6 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
@@ -399,19 +396,6 @@ func (b blindClient) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, key.Name, nil)
 	}
 	return b.Client.Get(ctx, key, obj, opts...)
-}
-
-func TestASelectorThatIsNotValidHoldsWhatIsHeld(t *testing.T) {
-	w := reaching(t)
-	app := w.member(w.NewNamespace(), "apps")
-	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
-	w.Edit(g, func() {
-		g.Spec.Targets[0].MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}
-	})
-	w.reconcile(g)
-	w.expectHolder(app, g)
-	equal(t, conditions.GetMessage(g, meta.StalledCondition), `spec.targets[0].matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator`)
 }
 
 func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {

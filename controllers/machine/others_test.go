@@ -217,20 +217,10 @@ func TestAMachineThatIsDeletedOrReplacedWhileItIsWrittenIsLeftAlone(t *testing.T
 	}
 }
 
-func TestWithoutMachinesOrWithABadSelectorItSaysSo(t *testing.T) {
+func TestTheConditionReadySaysThatThereAreNoMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gate("nights", opened)
-	bad := w.refreshes("bad", func(s *v1alpha1.MachineCertificateRefreshSpec) {
-		s.Selector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
-	})
-	m := w.machine("a", day)
-	w.reconcile()
-	w.expectQuiet(m)
-	w.expectStatus(bad, "due 0", v1alpha1.InvalidSpecReason)
-	if !conditions.IsStalled(bad) {
-		t.Error("it is not stalled")
-	}
 	w.kinds.machines = ""
 	obj := w.refreshes("nodes")
 	w.reconcile()

@@ -52,7 +52,6 @@ func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 		{olga, `{"action":"close"}`, closes(olga, "production")},
 		{nora, `{"gates":[{"name":"production"},{"name":"staging"}]}`, opens(nora, "staging")},
 		{nora, `{"gates":[{"name":"staging"},{"name":"production"}]}`, opens(nora, "staging")},
-		{nora, `{"gates":[{"name":"*"}]}`, opens(nora, "*")},
 		{tina, `{"gates":` + tenGates("staging") + `}`, opens(tina, "staging")},
 		{tina, `{"action":"close","gates":` + tenGates("staging") + `}`, closes(tina, "staging")},
 		{tina, `{"action":null,"actionExpr":"'open'","gates":` + tenGates("staging") + `}`, either(tina, "staging")},

@@ -15,15 +15,13 @@ func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 		"all namespaces":                  `{"kind":"Kustomization","name":"*","namespace":"*"}`,
 		"one name in all namespaces":      `{"kind":"Kustomization","name":"apps","namespace":"*"}`,
 		"labels in all namespaces":        `{"kind":"Kustomization","name":"*","namespace":"*","matchLabels":{"team":"a"}}`,
-		"a selector of all namespaces":    `{"kind":"Kustomization","name":"*","namespaceSelector":{}}`,
 		"a selector with labels":          `{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"` + w.Namespace + `"}}}`,
 		"a selector with expressions":     `{"kind":"Kustomization","name":"apps","namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["` + w.Namespace + `"]}]}}`,
-		"a selector and no namespace":     `{"kind":"Kustomization","name":"*","namespace":"","namespaceSelector":{"matchLabels":{"a":"b"}}}`,
 		"the apiVersion spelled out":      `{"kind":"Kustomization","apiVersion":"kustomize.toolkit.fluxcd.io/v1","name":"*","namespace":"*"}`,
 		"expressions about the objects":   `{"kind":"Kustomization","name":"*","namespace":"*","matchExpressions":[{"key":"a","operator":"Exists"}]}`,
 		"after what they may hold":        `{"kind":"HelmRelease","name":"*"},{"kind":"Kustomization","name":"*","namespace":"*"}`,
 		"before what they may hold":       `{"kind":"Kustomization","name":"*","namespace":"*"},{"kind":"HelmRelease","name":"*"}`,
-		"twice, and what they may hold":   strings.Repeat(`{"kind":"Kustomization","name":"*","namespaceSelector":{}},`, 2) + own[len(`{"targets":[`):len(own)-len(`]}`)],
+		"twice, and what they may hold":   strings.Repeat(`{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"a":"b"}}},`, 2) + own[len(`{"targets":[`):len(own)-len(`]}`)],
 		"among more than can be checked":  `{"kind":"Kustomization","name":"*","namespace":"*"}` + strings.Repeat(`,{"kind":"Kustomization","name":"x"}`, 254),
 		"a selector that matches nothing": `{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"no":"such"}}}`,
 	}
@@ -42,15 +40,15 @@ func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 	for name, patch := range map[string]string{
 		"one more":               `[{"op":"add","path":"/spec/targets/-","value":{"kind":"Kustomization","name":"*","namespace":"*"}}]`,
 		"another namespace":      `[{"op":"add","path":"/spec/targets/0/namespace","value":"*"}]`,
-		"a selector besides":     `[{"op":"add","path":"/spec/targets/0/namespaceSelector","value":{}}]`,
-		"expressions and others": `[{"op":"replace","path":"/spec/targets/0","value":{"kind":"Kustomization","name":"*","namespaceSelector":{},"matchExpressions":[{"key":"a","operator":"Exists"}]}}]`,
+		"a selector besides":     `[{"op":"add","path":"/spec/targets/0/namespaceSelector","value":{"matchLabels":{"a":"b"}}}]`,
+		"expressions and others": `[{"op":"replace","path":"/spec/targets/0","value":{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"a":"b"}},"matchExpressions":[{"key":"a","operator":"Exists"}]}}]`,
 	} {
 		t.Run("a change: "+name, func(t *testing.T) {
 			w.on(t).noHold(tenant, w.mayNotHoldAnywhere("tina", "fleet"), "patch", "gate", "fleet", "--type=json", "-p", patch)
 		})
 	}
 	w.allowed(platform, "patch", "gate", "fleet", "--type=merge", "-p", `{"spec":{"targets":[{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"team":"a"}}}]}}`)
-	w.noHold(tenant, w.mayNotHoldAnywhere("tina", "fleet"), "patch", "gate", "fleet", "--type=json", "-p", `[{"op":"remove","path":"/spec/targets/0/namespaceSelector/matchLabels"}]`)
+	w.noHold(tenant, w.mayNotHoldAnywhere("tina", "fleet"), "patch", "gate", "fleet", "--type=json", "-p", `[{"op":"replace","path":"/spec/targets/0/namespaceSelector","value":{"matchLabels":{"b":"c"}}}]`)
 	w.noHold(tenant, w.mayNotHoldAnywhere("tina", "fleet"), "patch", "gate", "fleet", "--type=json", "-p", `[{"op":"add","path":"/spec/targets/0/namespaceSelector/matchLabels/team","value":"b"}]`)
 	w.allowed(tenant, "patch", "gate", "fleet", "--type=merge", "-p", `{"spec":{"interval":"5m"}}`)
 	w.allowed(tenant, "patch", "gate", "fleet", "--type=merge", "-p", `{"spec":{"targets":null}}`)

@@ -19,13 +19,13 @@ func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, wa
 	for i, resource := range resources {
 		_, group, _ := strings.Cut(resource, ".")
 		watch = append(watch, v1alpha1.DependencyReference{
-			APIVersion: group + "/v" + strings.Repeat("1", 250), Kind: kinds[i], Namespace: w.Namespace, Name: strings.Repeat(letter, 250),
-			ReadyExpr: strings.Repeat("true && ", 500) + "true",
+			APIVersion: group + "/v" + strings.Repeat("1", 60), Kind: kinds[i], Namespace: w.Namespace, Name: strings.Repeat(letter, 100),
+			ReadyExpr: strings.Repeat("true && ", 120) + "true",
 		})
 	}
 	for i := range 256 {
 		ref := &watch[len(kinds)-1-i%len(kinds)]
-		targets = append(targets, v1alpha1.TargetReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: fmt.Sprintf("%s-%d", ref.Name[:240], i)})
+		targets = append(targets, v1alpha1.TargetReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: fmt.Sprintf("%s-%d", ref.Name, i)})
 	}
 	return targets, watch
 }

@@ -65,6 +65,7 @@ func runPages(t *testing.T, first string) {
 	w := newWorld(t)
 	w.Namespace = "flux-system"
 	cluster.Documented(t, w.Namespace)
+	issuer := newIssuer(t)
 	p := w.start()
 	// It installs what the pages take away.
 	w.Cleanup(func() {
@@ -72,7 +73,6 @@ func runPages(t *testing.T, first string) {
 			w.Error(err)
 		}
 	})
-	issuer := newIssuer(t)
 	dir := t.TempDir()
 	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	sample := filepath.Join(dir, "config", "samples", "gatereceiver_github_oidc.yaml")

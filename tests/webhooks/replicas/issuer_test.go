@@ -5,16 +5,20 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"encoding/pem"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 )
 
-// issuer is one of OpenID Connect on loopback, with a key of its own.
+// issuer is an OpenID Connect issuer on loopback, with a key of its own. Processes that the
+// test starts after it trust its certificate.
 type issuer struct {
 	*testing.T
 	url string
@@ -41,9 +45,14 @@ func newIssuer(t *testing.T) *issuer {
 		return map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}}
 	})
 	answer("/keys", func() any { return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.key.Public()}} })
-	server := httptest.NewServer(mux)
+	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
 	i.url = server.URL
+	roots := filepath.Join(t.TempDir(), "roots.pem")
+	if err := os.WriteFile(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", roots)
 	return i
 }
 
