@@ -45,7 +45,7 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		registry: registry,
 		opened:   gauge("gating_gate_opened", "Whether a gate is opened (1) or closed (0).", labels...),
 		next:     gauge("gating_gate_next_transition_timestamp_seconds", "When a gate next changes its state, in seconds since 1970; missing if that is not in sight.", labels...),
-		targets:  gauge("gating_gate_targets", "Number of targets of a gate by what became of them: total, held, would_hold, foreign, exempt, pending, failed.", append(labels, "result")...),
+		targets:  gauge("gating_gate_targets", "Number of targets of a gate by what became of them: total, held, would_hold, suspended_by_others, exempt, pending, failed.", append(labels, "result")...),
 		empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.", labels...),
 		own:      gauge("gating_gate_holds_own_source", "Whether a gate holds what applies it from Git (1); missing if it does not.", labels...),
 		stopped:  gauge("gating_gate_release_stopped", "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.", labels...),
@@ -120,7 +120,7 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 	set(m.wave, key, wave)
 	if counts := g.Status.Targets; counts != nil {
 		for result, n := range map[string]int64{
-			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "foreign": counts.SuspendedByOthers, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
+			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "suspended_by_others": counts.SuspendedByOthers, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
 		} {
 			m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
 		}

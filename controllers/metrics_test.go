@@ -60,19 +60,19 @@ func TestMetricsOfAGate(t *testing.T) {
 	})
 	w.reconcile(g)
 	want := map[string]float64{
-		"gate_opened": 0, "gate_targets total": 3, "gate_targets held": 2, "gate_targets would_hold": 0, "gate_targets foreign": 1, "gate_targets exempt": 0, "gate_targets pending": 0, "gate_targets failed": 1,
+		"gate_opened": 0, "gate_targets total": 3, "gate_targets held": 2, "gate_targets would_hold": 0, "gate_targets suspended_by_others": 1, "gate_targets exempt": 0, "gate_targets pending": 0, "gate_targets failed": 1,
 	}
 	equal(t, w.series(), want)
 
 	w.open(g, start)
 	w.reconcile(g)
-	want["gate_opened"], want["gate_targets held"], want["gate_targets foreign"] = 1, 0, 0
+	want["gate_opened"], want["gate_targets held"], want["gate_targets suspended_by_others"] = 1, 0, 0
 	want["gate_next_transition_timestamp_seconds"] = float64(start.Add(time.Hour).Unix())
 	equal(t, w.series(), want)
 
 	w.in(hours(1))
 	w.reconcile(g)
-	want["gate_opened"], want["gate_targets held"], want["gate_targets foreign"] = 0, 2, 1
+	want["gate_opened"], want["gate_targets held"], want["gate_targets suspended_by_others"] = 0, 2, 1
 	delete(want, "gate_next_transition_timestamp_seconds")
 	want["transition_lag_seconds closed count"], want["transition_lag_seconds closed sum"] = 1, 0
 	equal(t, w.series(), want)

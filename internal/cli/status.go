@@ -27,7 +27,7 @@ func (s *session) statusCommand() *cobra.Command {
 		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
 requests and exceptions. Then come its targets, which revision waits, failures, its dependencies, and its last three entries of
 history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. A target
-that somebody else has suspended is foreign while the Gate is closed, and suspended while it is open. If you may not list exceptions, only
+that a person or Git has suspended has the state suspended. If you may not list exceptions, only
 the next change is shown, which the Gate itself knows.`,
 		Example: `  # What it is and why, what comes next, and what it holds
   kubectl gate status production -n flux-system
@@ -78,7 +78,7 @@ type screen struct {
 // targetLine is one target of a Gate.
 type targetLine struct {
 	explain.Waiting
-	// state is that of the target. A target that is foreign to a Gate is suspended while the Gate is open.
+	// state is that of the target.
 	state explain.State
 	// owners are those who have suspended it, if they are not Gates.
 	owners []explain.Owner
@@ -136,7 +136,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 			return
 		}
 		e := explain.Explain(obj, known)
-		switch state, listed := explain.StateTo(g, e); {
+		switch state, listed := explain.StateTo(e); {
 		case e.State.IsHeld() && explain.IsHeld(obj):
 			held = append(held, obj.DeepCopy())
 		case listed:
@@ -240,5 +240,5 @@ func (sc *screen) counts() string {
 	if sc.gate.Audits() {
 		held += fmt.Sprintf(", %d would be held", t.WouldHold)
 	}
-	return fmt.Sprintf("%d in all: %s, %d foreign, %d exempt, %d pending, %d failed", t.Total, held, t.SuspendedByOthers, t.Exempt, t.Pending, t.Failed)
+	return fmt.Sprintf("%d in all: %s, %d suspended by others, %d exempt, %d pending, %d failed", t.Total, held, t.SuspendedByOthers, t.Exempt, t.Pending, t.Failed)
 }

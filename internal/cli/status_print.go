@@ -170,7 +170,7 @@ func (sc *screen) targetSection(wide bool) section {
 		switch {
 		case t.state.IsHeld(), t.state == explain.Passing:
 			row[3], row[4] = sc.paintWaits(&t.Waiting, wide), whenOf(t.Since, sc.now)
-		case (t.state == explain.Foreign || t.state == explain.Suspended) && len(t.owners) > 0:
+		case t.state == explain.Suspended && len(t.owners) > 0:
 			row[3], row[4] = "suspended by "+t.owners[0].Manager, whenOf(t.owners[0].At, sc.now)
 		}
 		part.rows = append(part.rows, row)

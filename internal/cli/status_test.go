@@ -78,12 +78,7 @@ func TestWithoutExceptionsTheNextTransitionIsThatOfTheStatus(t *testing.T) {
 	}
 }
 
-func TestWhatIsSuspendedIsForeignToAClosedGateAlone(t *testing.T) {
-	for status, want := range map[metav1.ConditionStatus]explain.State{metav1.ConditionFalse: explain.Foreign, metav1.ConditionTrue: explain.Suspended} {
-		if got, listed := explain.StateTo(is(status, "", ""), explain.Explanation{State: explain.Foreign}); got != want || !listed {
-			t.Errorf("%s: %s, want %s", status, got, want)
-		}
-	}
+func TestTheListOfTargetsNamesWhatSuspendedThem(t *testing.T) {
 	sc := &screen{gate: is(metav1.ConditionTrue, "", ""), targets: []targetLine{{state: explain.Suspended, owners: []explain.Owner{{Manager: "flux"}}}}}
 	if got := shown(t, sc); !strings.Contains(got, "suspended   -          suspended by flux") {
 		t.Error(got)

@@ -28,7 +28,7 @@ func (s *session) whyCommand() *cobra.Command {
 		Long: `Say why an object is held or not, and what would change that.
 
 It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that. The
-object is free, held, foreign (somebody else has suspended it), or resumed (somebody has resumed it, and its Gates respect that). Or it is
+object is free, held, suspended (by a person or Git), or resumed (somebody has resumed it, and its Gates respect that). Or it is
 exempt (a Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by
 the lock after somebody has resumed it). A command says what would change that: whether a request opens a closed Gate is tried in memory.
 

@@ -46,8 +46,8 @@ const (
 	Held State = "held"
 	// Overridden means that Gates hold the object, that somebody has resumed it, and that the lock has put the hold back.
 	Overridden State = "overridden"
-	// Foreign means that somebody else has suspended the object. Gates leave it alone.
-	Foreign State = "foreign"
+	// Suspended means that a person or Git has suspended the object. Gates leave it alone.
+	Suspended State = "suspended"
 	// Resumed means that somebody has resumed the object, and that its closed Gates respect that.
 	Resumed State = "resumed"
 	// Exempt means that the object is not held although a Gate is closed.
@@ -132,7 +132,7 @@ func Explain(obj *unstructured.Unstructured, k Known) Explanation {
 	e.Becomes = becomes(e.State, r)
 	for _, g := range gates {
 		holds := slices.ContainsFunc(r.Verdict.Holders, func(h verdict.Gate) bool { return h.Name == g.Name })
-		is := k.gate(g, t, holds && e.State != Foreign && e.State != Resumed)
+		is := k.gate(g, t, holds && e.State != Suspended && e.State != Resumed)
 		is.WouldHold = g.Audits && g.Would == verdict.Closed && r.Would(g, gates).Step.Hold
 		e.Gates = append(e.Gates, is)
 	}
@@ -209,7 +209,7 @@ func definitionOf(t *target.Object) target.Definition {
 func stateOf(r verdict.Ruling) State {
 	switch r.Observed.State {
 	case target.Foreign:
-		return Foreign
+		return Suspended
 	case target.Overridden:
 		return Overridden
 	case target.Held, target.Locked:

@@ -62,11 +62,11 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 			"Kustomization shop/apps is still held, although gate production is open. It is released when it has its turn: gate shop/production has released 3 of 10.",
 		},
 		{
-			"somebody has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Foreign, "",
+			"somebody has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Suspended, "",
 			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
 		},
 		{
-			"somebody has suspended it and its gate is closed", kustomization(suspendedBy("flux")), in(closed("production")), explain.Foreign, "",
+			"somebody has suspended it and its gate is closed", kustomization(suspendedBy("flux")), in(closed("production")), explain.Suspended, "",
 			"Kustomization shop/apps is suspended by flux. Gates leave it alone. If it is resumed now, it is held: gate production is closed.",
 		},
 		{
@@ -111,7 +111,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 			"Kustomization shop/apps is held by gate b. Gate shop/a would hold it, but it has mode Audit.",
 		},
 		{
-			"somebody has suspended it, and a closed gate has mode Audit", kustomization(suspendedBy("flux")), in(closed("production", audit)), explain.Foreign, "",
+			"somebody has suspended it, and a closed gate has mode Audit", kustomization(suspendedBy("flux")), in(closed("production", audit)), explain.Suspended, "",
 			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
 		},
 		{

@@ -50,11 +50,11 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 	switch {
 	case e.Becomes != "":
 		return // it changes by itself
-	case e.State.IsHeld() || e.State == Foreign || e.State == Exempt && r.Plan.Exempt == target.Activates:
+	case e.State.IsHeld() || e.State == Suspended || e.State == Exempt && r.Plan.Exempt == target.Activates:
 		for _, g := range r.Verdict.Holders {
 			e.Remedies = append(e.Remedies, k.lift(g, r.Object)...)
 		}
-		if e.State == Foreign || len(e.Owners) > 0 && e.State.IsHeld() {
+		if e.State == Suspended || len(e.Owners) > 0 && e.State.IsHeld() {
 			e.Remedies = append(e.Remedies, e.resume())
 		}
 	case e.State == Resumed:

@@ -15,7 +15,7 @@ func (k Known) summarize(e *Explanation, r verdict.Ruling) {
 	subject := e.Target.String()
 	governed, holders := e.names(governs), e.names(func(g Gate) bool { return g.Holds })
 	switch {
-	case e.State == Foreign:
+	case e.State == Suspended:
 		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates leave it alone.", subject, e.owners())
 	case e.State == Resumed:
 		e.Summary = fmt.Sprintf("%s was resumed by hand. %s.", subject, respect(e.names(closed)))
@@ -64,7 +64,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 	if e.State.IsHeld() && len(e.Owners) > 0 {
 		add("It is also suspended by %s, and stays so when the gates open.", e.owners())
 	}
-	if closed := e.names(closed); e.State == Foreign && len(closed) > 0 {
+	if closed := e.names(closed); e.State == Suspended && len(closed) > 0 {
 		add("If it is resumed now, it is held: %s.", areClosed(closed))
 	}
 	for _, g := range e.Gates {

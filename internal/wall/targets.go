@@ -145,7 +145,7 @@ func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
 					return false
 				}
 				e := explain.Explain(obj, known)
-				state, listed := explain.StateTo(g, e)
+				state, listed := explain.StateTo(e)
 				if listed {
 					seen.lines = append(seen.lines, sources.lineOf(ctx, obj, state, mapping, known.Now))
 				}

@@ -95,7 +95,7 @@ func TestStatusListsNothingThatTheGateDoesNotGovern(t *testing.T) {
 	}
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
 	w.Decided(w.ReadGate("production"))
-	if got := w.gate("status", "production"); !strings.Contains(got.out, "Kustomization/apps   foreign") || strings.Contains(got.out, "Kustomization/other") {
+	if got := w.gate("status", "production"); !strings.Contains(got.out, "Kustomization/apps   suspended") || strings.Contains(got.out, "Kustomization/other") {
 		t.Errorf("%+v", got)
 	}
 }

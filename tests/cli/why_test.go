@@ -78,7 +78,7 @@ func TestWhyNamesWhoHasSuspendedAnObject(t *testing.T) {
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}})
 	w.Decided(w.ReadGate("production"))
 	e := w.why("ks/apps")
-	if e.State != explain.Foreign || len(e.Owners) != 1 || e.Owners[0].Manager != "flux" || e.Owners[0].At == nil ||
+	if e.State != explain.Suspended || len(e.Owners) != 1 || e.Owners[0].Manager != "flux" || e.Owners[0].At == nil ||
 		len(e.Remedies) != 2 || e.Remedies[1].Command != "flux resume kustomization apps -n "+w.Namespace || e.Gates[0].Rules[0] != "spec.targets[0]: Kustomization *" {
 		t.Errorf("%+v", e)
 	}
