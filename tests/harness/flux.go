@@ -23,7 +23,8 @@ var quick = []string{
 func (c *ControlPlane) StartKustomizeController(ctx context.Context) (*Process, error) {
 	health := FreeAddress()
 	return c.run(ctx, tool("kustomize-controller"), health, c.fluxEnv(),
-		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true")...)
+		// Between two attempts to fetch an artifact it sleeps up to 30 seconds, and does not stop meanwhile.
+		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true", "--http-retry=1")...)
 }
 
 // StartSourceController starts the real one.

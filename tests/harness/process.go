@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -168,12 +169,16 @@ func (p *Process) signal(signal syscall.Signal) error {
 		return nil
 	case <-time.After(stopTimeout):
 	}
-	// Its log says then what it waits for.
-	err := errors.Join(fmt.Errorf("%s did not stop, see %s", p.name, p.Log), p.cmd.Process.Signal(syscall.SIGQUIT))
+	// SIGQUIT makes the process log its goroutines, and so what it waits for. The log goes with the control plane.
+	err := errors.Join(fmt.Errorf("%s did not stop", p.name), p.cmd.Process.Signal(syscall.SIGQUIT))
 	select {
 	case <-p.exited:
-		return err
 	case <-time.After(stopTimeout):
-		return errors.Join(err, p.cmd.Process.Kill())
+		err = errors.Join(err, p.cmd.Process.Kill())
 	}
+	log, readErr := os.ReadFile(p.Log)
+	if _, goroutines, ok := strings.Cut(string(log), "SIGQUIT: quit"); ok {
+		log = []byte(goroutines[:min(len(goroutines), 64<<10)])
+	}
+	return errors.Join(err, readErr, fmt.Errorf("its goroutines: %s", log[max(0, len(log)-64<<10):]))
 }
