@@ -21,7 +21,7 @@ var Rights = []Right{
 	{"open", "open", group, "gates", "gate-opener"},
 	{"close", "patch", group, "gates", "gate-opener"},
 	{"close", "close", group, "gates", "gate-opener"},
-	{"except", "create", group, "gateexceptions", "gate-exception-editor"},
+	{"exception", "create", group, "gateexceptions", "gate-exception-editor"},
 	{"approve", "patch", group, "gateexceptions", "gate-exception-approver"},
 	{"approve", "approve", group, "gateexceptions", "gate-exception-approver"},
 }

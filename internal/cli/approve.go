@@ -36,38 +36,38 @@ type approveFlags struct {
 func (s *session) approveCommand() *cobra.Command {
 	f := &approveFlags{}
 	cmd := &cobra.Command{
-		Use:   "approve NAME | gate/NAME | source/NAME",
+		Use:   "approve exception/NAME | gate/NAME | source/NAME",
 		Short: "Approve a GateException that somebody else wrote, an open request, or a revision of a GatedSource",
 		Long: `Approve a GateException that somebody else wrote, the open request of a Gate that somebody else made, or a revision of a GatedSource.
 
-It prints the exception and approves what it has printed: if somebody edits the exception in the meantime, the approval is
-refused. To read it first, use --dry-run=server, and then approve the generation that you have read. Needs config/policies and
-the ClusterRole gate-exception-approver.
+exception/NAME prints the exception and approves what was printed: if somebody edits the exception in the meantime, the approval is refused. To read it
+first, use --dry-run=server, and then approve the --generation that you have read. This needs config/policies and the ClusterRole
+gate-exception-approver.
 
-With gate/NAME it does the same with the open request of a Gate that waits, because of spec.approvals: to read it first, use
---dry-run=server, and then approve the --request that you have read. That needs the ClusterRole gate-approver.
+gate/NAME, or NAME alone, does the same with the open request of a Gate that waits because of spec.approvals. To read it first, use --dry-run=server,
+and then approve the --request that you have read. This needs the ClusterRole gate-approver.
 
-Of source/NAME, which is a GatedSource, it approves the revision of --revision. If another revision is promoted in the meantime, or the
-spec of the source changes, the approval is refused. Before you approve, kubectl gate pending --diff shows what it would change in the cluster. That needs the
-ClusterRole gated-source-approver.`,
+source/NAME approves the --revision of a GatedSource. If another revision is promoted in the meantime, or the spec of the source changes, the approval
+is refused. Before you approve, kubectl gate pending --diff shows what the revision would change in the cluster. This needs the ClusterRole
+gated-source-approver.`,
 		Example: `  # See what it is, and whether you may approve it
-  kubectl gate approve hotfix --dry-run=server
+  kubectl gate approve exception/hotfix --dry-run=server
 
   # Approve that, and nothing that it became since
-  kubectl gate approve hotfix --generation 1
+  kubectl gate approve exception/hotfix --generation 1
 
   # The open request of a Gate
   kubectl gate approve gate/production
 
   # Approve a revision of a GatedSource, and no other
   kubectl gate approve source/apps --revision main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11`,
-		Args: oneName("a gateexception, gate/NAME, or source/ and a gatedsource"),
+		Args: oneName("exception/NAME, gate/NAME or source/NAME"),
 	}
 	f.out = newOutput(cmd)
-	cmd.Flags().Int64Var(&f.generation, "generation", 0, "Approve this generation alone. Defaults to the present one.")
+	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve this generation alone. Defaults to the present one.")
 	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve this request alone. Defaults to the only one that waits.")
-	cmd.Flags().StringVar(&f.revision, "revision", "", "The revision of a gatedsource to approve, as its status has it.")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "Why a revision is approved: for the status and events. Cut to 256 bytes.")
+	cmd.Flags().StringVar(&f.revision, "revision", "", "With source/NAME: the revision to approve, as the status has it.")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "With source/NAME: why the revision is approved, for the status and events. Cut to 256 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkDryRun(f.dryRun); err != nil {
@@ -77,22 +77,38 @@ ClusterRole gated-source-approver.`,
 		if err != nil {
 			return err
 		}
-		gateName, isGate := strings.CutPrefix(args[0], gatePrefix)
-		switch isSource := strings.HasPrefix(args[0], sourcePrefix); {
-		case f.request != "" && !isGate:
-			return errors.New("--request is for gate/NAME")
-		case f.generation != 0 && isSource:
-			return errors.New("--generation is for a gateexception: name the --revision of a gatedsource")
-		case isSource:
-			return s.approveSource(cmd.Context(), c, args[0], f, now)
-		case f.revision != "" || f.reason != "":
-			return fmt.Errorf("--revision and --reason are for a gatedsource: write %s%s", sourcePrefix, args[0])
-		case isGate:
-			return s.approveRequest(cmd.Context(), c, gateName, f, now)
+		kind, key, err := parseName(args[0], c.namespace, exceptionName, gateName, sourceName)
+		if err == nil {
+			err = f.check(kind)
 		}
-		return s.approve(cmd.Context(), c, args[0], f, now)
+		switch {
+		case err != nil:
+			return err
+		case kind == exceptionName:
+			return s.approve(cmd.Context(), c, key, f, now)
+		case kind == sourceName:
+			return s.approveSource(cmd.Context(), c, key, f, now)
+		}
+		return s.approveRequest(cmd.Context(), c, key, f, now)
 	}
 	return cmd
+}
+
+// check refuses flags that are for other kinds.
+func (f *approveFlags) check(kind nameKind) error {
+	for _, flag := range []struct {
+		name  string
+		isSet bool
+		kind  nameKind
+	}{
+		{"generation", f.generation != 0, exceptionName}, {"request", f.request != "", gateName},
+		{"revision", f.revision != "", sourceName}, {"reason", f.reason != "", sourceName},
+	} {
+		if flag.isSet && flag.kind != kind {
+			return fmt.Errorf("--%s is for %s/NAME", flag.name, flag.kind.word)
+		}
+	}
+	return nil
 }
 
 // oneName returns a check that there is one argument.
@@ -116,12 +132,12 @@ func checkDryRun(value string) error {
 }
 
 // approve shows an exception, approves it and says what it is then.
-func (s *session) approve(ctx context.Context, c *cluster, name string, f *approveFlags, now time.Time) error {
-	e, err := c.exception(ctx, name)
+func (s *session) approve(ctx context.Context, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+	e, err := c.exception(ctx, key)
 	if err != nil {
 		return err
 	}
-	g, err := c.gate(ctx, e.Namespace+"/"+e.Spec.GateRef.Name)
+	g, err := c.gateAt(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Spec.GateRef.Name})
 	if err != nil {
 		g = nil // an approver may be allowed to read exceptions alone
 	}
@@ -146,7 +162,7 @@ func (s *session) approve(ctx context.Context, c *cluster, name string, f *appro
 		return refusedApproval(e, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve -n %s %s --generation %d", s.name, e.Namespace, e.Name, e.Generation)
+		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", s.name, e.Name, e.Namespace, e.Generation)
 	} else {
 		if err := s.approved(ctx, c, e, me); err != nil {
 			return s.incomplete(err)

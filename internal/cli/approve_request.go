@@ -17,20 +17,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-const (
-	// gateApproverRole has all that approving a request needs.
-	gateApproverRole = "gate-approver"
-	// gatePrefix is before the name of a Gate whose open request is approved.
-	gatePrefix = "gate/"
-)
+// gateApproverRole has all that approving a request needs.
+const gateApproverRole = "gate-approver"
 
 // approveRequest shows the open request of a Gate that waits, approves it and says what the Gate is then.
-func (s *session) approveRequest(ctx context.Context, c *cluster, name string, f *approveFlags, now time.Time) error {
-	if !f.out.isTable() || f.generation != 0 {
-		return errors.New("--generation and --output are for gateexceptions: --request says which request of a gate")
+func (s *session) approveRequest(ctx context.Context, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+	if !f.out.isTable() {
+		return errors.New("--output is for exception/NAME and source/NAME")
 	}
 	c.role = gateApproverRole
-	g, err := c.gate(ctx, name)
+	g, err := c.gateAt(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -57,7 +53,7 @@ func (s *session) approveRequest(ctx context.Context, c *cluster, name string, f
 		return refusedRequestApproval(g, err)
 	}
 	if f.dryRun == "server" {
-		s.say("the API server would accept this (dry run); to approve it: %s approve %s%s -n %s --request %s", s.name, gatePrefix, g.Name, g.Namespace, idOf(r))
+		s.say("the API server would accept this (dry run); to approve it: %s approve gate/%s -n %s --request %s", s.name, g.Name, g.Namespace, idOf(r))
 		return nil
 	}
 	if err := s.requestApproved(ctx, c, g, r, me); err != nil {
@@ -187,11 +183,11 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 	return nil
 }
 
-// unapprovedRequests returns the Gates, as approve has them, that have an open request which waits for approval.
+// unapprovedRequests returns the names of the Gates that have an open request which waits for approval.
 func unapprovedRequests(ctx context.Context, c *cluster, now time.Time) (names []string, err error) {
 	err = c.eachGate(ctx, scope{}, func(g *v1alpha1.Gate) {
 		if len(lackingAt(g, now)) > 0 {
-			names = append(names, gatePrefix+g.Name)
+			names = append(names, g.Name)
 		}
 	})
 	return names, err

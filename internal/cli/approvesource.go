@@ -15,16 +15,12 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-const (
-	// sourcePrefix says that an argument of approve is a GatedSource.
-	sourcePrefix = "source/"
-	// sourceApproverRole has all that the approval of a revision needs.
-	sourceApproverRole = "gated-source-approver"
-)
+// sourceApproverRole has all that the approval of a revision needs.
+const sourceApproverRole = "gated-source-approver"
 
-// gatedSource returns a GatedSource by its name, or namespace/name.
-func (c *cluster) gatedSource(ctx context.Context, name string) (*v1alpha1.GatedSource, error) {
-	key, g := parseKey(name, "source", c.namespace), &v1alpha1.GatedSource{}
+// gatedSource returns a GatedSource.
+func (c *cluster) gatedSource(ctx context.Context, key client.ObjectKey) (*v1alpha1.GatedSource, error) {
+	g := &v1alpha1.GatedSource{}
 	err := c.Get(ctx, key, g)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
 		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind), key, "gatedsource", "kubectl get gatedsources -A")
@@ -33,8 +29,8 @@ func (c *cluster) gatedSource(ctx context.Context, name string) (*v1alpha1.Gated
 }
 
 // approveSource shows a GatedSource, approves a revision of it and says what it is then.
-func (s *session) approveSource(ctx context.Context, c *cluster, name string, f *approveFlags, now time.Time) error {
-	g, err := c.gatedSource(ctx, name)
+func (s *session) approveSource(ctx context.Context, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+	g, err := c.gatedSource(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -58,7 +54,7 @@ func (s *session) approveSource(ctx context.Context, c *cluster, name string, f 
 		return refusedRevision(g, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve -n %s source/%s --revision %s", s.name, g.Namespace, g.Name, f.revision)
+		tell("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", s.name, g.Name, g.Namespace, f.revision)
 		return nil
 	}
 	me := c.whoAmI(ctx)
@@ -107,7 +103,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 	case revision == "" && g.Status.Pending == nil:
 		return errors.New("nothing waits; name a revision to go back to with --revision")
 	case revision == "":
-		return fmt.Errorf("name what you approve: %s approve -n %s source/%s --revision %s", command, g.Namespace, g.Name, g.Status.Pending.Revision)
+		return fmt.Errorf("name what you approve: %s approve source/%s -n %s --revision %s", command, g.Name, g.Namespace, g.Status.Pending.Revision)
 	case !seen:
 		return fmt.Errorf("its source never had %s, as far as its status knows", revision)
 	}

@@ -174,7 +174,7 @@ var groups = []struct {
 	}},
 	{"Open and close", []func(*session) *cobra.Command{
 		(*session).openCommand, (*session).closeCommand, (*session).resetCommand, (*session).freezeCommand, (*session).thawCommand,
-		(*session).passCommand, (*session).exceptCommand, (*session).approveCommand, (*session).proceedCommand,
+		(*session).passCommand, (*session).exceptionCommand, (*session).approveCommand, (*session).proceedCommand,
 	}},
 	{"Look ahead", []func(*session) *cobra.Command{(*session).validateCommand, (*session).previewCommand, (*session).diffCommand}},
 	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).kindsCommand, (*session).versionCommand}},

@@ -12,8 +12,11 @@ func (s *session) closeCommand() *cobra.Command {
 		Short: "Close Gates by hand",
 		Long: `Close Gates by hand.
 
-The request ends an open request. It lasts as long as you say. Without --for and --until it lasts for spec.window of the Gate, or until
-somebody opens the Gate if that has no window. No webhook opens what a person has closed.`,
+close makes a close request: it ends an open request and keeps the Gate closed, even when the schedule would open it. reset and thaw do the opposite:
+they withdraw requests, and the schedule decides again.
+
+The request lasts for --for or until --until. Without these flags it lasts for spec.window of the Gate, or until a user opens the Gate if it has no
+window. No webhook opens a Gate that a user has closed.`,
 		Example: `  # Until somebody opens it
   kubectl gate close production --reason "incident 77"
 

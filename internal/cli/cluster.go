@@ -79,7 +79,7 @@ func scheme() *runtime.Scheme {
 // ourKinds maps our kinds, and those of Kubernetes that commands ask for, without asking the API server what it has.
 func ourKinds() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
+	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GatedSourceKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
@@ -207,24 +207,23 @@ func (c *cluster) gates(ctx context.Context, sc scope) (gates []*v1alpha1.Gate, 
 	return gates, nil
 }
 
-// gate returns a Gate by its name, or namespace/name.
-func (c *cluster) gate(ctx context.Context, name string) (*v1alpha1.Gate, error) {
-	key := parseKey(name, "gate", c.namespace)
+// gate returns the Gate that an argument names.
+func (c *cluster) gate(ctx context.Context, arg string) (*v1alpha1.Gate, error) {
+	_, key, err := parseName(arg, c.namespace, gateName)
+	if err != nil {
+		return nil, err
+	}
+	return c.gateAt(ctx, key)
+}
+
+// gateAt returns a Gate.
+func (c *cluster) gateAt(ctx context.Context, key client.ObjectKey) (*v1alpha1.Gate, error) {
 	g := &v1alpha1.Gate{}
 	err := c.Get(ctx, key, g)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
 		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind), key, "gate", "kubectl gate list -A")
 	}
 	return g, asked{"get", "gates", key.Namespace, key.Name, c.role}.explain(err)
-}
-
-// parseKey reads the name of an object of a kind: name or namespace/name, also with the kind before it.
-func parseKey(name, kind, namespace string) client.ObjectKey {
-	name = strings.TrimPrefix(name, kind+"/")
-	if namespace, short, ok := strings.Cut(name, "/"); ok {
-		return client.ObjectKey{Namespace: namespace, Name: short}
-	}
-	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
 // unknownError reports that an object does not exist.

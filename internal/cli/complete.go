@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/tz"
@@ -78,45 +80,79 @@ func (s *session) completerFor(cmd *cobra.Command) completer {
 	case strings.Contains(args, "KIND/NAME"):
 		return s.completeObject
 	case cmd.Name() == "approve":
-		return limit(args, s.completeFrom(s.unapproved))
+		return limit(args, s.completeNames(s.unapproved, exceptionName, gateName, sourceName))
 	case cmd.Name() == "history":
-		return s.completeFrom(withHistory)
+		return s.completeNames(allNames, gateName, sourceName)
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):
-		return limit(args, s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
-			return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-		}))
+		return limit(args, s.completeNames(allNames, gateName))
 	case strings.Contains(args, "FILE"):
 		return nil
 	}
 	return cobra.NoFileCompletions
 }
 
-// unapproved returns the names of the GateExceptions that wait for approval, and of the Gates with such requests, as approve has them.
-func (s *session) unapproved(ctx context.Context, c *cluster) (names []string, err error) {
+// namesIn returns the names of a kind in the namespace of a cluster.
+type namesIn = func(ctx context.Context, c *cluster, kind nameKind) ([]string, error)
+
+// allNames returns all names of a kind.
+func allNames(ctx context.Context, c *cluster, kind nameKind) ([]string, error) {
+	return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(kind.kind))
+}
+
+// unapproved returns the names of the objects of a kind that wait for approval.
+func (s *session) unapproved(ctx context.Context, c *cluster, kind nameKind) (names []string, err error) {
+	switch kind {
+	case gateName:
+		return unapprovedRequests(ctx, c, s.clock.Now())
+	case sourceName:
+		list := &v1alpha1.GatedSourceList{}
+		err = c.List(ctx, list, client.InNamespace(c.namespace))
+		for i := range list.Items {
+			if conditionOf(list.Items[i].Status.Conditions, v1alpha1.ApprovedCondition).Reason == v1alpha1.WaitingApprovalReason {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return names, err
+	}
 	all, err := c.exceptions(ctx, []string{c.namespace})
 	for _, e := range all {
 		if conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
 			names = append(names, e.Name)
 		}
 	}
-	requests, errOfGates := unapprovedRequests(ctx, c, s.clock.Now())
-	if len(requests) > 0 || err != nil && errOfGates == nil { // who approves the one may not see the other
-		err = nil
-	}
-	return append(names, requests...), err
+	return names, err
 }
 
-// withHistory returns the names of Gates, and those of GatedSources as history has them.
-func withHistory(ctx context.Context, c *cluster) ([]string, error) {
-	names, err := c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-	sources, errOfSources := c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
-	for _, name := range sources {
-		names = append(names, sourcePrefix+name)
+// completeNames completes names of some kinds, as KIND/NAME. Names of Gates need no kind. If no name matches, it completes the kind.
+func (s *session) completeNames(read namesIn, kinds ...nameKind) completer {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		withKind := strings.Contains(toComplete, "/")
+		complete := s.completeFrom(func(ctx context.Context, c *cluster) (all []string, err error) {
+			for _, kind := range kinds {
+				if withKind && !strings.HasPrefix(toComplete, kind.word+"/") {
+					continue
+				}
+				names, failed := read(ctx, c, kind)
+				for _, name := range names {
+					if withKind || kind != gateName {
+						name = kind.word + "/" + name
+					}
+					all = append(all, name)
+				}
+				err = errors.Join(err, failed)
+			}
+			return all, err
+		})
+		found, directive := complete(cmd, args, toComplete)
+		if len(found) > 0 || withKind || toComplete == "" && len(kinds) == 1 {
+			return found, directive
+		}
+		var prefixes []string
+		for _, kind := range kinds {
+			prefixes = append(prefixes, kind.word+"/")
+		}
+		return beginning(prefixes, toComplete), directive | cobra.ShellCompDirectiveNoSpace
 	}
-	if errOfSources == nil { // who sees the one may not see the other
-		err = nil
-	}
-	return names, err
 }
 
 // limit completes the first argument alone, unless a command takes many.

@@ -34,7 +34,7 @@ func runAs(t *testing.T, line string) (string, int) {
 func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
-		"kubectl-gate __complete except --default ":              "closed\nopened\n:4\n",
+		"kubectl-gate __complete exception --default ":           "closed\nopened\n:4\n",
 		"kubectl-gate __complete --color a":                      "always\nauto\n:4\n",
 		"kubectl-gate __complete approve --dry-run s":            "server\n:4\n",
 		"kubectl-gate __complete open ":                          ":4\n",
@@ -46,7 +46,11 @@ func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
 		"kubectl-gate __complete list --status-selector ready=f": "ready=false\n:4\n",
 		"kubectl-gate __complete list --status-selector opened=": "opened=true\nopened=false\n:4\n",
 		"kubectl-gate __complete list --timezone Europe/Os":      "Europe/Oslo\n:4\n",
-		"kubectl-gate __complete approve ":                       ":4\n",
+		"kubectl-gate __complete approve ":                       "exception/\ngate/\nsource/\n:6\n",
+		"kubectl-gate __complete approve so":                     "source/\n:6\n",
+		"kubectl-gate __complete approve exception/":             ":4\n",
+		"kubectl-gate __complete history s":                      "source/\n:6\n",
+		"kubectl-gate __complete open g":                         "gate/\n:6\n",
 		"kubectl-gate __complete check ":                         ":4\n",
 		"kubectl-gate __complete -n ":                            ":4\n",
 		"kubectl-gate __complete preview -f ":                    ":0\n",
@@ -113,7 +117,7 @@ func TestKindsAreCompletedBeforeNames(t *testing.T) {
 
 func TestAsAPlugInOfFluxTheTextsSaySo(t *testing.T) {
 	for _, line := range []string{"/home/me/.fluxcd/plugins/flux-gate", "flux-gate.exe"} {
-		for _, command := range []string{" --help", " open --help", " except --help", " check --help", " approve --help"} {
+		for _, command := range []string{" --help", " open --help", " exception --help", " check --help", " approve --help"} {
 			got, code := runAs(t, line+command)
 			if code != 0 || strings.Contains(got, "kubectl gate") || !strings.Contains(got, "flux gate") {
 				t.Errorf("%s: exit %d: %s", line+command, code, got)

@@ -73,7 +73,7 @@ func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)\nkubectl gate (except [^\n]*)\n```\n\n```yaml\n# exception.yaml\n(.*?)```").FindSubmatch(page)
+	found := regexp.MustCompile("(?s)\nkubectl gate (exception [^\n]*)\n```\n\n```yaml\n# exception.yaml\n(.*?)```").FindSubmatch(page)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	args := []string{"-n", "flux-system"}
 	for _, word := range regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(string(found[1]), -1) {

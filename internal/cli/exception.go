@@ -3,144 +3,364 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeprinters "k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// exception returns a GateException by its name, or namespace/name, for who approves it.
-func (c *cluster) exception(ctx context.Context, name string) (*v1alpha1.GateException, error) {
-	key := parseKey(name, "gateexception", c.namespace)
-	e := &v1alpha1.GateException{}
-	err := c.Get(ctx, key, e)
-	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind), key, "gateexception", "kubectl get gateexceptions -A")
-	}
-	return e, asked{"get", "gateexceptions", key.Namespace, key.Name, approverRole}.explain(err)
+// exceptionFlags are those of exception.
+type exceptionFlags struct {
+	rest, from, until, lasts, reason, name string
+	lead, ttl                              string
+	periods                                []string
+	opens, closes, apply                   bool
+	dryRun                                 string
+	// zone is the time zone of periods, empty for that of the Gate.
+	zone string
 }
 
-// exceptionsOf returns the GateExceptions of a Gate.
-func (c *cluster) exceptionsOf(ctx context.Context, g *v1alpha1.Gate) ([]*v1alpha1.GateException, error) {
-	all, err := c.exceptions(ctx, []string{g.Namespace})
-	return slices.DeleteFunc(all, func(e *v1alpha1.GateException) bool { return !gate.IsOf(g, e) }), err
-}
+func (s *session) exceptionCommand() *cobra.Command {
+	f := &exceptionFlags{}
+	cmd := &cobra.Command{
+		Use:   "exception GATE",
+		Short: "Write a GateException that opens or closes a Gate for a while",
+		Long: `Write a GateException that opens or closes a Gate for a while, for Git or with --apply for the cluster.
 
-func nameOfException(e *v1alpha1.GateException) string {
-	return "gateexception " + e.Namespace + "/" + e.Name
-}
+The exception opens the Gate (openPeriods), or closes it with --close (closePeriods), from --from until --until. --period limits that to times of day.
+--default closed or opened is the state outside of the periods, instead of the schedule of the Gate. With --default opened, --period closes the Gate
+unless you add --open.
 
-// descriptionAnnotation is where Kubernetes has what an object is for.
-const descriptionAnnotation = "kubernetes.io/description"
+--from and --until are in your time zone. The times of --period are in the zone of --timezone, or else in that of the Gate, and the exception gets that
+zone as its timeZone. The command reads the Gate from the cluster, and reports what keeps the exception from having its effect. Without a cluster it
+writes the exception all the same, but then --period needs --timezone.
 
-// authorsOf returns who wrote an exception, as the API server noted it.
-func authorsOf(e *v1alpha1.GateException) []string {
-	return strings.FieldsFunc(e.Annotations[v1alpha1.AuthorsAnnotation], func(r rune) bool { return r == '\n' })
-}
+The exit code is 3 if the exception is created and the Gate stays as it is all the same, such as in a close period with override: Deny.`,
+		Example: `  # A hotfix in a freeze
+  kubectl gate exception production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
 
-// describeException says what an exception is, a line each. The Gate is nil if it could not be read.
-func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
-	lines := [][2]string{{"gate", e.Spec.GateRef.Name}}
-	if g != nil {
-		lines[0][1] += ", is " + s.paintOpen(stateOf(g)) + ", " + reasonOf(g)
-	}
-	lines = append(lines,
-		[2]string{"from", formatUntil(e.Spec.ValidFrom.Time, now)},
-		[2]string{"until", formatUntil(e.Spec.ValidUntil.Time, now)})
-	if e.Spec.LeadTime != nil {
-		lines = append(lines, [2]string{"lead time", formatDuration(e.Spec.LeadTime.Duration)})
-	}
-	for i := range e.Spec.ClosePeriods {
-		lines = append(lines, [2]string{"closes", oneLine(describePeriod(&e.Spec.ClosePeriods[i], e.Spec.TimeZone, now.Location()))})
-	}
-	for i := range e.Spec.OpenPeriods {
-		lines = append(lines, [2]string{"opens", oneLine(describePeriod(&e.Spec.OpenPeriods[i], e.Spec.TimeZone, now.Location()))})
-	}
-	if e.Spec.Default != "" {
-		lines = append(lines, [2]string{"otherwise", string(e.Spec.Default) + ", instead of the schedule of the gate"})
-	}
-	if why := e.Annotations[descriptionAnnotation]; why != "" {
-		lines = append(lines, [2]string{"reason", oneLine(why)})
-	}
-	authors := strings.Join(authorsOf(e), ", ")
-	if authors == "" {
-		authors = "nobody knows"
-	}
-	lines = append(lines, [2]string{"authors", oneLine(authors)})
-	if names := approversOf(e); len(names) > 0 {
-		lines = append(lines, [2]string{"approved", "by " + strings.Join(names, ", ")})
-	}
-	return lines
-}
+  # For Git: no deployments in the nights of the migration
+  kubectl gate exception production --close --from 2027-03-01 --until 2027-03-08 --period "22:00-05:00" > migration.yaml
 
-// approversOf returns who has approved an exception as it is.
-func approversOf(e *v1alpha1.GateException) (names []string) {
-	for _, a := range e.Status.Approvals {
-		if a.Generation == e.Generation {
-			names = append(names, a.ApprovedBy)
+  # Another schedule over the holidays
+  kubectl gate exception production --default closed --from 2027-12-24 --until 2028-01-02 --period "mon-fri 10:00-12:00" > holidays.yaml`,
+		Args: oneName("a gate"),
+	}
+	out := newOutput(cmd)
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
 		}
+		f.zone = s.timeZone
+		c, now, err := s.begin()
+		if err != nil {
+			return err
+		}
+		return s.writeException(cmd.Context(), c, args[0], f, out, now)
 	}
-	return names
+	return cmd
 }
 
-// describePeriod describes a period of an object with a time zone. Instants are in zone.
-func describePeriod(p *v1alpha1.Period, of v1alpha1.TimeZone, zone *time.Location) string {
-	text := ""
+func (f *exceptionFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.opens, "open", false, "Open the Gate. This is the default, except with --default opened.")
+	flags.BoolVar(&f.closes, "close", false, "Close the Gate.")
+	flags.StringVar(&f.rest, "default", "", "closed or opened: the state outside of the periods, instead of the schedule of the Gate.")
+	flags.StringVar(&f.from, "from", "", "When the exception begins, such as 14:00 or \"monday 08:00\". Defaults to now.")
+	flags.StringVar(&f.until, "until", "", "When it is over, such as 16:00, the next one after --from. At most 90 days after --from.")
+	flags.StringVar(&f.lasts, "for", "", "How long it is in force, instead of --until, such as 2h or 3d.")
+	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which it opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
+	flags.StringVar(&f.lead, "lead-time", "", "How long before an open period no closing begins, or with --close no opening, such as 1h.")
+	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes it, such as 30d. Leave it out for Git.")
+	flags.StringVar(&f.reason, "reason", "", "Why: it is in the annotation kubernetes.io/description.")
+	flags.StringVar(&f.name, "name", "", "The name. Defaults to that of the Gate and the time of --from in UTC.")
+	flags.BoolVar(&f.apply, "apply", false, "Create it in the cluster, and wait for what the controller says of it. Never changes an exception that is there.")
+	flags.StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the exception, and nothing is created.")
+}
+
+// check refuses flags that do not go together.
+func (f *exceptionFlags) check() error {
 	switch {
-	case p.From != nil && p.Until != nil && !p.From.Time().IsZero():
-		return fmt.Sprintf("%s: from %s until %s", p.Name, formatTime(p.From.Time().In(zone)), formatTime(p.Until.Time().In(zone)))
-	case p.From != nil && p.Until != nil:
-		text = fmt.Sprintf("%s: from %s until %s", p.Name, *p.From, *p.Until)
-		if len(*p.Until) == len(time.DateOnly) {
-			text += " inclusive"
-		}
-	case p.Schedule != nil && p.Duration != nil:
-		text = fmt.Sprintf("%s: cron %s, for %s", p.Name, *p.Schedule, formatDuration(p.Duration.Duration))
-		if gate.IsAmbiguous(p) {
-			text += ", on days that match the day of month OR the day of week,"
-		}
-	case p.Start != nil && p.End != nil:
-		text = fmt.Sprintf("%s: %s from %s to %s", p.Name, describeDays(p), *p.Start, *p.End)
+	case f.until == "" && f.lasts == "":
+		return errors.New("say when it ends, with --until or --for")
+	case f.until != "" && f.lasts != "":
+		return errors.New("--for and --until say the same: use one of them")
+	case f.opens && f.closes:
+		return errors.New("--open and --close exclude each other: write two exceptions, or edit the output")
+	case f.rest != "" && !slices.Contains(states, f.rest):
+		return fmt.Errorf("--default=%s: use %s", f.rest, strings.Join(states, " or "))
+	case f.rest != "" && (f.opens || f.closes) && len(f.periods) == 0:
+		return errors.New("--open and --close need --period if there is a --default")
+	}
+	return checkDryRun(f.dryRun)
+}
+
+var states = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
+
+// writeException writes an exception, and with --apply creates it.
+func (s *session) writeException(ctx context.Context, c *cluster, name string, f *exceptionFlags, out *output, now time.Time) error {
+	_, key, err := parseName(name, c.namespace, gateName)
+	if err != nil {
+		return err
+	}
+	g, err := c.gateAt(ctx, key)
+	switch {
+	case err == nil:
+	case f.apply, errors.As(err, new(unknownError)):
+		return err
+	case f.zone == "" && len(f.periods) > 0:
+		return fmt.Errorf("%w; without the gate, --period needs --timezone", err)
 	default:
-		return p.Name + ": invalid"
+		g = nil
+		s.warn("written without a look at the gate: %s", oneLine(err.Error()))
 	}
-	return text + " in " + string(cmp.Or(p.TimeZone, of, "UTC"))
-}
-
-func describeDays(p *v1alpha1.Period) string {
-	text := cmp.Or(joined(p.DaysOfWeek), "daily")
+	e, err := f.exception(key, g, now)
+	if err != nil {
+		return err
+	}
+	if errs := gate.ValidateException(e); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	creates, inVain := f.apply && f.dryRun != "server", ""
+	if g != nil {
+		if inVain, err = s.tryOut(ctx, c, g, e, now); err != nil {
+			return err
+		}
+		if inVain != "" && !creates {
+			s.warn("it has no effect: %s", inVain)
+		}
+		if n := approvalsOf(g); n > 0 && !creates {
+			s.warn("%s", s.needsApprovals(e, n))
+		}
+	}
+	if f.apply || f.dryRun == "server" {
+		if err := create(ctx, c, e.DeepCopy(), f.dryRun == "server"); err != nil {
+			return err
+		}
+	}
+	if !f.apply || !out.isTable() {
+		if err := out.manifest(s, e); err != nil {
+			return err
+		}
+	}
 	switch {
-	case len(p.WeeksOfMonth) > 0:
-		text += " (" + joined(p.WeeksOfMonth) + " of the month)"
-	case len(p.DaysOfMonth) > 0:
-		text = "on days " + joined(p.DaysOfMonth) + " of the month"
-	case len(p.WorkdaysOfMonth) > 0:
-		text = "on workdays " + joined(p.WorkdaysOfMonth) + " of the month"
-	case p.EveryWeeks != nil && p.Anchor != nil:
-		text += fmt.Sprintf(" every %d weeks, counted from the week of %s,", *p.EveryWeeks, *p.Anchor)
+	case !f.apply:
+		return nil
+	case !creates:
+		s.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
+		return nil
 	}
-	return text
+	return s.excepted(ctx, c, e, inVain, now)
 }
 
-func joined[T ~string | ~int32](words []T) string {
-	texts := make([]string, len(words))
-	for i, word := range words {
-		texts[i] = fmt.Sprint(word)
+// manifest prints an exception: as YAML unless another format is wanted.
+func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
+	manifest := asManifest(e.DeepCopy(), v1alpha1.GateExceptionKind)
+	if o.isTable() {
+		return new(kubeprinters.YAMLPrinter).PrintObj(manifest, s.Out)
 	}
-	return strings.Join(texts, ", ")
+	return o.object(s.Out, manifest)
 }
 
-// conditionOf returns a condition, an empty one if it is missing.
-func conditionOf(conditions []metav1.Condition, of string) metav1.Condition {
-	if c := meta.FindStatusCondition(conditions, of); c != nil {
-		return *c
+// create creates an exception. One of the same name is left as it is.
+func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun bool) error {
+	opts := []client.CreateOption{client.FieldOwner("kubectl-gate-exception"), client.FieldValidation(metav1.FieldValidationStrict)}
+	if dryRun {
+		opts = append(opts, client.DryRunAll)
 	}
-	return metav1.Condition{}
+	err := c.Create(ctx, e, opts...)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("there is a %s already: choose another name with --name", nameOfException(e))
+	case apierrors.IsForbidden(err) && isPolicy(err):
+		return errors.New("refused: " + refusalOf(err))
+	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
+		return fmt.Errorf("there is no namespace %q", e.Namespace)
+	}
+	return asked{"create", "gateexceptions", e.Namespace, "", "gate-exception-editor"}.explain(err)
+}
+
+// tryOut says what keeps an exception from having its effect on a Gate, and returns why if it has none at all.
+func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
+	others, err := c.exceptionsOf(ctx, g)
+	if err != nil {
+		s.warn("written without a look at the other exceptions: %s", oneLine(err.Error()))
+	}
+	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
+	calendars, err := c.calendars(ctx, now, g)
+	if err != nil {
+		s.warn("written without a look at the calendars of the gate: %s", oneLine(err.Error()))
+		return "", nil
+	}
+	w := written{g, e, others, calendars}
+	if err := w.lead(now); err != nil {
+		return "", err
+	}
+	doubts, inVain := w.doubts(now)
+	for _, doubt := range doubts {
+		s.warn("%s", doubt)
+	}
+	return inVain, nil
+}
+
+// needsApprovals says how many approvals an exception needs, none if that is unknown, and how others give them.
+func (s *session) needsApprovals(e *v1alpha1.GateException, n int) string {
+	many := "approval"
+	if n > 0 {
+		many = count(n, many)
+	}
+	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, s.name, e.Name, e.Namespace)
+}
+
+func approvalsOf(g *v1alpha1.Gate) int {
+	if g.Spec.Exceptions == nil {
+		return 0
+	}
+	return int(g.Spec.Exceptions.Approvals)
+}
+
+// written is an exception that is about to be written, and what it meets.
+type written struct {
+	gate      *v1alpha1.Gate
+	exception *v1alpha1.GateException
+	others    []*v1alpha1.GateException
+	calendars gate.Calendars
+}
+
+// lead refuses a lead time that the Gate cannot have.
+func (w written) lead(now time.Time) error {
+	refused := w.calendars.RefusedLeads(preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now)
+	return refused[w.exception.Name].ToAggregate()
+}
+
+// excepted waits for what the controller says of an exception. Whether it has an effect is known before.
+func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, inVain string, now time.Time) error {
+	err := s.poll(ctx, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
+		}
+		return e.Status.ObservedGeneration == e.Generation && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Status != "", nil
+	})
+	if err != nil {
+		return s.incomplete(fmt.Errorf("%s is created; %w", nameOfException(e), err))
+	}
+	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
+	text := describeValidity(e, now)
+	if active.Reason == v1alpha1.WaitingApprovalReason {
+		n := 0
+		if found := askedFor.FindStringSubmatch(active.Message); found != nil {
+			n, _ = strconv.Atoi(found[1])
+		}
+		text = s.needsApprovals(e, n)
+	}
+	if inVain != "" {
+		return s.incomplete(fmt.Errorf("%s is created, but %s", nameOfException(e), inVain))
+	}
+	s.errLine("%s is created, %s", nameOfException(e), text)
+	if ready := conditionOf(e.Status.Conditions, fluxmeta.ReadyCondition); ready.Status == metav1.ConditionFalse {
+		return s.incomplete(errors.New(ready.Message))
+	}
+	return nil
+}
+
+// errLine prints a line for people beside what programs read.
+func (s *session) errLine(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
+
+// exception makes the exception that the flags mean. The Gate is nil if it is unknown.
+func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time.Time) (*v1alpha1.GateException, error) {
+	from, until, err := f.validity(now)
+	if err != nil {
+		return nil, err
+	}
+	e := &v1alpha1.GateException{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GateExceptionKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: cmp.Or(f.name, nameFor(key.Name, from)),
+		},
+		Spec: v1alpha1.GateExceptionSpec{
+			GateRef: v1alpha1.GateReference{Name: key.Name}, Default: v1alpha1.State(f.rest),
+			ValidFrom: metav1.NewTime(from.UTC()), ValidUntil: metav1.NewTime(until.UTC()),
+		},
+	}
+	if f.reason != "" {
+		e.Annotations = map[string]string{descriptionAnnotation: f.reason}
+	}
+	periods, err := readPeriods(f.periods)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(f.periods) > 0 && (f.zone != "" || g == nil):
+		e.Spec.TimeZone = v1alpha1.TimeZone(f.zone)
+	case len(f.periods) > 0:
+		e.Spec.TimeZone = cmp.Or(g.Spec.TimeZone, "UTC")
+	case f.rest == "":
+		periods = []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(e.Spec.ValidFrom.Time), Until: v1alpha1.NewDateTime(e.Spec.ValidUntil.Time)}}
+	}
+	if f.closes || f.rest == string(v1alpha1.StateOpened) && !f.opens {
+		e.Spec.ClosePeriods = periods
+	} else {
+		e.Spec.OpenPeriods = periods
+	}
+	for _, d := range []struct {
+		flag, value string
+		into        **v1alpha1.Duration
+	}{{"--lead-time", f.lead, &e.Spec.LeadTime}, {"--ttl", f.ttl, &e.Spec.TTLAfterExpired}} {
+		if d.value == "" {
+			continue
+		}
+		length, err := v1alpha1.ParseDuration(d.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.flag, err)
+		}
+		*d.into = &v1alpha1.Duration{Duration: length}
+	}
+	return e, nil
+}
+
+// validity reads from when until when the exception counts, in whole seconds.
+func (f *exceptionFlags) validity(now time.Time) (from, until time.Time, err error) {
+	from = now.Truncate(time.Second)
+	if f.from != "" {
+		if from, err = parseWhen(f.from, now); err != nil {
+			return from, until, fmt.Errorf("--from %q: %w", f.from, err)
+		}
+		from = from.Truncate(time.Second)
+	}
+	if f.lasts != "" {
+		length, err := v1alpha1.ParseDuration(f.lasts)
+		if err != nil {
+			return from, until, fmt.Errorf("--for: %w", err)
+		}
+		return from, from.Add(length), nil
+	}
+	if until, err = readUntil(f.until, from, now); err != nil {
+		return from, until, fmt.Errorf("--until %q: %w", f.until, err)
+	}
+	if !until.After(from) {
+		return from, until, fmt.Errorf("--until %q is %s, which is not later than --from, %s", f.until, formatTime(until), formatTime(from))
+	}
+	return from, until.Truncate(time.Second), nil
+}
+
+const longestName = 253
+
+// nameFor returns a name for an exception that has that of its Gate and when it begins.
+func nameFor(gateName string, from time.Time) string {
+	suffix := from.UTC().Format("-20060102-150405")
+	return strings.TrimRight(gateName[:min(len(gateName), longestName-len(suffix))], "-.") + suffix
 }

@@ -74,11 +74,11 @@ func (s *session) thawCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "thaw [NAME...]",
-		Short: "Take a freeze back, so that the schedule of the Gates decides again",
-		Long: `Take a freeze back, so that the schedule of the Gates decides again.
+		Short: "Withdraw a freeze, so that the schedule of the Gates decides again",
+		Long: `Withdraw a freeze, so that the schedule of the Gates decides again. You need the permission to open the Gates.
 
-Only what freeze has closed is taken back. A Gate that somebody has closed by hand as well stays frozen, and the exit code is 3. You need
-the permission to open the Gates.`,
+thaw withdraws only the close requests of freeze, on one, some or all Gates. If a Gate also has another close request in force, it stays frozen, and
+the exit code is 3: reset withdraws all requests of a Gate. close does the opposite, and makes a request.`,
 		Example: `  # The incident is over
   kubectl gate thaw -A --reason "incident 77 is over"`,
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -61,8 +62,21 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(args, isSource) {
-			return s.sourceHistory(cmd.Context(), c, &sc, promotionScope{from, now, out})
+		var sources []client.ObjectKey
+		for _, arg := range args {
+			kind, key, err := parseName(arg, c.namespace, gateName, sourceName)
+			if err != nil {
+				return err
+			}
+			if kind == sourceName {
+				sources = append(sources, key)
+			}
+		}
+		switch {
+		case len(sources) > 0 && len(sources) < len(args):
+			return errors.New("name gates or gatedsources, not both: their histories have different columns")
+		case len(sources) > 0:
+			return s.sourceHistory(cmd.Context(), c, &sc, sources, promotionScope{from, now, out})
 		}
 		gates, err := c.gates(cmd.Context(), sc)
 		if err != nil {

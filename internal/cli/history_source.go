@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -27,20 +29,14 @@ type promotionScope struct {
 	*output
 }
 
-// isSource returns whether an argument names a GatedSource.
-func isSource(name string) bool { return strings.HasPrefix(name, sourcePrefix) }
-
 // sourceHistory prints what GatedSources have promoted.
-func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, f promotionScope) error {
+func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, keys []client.ObjectKey, f promotionScope) error {
 	if sc.all || sc.selector != "" || sc.statusOfReady != "" {
 		return errors.New("--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME")
 	}
-	if slices.ContainsFunc(sc.names, func(name string) bool { return !isSource(name) }) {
-		return errors.New("ask for gates and for gatedsources one after the other: what they keep is not the same")
-	}
 	items := []promotionItem{}
-	for _, name := range sc.names {
-		g, err := c.gatedSource(ctx, name)
+	for _, key := range keys {
+		g, err := c.gatedSource(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -48,7 +44,7 @@ func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, f pr
 	}
 	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
 	return past[promotionItem]{"GatedSourcePromotion", items, writePromotions, func() error {
-		return s.promotionTable(f, items, len(sc.names) > 1)
+		return s.promotionTable(f, items, len(keys) > 1)
 	}}.print(s, f.output)
 }
 

@@ -46,14 +46,9 @@ func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
 	}
 }
 
-func TestHistoryOfGatesAndOfGatedSourcesIsAskedForOneAfterTheOther(t *testing.T) {
-	s := &session{}
-	for want, sc := range map[string]scope{
-		"ask for gates and for gatedsources one after the other: what they keep is not the same":                                 {names: []string{"source/apps", "production"}},
-		"--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME": {names: []string{"source/apps"}, all: true},
-	} {
-		if err := s.sourceHistory(t.Context(), nil, &sc, promotionScope{}); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+func TestHistoryOfGatedSourcesTakesNamesAlone(t *testing.T) {
+	const want = "--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME"
+	if err := (&session{}).sourceHistory(t.Context(), nil, &scope{all: true}, nil, promotionScope{}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,7 @@ pass either. The exit code is 3 if the controller refuses it, or if with --wait 
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the reconciliation has ended and the object is held again.")
 	addTimeout(cmd, &f.timeout)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		kind, name, err := kindAndName(args)
+		kind, namespace, name, err := objectName(args)
 		if err == nil {
 			err = checkDryRun(f.dryRun)
 		}
@@ -59,17 +60,18 @@ pass either. The exit code is 3 if the controller refuses it, or if with --wait 
 		if err != nil {
 			return err
 		}
-		return s.pass(cmd.Context(), f, kind, name)
+		return s.pass(cmd.Context(), f, kind, namespace, name)
 	}
 	return cmd
 }
 
 // pass asks for a pass of an object, and says what the controller makes of it.
-func (s *session) pass(ctx context.Context, f *passFlags, kind, name string) error {
+func (s *session) pass(ctx context.Context, f *passFlags, kind, namespace, name string) error {
 	c, now, err := s.begin()
 	if err != nil {
 		return err
 	}
+	c.namespace = cmp.Or(namespace, c.namespace)
 	o, err := s.objects(ctx, c)
 	if err != nil {
 		return err

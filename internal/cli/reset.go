@@ -16,12 +16,15 @@ func (s *session) resetCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "reset NAME...",
-		Short: "Take requests back, so that the schedule decides again",
-		Long: `Take back what was requested of Gates, so that their schedule decides again.
+		Short: "Withdraw requests, so that the schedule decides again",
+		Long: `Withdraw the requests of Gates, so that their schedule decides again, which may leave a Gate open or closed.
 
-It takes back what is in force, whoever asked for it: an open request by a request to close that lasts no time, close requests by one to
-open. So you need the permission for that. If nothing is in force, what waits for approval or is planned is taken back: open requests, or your own
-close requests. To take a close back, others have to approve that if the Gate has spec.approvals.`,
+reset withdraws the requests in force, to open or to close, of any user and of webhooks. thaw withdraws only the close requests of freeze, and close
+makes a request instead of withdrawing any.
+
+To withdraw an open request, reset makes a close request without a duration, and to withdraw close requests an open request without a duration. So you
+need the permission to close or to open, and with spec.approvals others must approve the withdrawal of a close request. If no request is in force,
+reset withdraws requests that wait for approval or are planned: open requests, or your own close requests.`,
 		Example: `  # The hotfix is out
   kubectl gate reset production --reason "hotfix 1234 is out"`,
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,11 +127,11 @@ func (o *objects) find(name string) (*meta.RESTMapping, error) {
 		}
 	}
 	if !other.Empty() {
-		text := fmt.Sprintf("gates do not hold objects of kind %s, only of %s", other.Kind, gateable())
+		err := unsupportedKind(other.Kind, "", kindNames())
 		if o.blind {
-			text += "; if the controller has more in its flag --suspend-kinds, which you cannot see, give it here as well"
+			err = fmt.Errorf("%w; if the controller has more kinds in its flag --suspend-kinds, which you cannot see, set the flag here as well", err)
 		}
-		return nil, errors.New(text)
+		return nil, err
 	}
 	return nil, o.unknownKind(name)
 }
@@ -141,9 +140,6 @@ func isGateable(kind schema.GroupKind) bool {
 	_, err := target.For(kind.WithVersion("v1").GroupVersion().String(), kind.Kind)
 	return err == nil
 }
-
-// gateable names the kinds that Gates can hold.
-func gateable() string { return strings.Join(kindNames(), ", ") }
 
 func kindNames() []string {
 	var names []string
@@ -166,10 +162,7 @@ func (o *objects) unknownKind(name string) error {
 	if kind, ok := byLower[lower]; ok {
 		return fmt.Errorf("this cluster has no %s: its kind is not installed", kind)
 	}
-	if near := nearest(lower, names); near != "" {
-		return fmt.Errorf("this cluster has no kind %q; did you mean %q?", name, near)
-	}
-	return fmt.Errorf("this cluster has no kind %q; gates hold %s", name, gateable())
+	return unsupportedKind(name, nearest(lower, names), names)
 }
 
 // get returns an object of a kind, with the nearest name in the error if there is none.

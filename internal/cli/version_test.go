@@ -16,7 +16,7 @@ func TestWithoutAClusterOneLineIsSaid(t *testing.T) {
 		{"version --client", "WHAT      VERSION", "", 0},
 		{"check", "", "error: no cluster: ", exitError},
 		{"approve hotfix", "", "error: no cluster: ", exitError},
-		{"except production --for 1h --apply", "", "error: no cluster: ", exitError},
+		{"exception production --for 1h --apply", "", "error: no cluster: ", exitError},
 	} {
 		var out, errOut strings.Builder
 		code := run(strings.Fields(tc.args+" --server http://127.0.0.1:1"), nil, &out, &errOut, now)

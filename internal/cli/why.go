@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,7 +45,7 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 	}
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		kind, name, err := kindAndName(args)
+		kind, namespace, name, err := objectName(args)
 		if err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 		if err != nil {
 			return err
 		}
-		e, err := s.why(cmd.Context(), kind, name, now)
+		e, err := s.why(cmd.Context(), kind, namespace, name, now)
 		if err != nil {
 			return err
 		}
@@ -67,25 +68,27 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 	return cmd
 }
 
-// kindAndName reads KIND/NAME, or KIND NAME.
-func kindAndName(args []string) (kind, name string, err error) {
+// objectName reads [KIND/][NAMESPACE/]NAME with any kind, which must be there, or KIND NAME.
+func objectName(args []string) (kind, namespace, name string, err error) {
+	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+		args = []string{args[0] + "/" + args[1]}
+	}
 	if len(args) == 1 {
-		kind, name, _ = strings.Cut(args[0], "/")
-	} else if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
-		kind, name = args[0], args[1]
+		kind, namespace, name, err = splitName(args[0], func(string) bool { return true })
 	}
-	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps; its namespace is that of -n")
+	if kind == "" || err != nil {
+		return "", "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps")
 	}
-	return kind, name, nil
+	return kind, namespace, name, nil
 }
 
 // why explains an object. It says on standard error which Gates the user may not see.
-func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*explain.Explanation, error) {
+func (s *session) why(ctx context.Context, kind, namespace, name string, now time.Time) (*explain.Explanation, error) {
 	c, err := s.cluster()
 	if err != nil {
 		return nil, err
 	}
+	c.namespace = cmp.Or(namespace, c.namespace)
 	return s.whyIn(ctx, c, kind, name, now)
 }
 

@@ -200,7 +200,7 @@ func (h *handler) commands(g *v1alpha1.Gate, state string) []explain.Remedy {
 	all := []explain.Remedy{
 		command("open", fmt.Sprintf(` %s --reason "..."`, flags), "opens it for "+lasts),
 		command("close", ` --for 1h --reason "..."`, "closes it for an hour"),
-		command("except", " --for 2h", "prints an exception to commit to Git"),
+		command("exception", " --for 2h", "prints an exception to commit to Git"),
 		command("status", "", "shows the same in a terminal"),
 	}
 	if state == string(v1alpha1.StateOpened) {

@@ -33,7 +33,7 @@ func approvalsPage(w *world) {
 		}
 	}
 	shows(alice, blocks[0].Text)
-	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "gate/production\n:4\n", "")
+	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "production\n:4\n", "")
 	w.expect(alice.gate("approve", "gate/production"), exitError, "", "error: you, alice, asked for it: somebody else has to approve it")
 	w.expect(bob.gate("list"), 0, "default, 1 request to approve", "")
 	w.expect(bob.gate("status", "production"), 0, "waits for 1 approval", "")

@@ -12,15 +12,15 @@ func TestWithoutThePoliciesNobodyApproves(t *testing.T) {
 	spec := frozen()
 	spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1}
 	w.Decided(w.Gate("production", spec))
-	w.expect(w.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", " is created, it needs 1 approval by others: kubectl gate approve -n "+w.Namespace+" hotfix\n")
-	w.expect(w.gate("approve", "hotfix"), exitError, "  authors    nobody knows", "error: nobody knows who wrote it, because it was created without config/policies")
+	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", " is created, it needs 1 approval by others: kubectl gate approve exception/hotfix -n "+w.Namespace+"\n")
+	w.expect(w.gate("approve", "exception/hotfix"), exitError, "  authors    nobody knows", "error: nobody knows who wrote it, because it was created without config/policies")
 	e := &v1alpha1.GateException{}
 	e.Namespace, e.Name = w.Namespace, "hotfix"
 	if w.Read(e); e.Annotations[v1alpha1.ApproveRequestedAtAnnotation] != "" {
 		t.Errorf("it was written all the same: %v", e.Annotations)
 	}
 	w.Must(w.Merge(e, `{"metadata":{"annotations":{%q:"mallory"}}}`, v1alpha1.AuthorsAnnotation))
-	w.expect(w.gate("approve", "hotfix"), exitIncomplete, "", "error: the controller does not count this: the approvals in its annotations do not count, because the policy gate-exception-stamp is not there")
+	w.expect(w.gate("approve", "exception/hotfix"), exitIncomplete, "", "error: the controller does not count this: the approvals in its annotations do not count, because the policy gate-exception-stamp is not there")
 }
 
 func TestAnExceptionThatCannotApplyIsReported(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAnExceptionThatCannotApplyIsReported(t *testing.T) {
 	spec := frozen()
 	spec.Suspend = true
 	w.Gate("production", spec)
-	w.expect(w.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), exitIncomplete, "", "warning: the gate is suspended, and no exception changes that")
+	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), exitIncomplete, "", "warning: the gate is suspended, and no exception changes that")
 }
 
 func TestAnExceptionWithoutEffectIsNotSaidToBeInForce(t *testing.T) {
@@ -39,14 +39,14 @@ func TestAnExceptionWithoutEffectIsNotSaidToBeInForce(t *testing.T) {
 	spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny
 	w.Decided(w.Gate("production", spec))
 	stays := "the gate stays closed: close period freeze (override: Deny)\n"
-	if got := w.gate("except", "production", "--for=2h", "--name=in-vain", "--apply"); got != (said{"", "error: gateexception " + w.Namespace + "/in-vain is created, but " + stays, exitIncomplete}) {
+	if got := w.gate("exception", "production", "--for=2h", "--name=in-vain", "--apply"); got != (said{"", "error: gateexception " + w.Namespace + "/in-vain is created, but " + stays, exitIncomplete}) {
 		t.Errorf("%+v", got)
 	}
-	w.expect(w.gate("except", "production", "--from=4h", "--for=2h"), 0, "kind: GateException", "warning: it has no effect: "+stays)
+	w.expect(w.gate("exception", "production", "--from=4h", "--for=2h"), 0, "kind: GateException", "warning: it has no effect: "+stays)
 }
 
 func TestWhoMayNotReadExceptionsIsToldTheRoleOfApprovers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.expect(w.as("approves-nothing").gate("approve", "hotfix"), exitError, "", `that needs the verb "get", which the ClusterRole gate-exception-approver has`)
+	w.expect(w.as("approves-nothing").gate("approve", "exception/hotfix"), exitError, "", `that needs the verb "get", which the ClusterRole gate-exception-approver has`)
 }

@@ -152,7 +152,7 @@ func exceptionApprovalsPage(w *world) {
 	}
 	w.Decided(w.ReadGate("production"))
 	alice, bob, carol := w.as("alice", "on-call"), w.as("bob", "sre"), w.as("carol", "sre")
-	w.expect(alice.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "it needs 2 approvals by others")
+	w.expect(alice.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "it needs 2 approvals by others")
 	w.expect(bob.in(folder, commands[3].text), 0, "approved by bob, 1 of 2 approvals", "")
 	w.expect(bob.in(folder, commands[4].text), 0, "asks for 2, there are 1 by bob; its authors cannot approve it: alice", "")
 	w.expect(carol.in(folder, commands[3].text), 0, " approvals, in force until ", "") // "2 of 2" while the condition still waits

@@ -97,21 +97,21 @@ func approvals(w *world) {
 	w.may("bob", "gate-exception-approver")
 	w.may("carol", "gate-exception-approver")
 	alice, bob, carol := w.as("alice"), w.as("bob"), w.as("carol")
-	w.expect(alice.shell(`kubectl gate except production --for 1h --name hotfix --reason "hotfix 1234" --apply`), 0, "", "is created, it needs 2 approvals by others: kubectl gate approve -n "+w.Namespace+" hotfix")
-	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "hotfix\n:4\n", "")
+	w.expect(alice.shell(`kubectl gate exception production --for 1h --name hotfix --reason "hotfix 1234" --apply`), 0, "", "is created, it needs 2 approvals by others: kubectl gate approve exception/hotfix -n "+w.Namespace)
+	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "exception/hotfix\n:4\n", "")
 	bob.shows("approve")
-	w.expect(alice.gate("approve", "hotfix"), exitError, "", "error: you, alice, wrote it: somebody else has to approve it")
-	w.expect(carol.gate("approve", "hotfix"), 0, "approved by carol, 2 of 2 approvals, ", "")
-	w.expect(carol.gate("approve", "hotfix"), exitError, "", "error: you, carol, have approved generation 1 already")
-	if got := carol.shell("kubectl-gate __complete approve '' 2>/dev/null"); got.out != ":4\n" {
+	w.expect(alice.gate("approve", "exception/hotfix"), exitError, "", "error: you, alice, wrote it: somebody else has to approve it")
+	w.expect(carol.gate("approve", "exception/hotfix"), 0, "approved by carol, 2 of 2 approvals, ", "")
+	w.expect(carol.gate("approve", "exception/hotfix"), exitError, "", "error: you, carol, have approved generation 1 already")
+	if got := carol.shell("kubectl-gate __complete approve '' 2>/dev/null"); got.out != "exception/\ngate/\nsource/\n:6\n" {
 		w.Errorf("it is approved already: %+v", got)
 	}
 	w.Opened("production", "True")
 	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gtex", "hotfix", "--type=merge", `-p={"spec":{"ttlAfterExpired":"1h"}}`)
 	w.Must(err)
-	w.expect(bob.gate("approve", "hotfix", "--generation=1"), exitError, "generation 2", "error: generation 1 is not the present one, which is 2")
-	w.expect(bob.gate("approve", "hotfix", "--dry-run=server", "-o", "jsonpath={.kind}"), 0, v1alpha1.GateExceptionKind, "  authors    alice, ")
-	w.expect(bob.gate("approve", "hotfix"), 0, "approved by bob, 1 of 2 approvals, waits for 1 more", "")
+	w.expect(bob.gate("approve", "exception/hotfix", "--generation=1"), exitError, "generation 2", "error: generation 1 is not the present one, which is 2")
+	w.expect(bob.gate("approve", "exception/hotfix", "--dry-run=server", "-o", "jsonpath={.kind}"), 0, v1alpha1.GateExceptionKind, "  authors    alice, ")
+	w.expect(bob.gate("approve", "exception/hotfix"), 0, "approved by bob, 1 of 2 approvals, waits for 1 more", "")
 }
 
 func exceptions(w *world) {
@@ -119,13 +119,13 @@ func exceptions(w *world) {
 	w.may("alice", "gate-viewer")
 	w.may("alice", "gate-exception-editor")
 	alice := w.as("alice")
-	alice.shows("except")
+	alice.shows("exception")
 	w.Opened("production", "True")
-	w.expect(alice.gate("except", "production", "--from=3h", "--for=2h", "--name=dry", "--apply", "--dry-run=server", "-o", "name"), 0,
+	w.expect(alice.gate("exception", "production", "--from=3h", "--for=2h", "--name=dry", "--apply", "--dry-run=server", "-o", "name"), 0,
 		"gateexception.gating.toolkit.fluxcd.io/dry", "the API server would accept this (dry run)")
-	w.expect(alice.gate("approve", "dry"), exitError, "", "there is no gateexception \"dry\"")
-	w.expect(alice.gate("except", "prodution", "--for=2h"), exitError, "", "did you mean \"production\"?")
-	overlaps := alice.gate("except", "production", "--for=2h", "--name=second", "--apply")
+	w.expect(alice.gate("approve", "exception/dry"), exitError, "", "there is no gateexception \"dry\"")
+	w.expect(alice.gate("exception", "prodution", "--for=2h"), exitError, "", "did you mean \"production\"?")
+	overlaps := alice.gate("exception", "production", "--for=2h", "--name=second", "--apply")
 	w.expect(overlaps, exitError, "", "warning: it overlaps with gateexception "+w.Namespace+"/hotfix-1234")
 	w.expect(overlaps, exitError, "", "error: refused: gate exception "+w.Namespace+"/second overlaps with gate exception")
 }
@@ -134,8 +134,8 @@ func approvalRights(w *world) {
 	w.Decided(w.Gate("production", frozen()))
 	w.may("alice", "gate-viewer")
 	w.may("alice", "gate-exception-editor")
-	w.expect(w.as("alice").gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "is created")
-	w.needs("approve", func(who *world) said { return who.gate("approve", "hotfix") })
+	w.expect(w.as("alice").gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "is created")
+	w.needs("approve", func(who *world) said { return who.gate("approve", "exception/hotfix") })
 }
 
 // The API server removes a reason that somebody else has given before, and thaw knows a freeze by its reason.
@@ -173,12 +173,12 @@ func exceptRights(w *world) {
 	except := func(args ...string) func(*world) said {
 		return func(who *world) said {
 			n++ // one after the other, so that none overlaps
-			return who.gate(append([]string{"except", "production", fmt.Sprintf("--from=%dh", 2*n), "--for=1h"}, args...)...)
+			return who.gate(append([]string{"exception", "production", fmt.Sprintf("--from=%dh", 2*n), "--for=1h"}, args...)...)
 		}
 	}
-	w.needs("except", except())
-	w.needs("except --apply", except("--apply"))
-	w.needs("except --window", except("--window=08:00-09:00"))
+	w.needs("exception", except())
+	w.needs("exception --apply", except("--apply"))
+	w.needs("exception --period", except("--period=08:00-09:00"))
 	w.hasExactly("grace-but-gates", rule{"list,get,create", "gateexceptions.gating.toolkit.fluxcd.io"})
-	w.expect(w.as("grace-but-gates").gate("except", "production", "--for=1h", "--timezone=UTC", "--window=08:00-09:00"), 0, "timeZone: UTC", "warning: written without a look at the gate: you may not get gates")
+	w.expect(w.as("grace-but-gates").gate("exception", "production", "--for=1h", "--timezone=UTC", "--period=08:00-09:00"), 0, "timeZone: UTC", "warning: written without a look at the gate: you may not get gates")
 }

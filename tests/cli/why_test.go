@@ -54,13 +54,14 @@ func TestWhyRefusesWhatItDoesNotKnowInOneLine(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"ks/aps", `there is no Kustomization "aps" in namespace "` + w.Namespace + `"; did you mean "apps"?`},
 		{"ks/unlike", `kubectl get kustomizations -A shows all`},
-		{"kustomisation/apps", `this cluster has no kind "kustomisation"; did you mean "kustomization"?`},
-		{"widget/apps", `this cluster has no kind "widget"; gates hold Bucket, Certificate`},
-		{"configmap/apps", "gates do not hold objects of kind ConfigMap"},
+		{"kustomisation/apps", `unsupported kind "kustomisation": did you mean "kustomization"?`},
+		{"widget/apps", `unsupported kind "widget": use bucket/NAME, certificate/NAME`},
+		{"configmap/apps", `unsupported kind "ConfigMap": use bucket/NAME, certificate/NAME`},
 		{"apps", "name one object, as KIND/NAME"},
 		{"ks/apps ks/other", "name one object, as KIND/NAME"},
 		{"", "name one object, as KIND/NAME"},
-		{"ks/a/b", "name one object, as KIND/NAME"},
+		{"ks/a/b", `there is no Kustomization "b" in namespace "a"`},
+		{"ks/a/b/c", "name one object, as KIND/NAME"},
 	} {
 		got := w.gate(append([]string{"why"}, strings.Fields(tc.args)...)...)
 		if got.code != 2 || got.out != "" || !strings.Contains(got.errOut, tc.want) || strings.Count(got.errOut, "\n") != 1 {

@@ -10,30 +10,30 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// readWindows reads times of day on days of the week, such as mon-fri 22:00-05:00. Whether the times are some is left to
+// readPeriods reads times of day on days of the week, such as mon-fri 22:00-05:00. Whether the times are some is left to
 // gate.ValidateException.
-func readWindows(texts []string) (windows []v1alpha1.Period, err error) {
+func readPeriods(texts []string) (periods []v1alpha1.Period, err error) {
 	for i, text := range texts {
 		fields := strings.Fields(strings.ToLower(text))
 		if len(fields) == 0 || len(fields) > 2 {
-			return nil, fmt.Errorf("--window %q: %s", text, windowForms)
+			return nil, fmt.Errorf("--period %q: %s", text, periodForms)
 		}
 		start, end, ok := strings.Cut(fields[len(fields)-1], "-")
 		if !ok {
-			return nil, fmt.Errorf("--window %q: %s", text, windowForms)
+			return nil, fmt.Errorf("--period %q: %s", text, periodForms)
 		}
-		period := v1alpha1.Period{Name: fmt.Sprintf("window-%d", i+1), Start: &start, End: &end}
+		period := v1alpha1.Period{Name: fmt.Sprintf("period-%d", i+1), Start: &start, End: &end}
 		if len(fields) == 2 {
 			if period.DaysOfWeek, err = readDays(fields[0]); err != nil {
-				return nil, fmt.Errorf("--window %q: %w", text, err)
+				return nil, fmt.Errorf("--period %q: %w", text, err)
 			}
 		}
-		windows = append(windows, period)
+		periods = append(periods, period)
 	}
-	return windows, nil
+	return periods, nil
 }
 
-const windowForms = `write 22:00-05:00, "mon-fri 10:00-12:00" or "sat,sun 08:00-24:00"`
+const periodForms = `write 22:00-05:00, "mon-fri 10:00-12:00" or "sat,sun 08:00-24:00"`
 
 // readDays reads days such as mon-fri or sat,sun. They are in the order of the week, which begins on Monday.
 func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
@@ -45,7 +45,7 @@ func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 		}
 		from, until := dayOf(first), dayOf(last)
 		if from < 0 || until < 0 {
-			return nil, fmt.Errorf("%q is not a day: %s", part, windowForms)
+			return nil, fmt.Errorf("%q is not a day: %s", part, periodForms)
 		}
 		for d := from; ; d = (d + 1) % 7 {
 			on[d] = true
