@@ -110,7 +110,7 @@ func (s *session) printFindings(out *output, findings []check.Finding, unread in
 		if findings == nil {
 			findings = []check.Finding{}
 		}
-		return out.reports(s.Out, "Finding", findings)
+		return out.reports(s.Out, findingReport, findings)
 	}
 	for _, f := range findings {
 		s.say("%s %s: %s", s.paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), s.paint(bold, f.Object), s.called(oneLine(f.Message)))

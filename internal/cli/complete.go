@@ -61,16 +61,16 @@ func (s *session) complete(root *cobra.Command) {
 
 // formatsOf returns what -o of a command can be.
 func formatsOf(cmd *cobra.Command) []string {
-	kubectl := append([]string{"wide"}, genericclioptions.NewPrintFlags("").AllowedFormats()...)
+	kubectl := genericclioptions.NewPrintFlags("").AllowedFormats()
 	switch cmd.Name() {
 	case "preview":
-		return []string{"table", "json", "ics", "svg"}
+		return append([]string{"ics", "svg"}, kubectl...)
 	case "diff":
-		return []string{"table", "json"}
+		return kubectl
 	case "history":
-		return append([]string{"csv"}, kubectl...)
+		return append([]string{"csv", "wide"}, kubectl...)
 	}
-	return kubectl
+	return append([]string{"wide"}, kubectl...)
 }
 
 // completerFor returns what completes the arguments of a command.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -32,6 +33,7 @@ func runAs(t *testing.T, line string) (string, int) {
 }
 
 func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
+	formats := strings.Join(genericclioptions.NewPrintFlags("").AllowedFormats(), "\n") + "\n"
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
 		"kubectl-gate __complete exception --default ":           "closed\nopened\n:4\n",
@@ -40,8 +42,8 @@ func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
 		"kubectl-gate __complete open ":                          ":4\n",
 		"kubectl-gate __complete list -o w":                      "wide\n:4\n",
 		"kubectl-gate __complete history -o c":                   "csv\n:4\n",
-		"kubectl-gate __complete preview -o ":                    "table\njson\nics\nsvg\n:4\n",
-		"kubectl-gate __complete diff --output ":                 "table\njson\n:4\n",
+		"kubectl-gate __complete preview -o ":                    "ics\nsvg\n" + formats + ":4\n",
+		"kubectl-gate __complete diff --output ":                 formats + ":4\n",
 		"kubectl-gate __complete preview --state ":               "opened\nclosed\n:4\n",
 		"kubectl-gate __complete list --status-selector ready=f": "ready=false\n:4\n",
 		"kubectl-gate __complete list --status-selector opened=": "opened=true\nopened=false\n:4\n",

@@ -19,9 +19,10 @@ import (
 // diffFlags are those of diff.
 type diffFlags struct {
 	*span
-	files, old             []string
-	from, output, selector string
-	prune                  bool
+	*output
+	files, old     []string
+	from, selector string
+	prune          bool
 }
 
 func (s *session) diffCommand() *cobra.Command {
@@ -35,7 +36,7 @@ cluster.
 Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
 the cluster keeps its approvals, any other one of a manifest counts as if it were approved. Doubts are said on standard error.
 
-A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. JSON is in UTC.
+A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.
 
 The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an error.`,
 		Example: `  # What a folder changes in the cluster in the next 30 days
@@ -52,7 +53,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	f.span = newSpan(cmd, defaultPreview, mostDays, "From --from on: ")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "Take what no manifest has for deleted: in the namespaces of the manifests, as when Flux prunes it.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only what has these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table or json.")
+	f.output = newFormats(cmd, "")
 	return cmd
 }
 
@@ -77,10 +78,10 @@ func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
 	if len(before.Gates()) == 0 && len(after.Gates()) == 0 {
 		s.warn("%s", noGatesInFiles)
 	}
-	if f.output == "json" {
-		err = changes.JSON(s.Out)
-	} else {
+	if f.isTable() {
 		err = changes.Table(s.Out, zone)
+	} else {
+		err = f.changes(s.Out, changes, r)
 	}
 	if err != nil {
 		return err
@@ -97,8 +98,6 @@ func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
 	switch {
 	case err != nil:
 		return r, err
-	case !slices.Contains([]string{"table", "json"}, f.output):
-		return r, fmt.Errorf("unknown output %q, use table or json", f.output)
 	case len(f.files) == 0:
 		return r, errors.New("no files: name them with -f")
 	case f.prune && len(f.old) > 0:
@@ -106,7 +105,7 @@ func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
 	case f.selector != "" && !f.prune:
 		return r, errors.New("--selector needs --prune")
 	}
-	return r, nil
+	return r, f.output.check()
 }
 
 // diffed returns what is compared.

@@ -2,15 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 // hotfix opens the gate of nights on Tuesday noon.
@@ -33,15 +30,12 @@ var tuesday = []string{"-o", "json", "--from", "2026-11-24T00:00:00Z", "--until"
 // opens returns when and why a gate is open, as "from-until Reason by".
 func opens(t *testing.T, out, gate string) (open []string) {
 	t.Helper()
-	var said preview.Report
-	if err := json.Unmarshal([]byte(out), &said); err != nil {
-		t.Fatalf("stdout has more than JSON: %v: %s", err, out)
-	}
-	i := slices.IndexFunc(said.Gates, func(l preview.Timeline) bool { return l.Gate == gate })
+	all := timelinesIn(t, out)
+	i := slices.IndexFunc(all, func(l gateTimeline) bool { return l.Metadata.Namespace+"/"+l.Metadata.Name == gate })
 	if i < 0 {
 		t.Fatalf("no gate %s in %s", gate, out)
 	}
-	for _, i := range said.Gates[i].Intervals {
+	for _, i := range all[i].Intervals {
 		if i.State == "opened" {
 			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.Reason, i.By()))
 		}

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
 // historyItem is an entry of the history of a Gate. Its JSON is a public format.
 type historyItem struct {
-	// Namespace and Gate are where it happened.
-	Namespace string `json:"namespace"`
-	Gate      string `json:"gate"`
+	// Metadata names the Gate.
+	Metadata explain.Metadata `json:"metadata"`
 
 	v1alpha1.HistoryEntry `json:",inline"`
 }
@@ -83,7 +83,7 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 			return err
 		}
 		items := s.history(gates, from)
-		return past[historyItem]{"GateHistoryEntry", items, writeCSV, func() error {
+		return past[historyItem]{gateHistoryEntry, items, writeCSV, func() error {
 			return s.historyTable(out, items, sc.all || len(gates) > 1, now)
 		}}.print(s, out)
 	}
@@ -102,8 +102,6 @@ type past[T any] struct {
 // print prints it in the format that is asked for.
 func (p past[T]) print(s *session, out *output) error {
 	switch {
-	case *out.OutputFormat == "name":
-		return errors.New("-o name: what has happened has no name, use json or csv")
 	case *out.OutputFormat == "csv":
 		return p.csv(s.Out, p.items, out.noHeaders)
 	case !out.isTable():
@@ -140,7 +138,7 @@ func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem 
 		entries := g.Status.History
 		for _, e := range entries {
 			if !e.At.Time.Before(from) {
-				items = append(items, historyItem{g.Namespace, g.Name, e})
+				items = append(items, historyItem{explain.Metadata{Namespace: g.Namespace, Name: g.Name}, e})
 			}
 		}
 		if n := len(entries); !from.IsZero() && n > 0 && entries[n-1].At.After(from) && g.CreationTimestamp.Time.Before(from) {
@@ -164,7 +162,7 @@ func (s *session) historyTable(out *output, items []historyItem, named bool, now
 	rows := make([][]string, len(items))
 	for i, item := range items {
 		if rows[i] = s.historyRow(item.HistoryEntry, now); named {
-			rows[i] = slices.Insert(rows[i], 1, item.Namespace+"/"+item.Gate)
+			rows[i] = slices.Insert(rows[i], 1, item.Metadata.Namespace+"/"+item.Metadata.Name)
 		}
 	}
 	return out.table(s.Out).print(headers, rows...)
@@ -233,7 +231,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 			requestedAt = i.RequestedAt.UTC().Format(time.RFC3339Nano)
 		}
 		_ = table.Write([]string{
-			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.Period, i.Exception, until,
+			i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, string(i.State), i.Reason, i.Period, i.Exception, until,
 			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.Message), harmless(i.Refused),
 			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome,
 		})

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
 // promotionItem is a promotion of a GatedSource. Its JSON is a public format.
 type promotionItem struct {
-	// Namespace and GatedSource are where it happened.
-	Namespace   string `json:"namespace"`
-	GatedSource string `json:"gatedSource"`
+	// Metadata names the GatedSource.
+	Metadata explain.Metadata `json:"metadata"`
 
 	v1alpha1.Promotion `json:",inline"`
 }
@@ -43,7 +43,7 @@ func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, keys
 		items = append(items, s.promotions(g, f.from)...)
 	}
 	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
-	return past[promotionItem]{"GatedSourcePromotion", items, writePromotions, func() error {
+	return past[promotionItem]{sourcePromotion, items, writePromotions, func() error {
 		return s.promotionTable(f, items, len(keys) > 1)
 	}}.print(s, f.output)
 }
@@ -53,7 +53,7 @@ func (s *session) promotions(g *v1alpha1.GatedSource, from time.Time) (items []p
 	all := g.Status.Promotions
 	for i := range all {
 		if !all[i].At.Time.Before(from) {
-			items = append(items, promotionItem{g.Namespace, g.Name, all[i]})
+			items = append(items, promotionItem{explain.Metadata{Namespace: g.Namespace, Name: g.Name}, all[i]})
 		}
 	}
 	if n := len(all); !from.IsZero() && n == v1alpha1.MaxPromotions && all[n-1].At.After(from) {
@@ -75,7 +75,7 @@ func (s *session) promotionTable(f promotionScope, items []promotionItem, named 
 			words(item.Reason, ""), orDash(by), orDash(reasons),
 		}
 		if named {
-			rows[i] = slices.Insert(rows[i], 1, item.Namespace+"/"+item.GatedSource)
+			rows[i] = slices.Insert(rows[i], 1, item.Metadata.Namespace+"/"+item.Metadata.Name)
 		}
 	}
 	return f.table(s.Out).print(headers, rows...)
@@ -100,7 +100,7 @@ func writePromotions(w io.Writer, items []promotionItem, noHeaders bool) error {
 	}
 	for _, i := range items {
 		by, reasons := approvers(i.Approvals)
-		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Namespace, i.GatedSource, harmless(i.Revision), harmless(i.From), i.Reason, harmless(by), harmless(reasons)})
+		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, harmless(i.Revision), harmless(i.From), i.Reason, harmless(by), harmless(reasons)})
 	}
 	table.Flush()
 	return table.Error()

@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
 func TestThePromotionsOfAGatedSourceSinceAnInstant(t *testing.T) {
@@ -36,7 +37,7 @@ func TestThePromotionsOfAGatedSourceSinceAnInstant(t *testing.T) {
 
 func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
 	var out bytes.Buffer
-	err := writePromotions(&out, []promotionItem{{"shop", "apps", v1alpha1.Promotion{
+	err := writePromotions(&out, []promotionItem{{explain.Metadata{Namespace: "shop", Name: "apps"}, v1alpha1.Promotion{
 		Revision: "main@sha1:b", From: "main@sha1:a", At: metav1.NewTime(now), Reason: "Approved",
 		Approvals: []v1alpha1.RevisionApproval{{ApprovedBy: "alice", Message: "=1+1"}, {ApprovedBy: "bob"}},
 	}}}, false)

@@ -15,9 +15,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// pendingTarget is the kind of what pending prints for programs.
-const pendingTarget = "PendingTarget"
-
 func (s *session) pendingCommand() *cobra.Command {
 	f := &pendingFlags{}
 	cmd := &cobra.Command{
@@ -36,7 +33,7 @@ all. Of a HelmRelease nobody knows that. The API server answers a server-side ap
 on what it applies. The revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
 --source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
 
-With -o json, the items are PendingTargets: target, gates, revision (in effect), reason, waits (the revision that waits), since, source,
+The items of -o json have target, gates, revision (in effect), reason, waits (the revision that waits), since, source,
 approvals (has and needs) and diff (changes and cause, or users with these). The reason is NewRevision, NotFetched, NothingNew, Stopped,
 RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
@@ -212,7 +209,7 @@ func (f *pendingFlags) names(s *session, all []pendingItem) error {
 	for i := range all {
 		items[i] = nameOnly(all[i].Target)
 	}
-	return f.list(s.Out, "v1", "List", items)
+	return f.list(s.Out, pendingTarget, items)
 }
 
 // nameOnly returns an object that has nothing but a name.

@@ -25,8 +25,9 @@ const mostDays = 3660
 type previewFlags struct {
 	scope
 	*span
-	files               []string
-	from, output, state string
+	*output
+	files       []string
+	from, state string
 }
 
 func (s *session) previewCommand() *cobra.Command {
@@ -40,7 +41,7 @@ With -f, GateExceptions count in all files of the manifests, as if they were app
 kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
 Doubts are said on standard error.
 
-A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. JSON is in UTC.`,
+A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.`,
 		Example: `  # What the gates of a pull request do in December
   kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z
 
@@ -58,7 +59,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.span = newSpan(cmd, defaultPreview, mostDays, "From --from on: ")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table, json, ics for calendars, or svg for a picture.")
+	f.output = newFormats(cmd, "ics for calendars, svg for a picture, ")
 	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd
 }
@@ -88,7 +89,7 @@ func (s *session) preview(ctx context.Context, f *previewFlags, args []string) e
 	if len(f.files) > 0 && len(report.Gates) == 0 {
 		s.errLine("%s", noGatesInFiles)
 	}
-	if len(report.Gates) == 0 && f.output == "table" {
+	if len(report.Gates) == 0 && f.isTable() {
 		return nil // a header alone says nothing
 	}
 	return printer(s.Out, report, r)
@@ -100,16 +101,15 @@ const noGatesInFiles = "There are no gates in these files."
 // printer returns how a report is printed.
 func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Report, preview.Range) error, error) {
 	switch {
-	case f.state != "" && f.output != "ics":
+	case f.state != "" && *f.OutputFormat != "ics":
 		return nil, fmt.Errorf("--state is for -o ics")
 	case !slices.Contains([]string{"", "opened", "closed"}, f.state):
 		return nil, fmt.Errorf("unknown state %q, use opened or closed", f.state)
 	}
-	switch f.output {
-	case "table":
-		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w, zone) }, nil
-	case "json":
-		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.JSON(w) }, nil
+	if err := f.output.check("ics", "svg"); err != nil {
+		return nil, err
+	}
+	switch *f.OutputFormat {
 	case "svg":
 		return func(w io.Writer, report *preview.Report, r preview.Range) error { return report.SVG(w, r) }, nil
 	case "ics":
@@ -117,7 +117,10 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 			return preview.Calendar{Range: r, Name: calendarName(report), State: f.state, Stamp: r.From}.Write(w, report)
 		}, nil
 	}
-	return nil, fmt.Errorf("unknown output %q, use table, json, ics or svg", f.output)
+	if f.isTable() {
+		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w, zone) }, nil
+	}
+	return f.timelines, nil
 }
 
 // calendarName returns that of the only Gate, or one for several.

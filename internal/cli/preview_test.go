@@ -2,14 +2,13 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -42,34 +41,43 @@ spec:
 func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
 	code, out, errOut := execute(t, nights, "-o", "json", "--from", "2026-11-21T01:00:00+01:00", "--until", "2026-11-21T22:00:00Z")
 	want := `{
-  "timeZoneData": "` + tz.Version() + `",
-  "gates": [
-    {
-      "gate": "flux-system/production",
-      "intervals": [
+    "apiVersion": "cli.gating.toolkit.fluxcd.io/v1alpha1",
+    "items": [
         {
-          "from": "2026-11-21T00:00:00Z",
-          "until": "2026-11-21T04:00:00Z",
-          "state": "opened",
-          "reason": "OpenPeriod",
-          "period": "nights"
-        },
-        {
-          "from": "2026-11-21T04:00:00Z",
-          "until": "2026-11-21T21:00:00Z",
-          "state": "closed",
-          "reason": "OutsideOpenPeriods"
-        },
-        {
-          "from": "2026-11-21T21:00:00Z",
-          "until": "2026-11-21T22:00:00Z",
-          "state": "opened",
-          "reason": "OpenPeriod",
-          "period": "nights"
+            "apiVersion": "cli.gating.toolkit.fluxcd.io/v1alpha1",
+            "from": "2026-11-21T00:00:00Z",
+            "intervals": [
+                {
+                    "from": "2026-11-21T00:00:00Z",
+                    "period": "nights",
+                    "reason": "OpenPeriod",
+                    "state": "opened",
+                    "until": "2026-11-21T04:00:00Z"
+                },
+                {
+                    "from": "2026-11-21T04:00:00Z",
+                    "reason": "OutsideOpenPeriods",
+                    "state": "closed",
+                    "until": "2026-11-21T21:00:00Z"
+                },
+                {
+                    "from": "2026-11-21T21:00:00Z",
+                    "period": "nights",
+                    "reason": "OpenPeriod",
+                    "state": "opened",
+                    "until": "2026-11-21T22:00:00Z"
+                }
+            ],
+            "kind": "GateTimeline",
+            "metadata": {
+                "name": "production",
+                "namespace": "flux-system"
+            },
+            "timeZoneData": "` + tz.Version() + `",
+            "until": "2026-11-21T22:00:00Z"
         }
-      ]
-    }
-  ]
+    ],
+    "kind": "GateTimelineList"
 }
 `
 	if code != 0 || out != want || errOut != "" {
@@ -97,12 +105,11 @@ func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *test
 	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
 		"---\n- op: remove\n  path: /spec\n---\n\n---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
 	code, out, errOut := execute(t, manifest, "-o", "json", "--namespace", "apps")
-	var said preview.Report
-	if err := json.Unmarshal([]byte(out), &said); err != nil || code != 0 {
-		t.Fatalf("exit %d: %v: %s%s", code, err, out, errOut)
+	if code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out, errOut)
 	}
-	got := said.Gates
-	if len(got) != 3 || got[0].Gate != "flux-system/zulu" || got[1].Gate != "flux-system/production" || got[2].Gate != "apps/listed" {
+	got := timelinesIn(t, out)
+	if len(got) != 3 || got[0].Metadata.Name != "zulu" || got[1].Metadata.Name != "production" || got[2].Metadata != (explain.Metadata{Namespace: "apps", Name: "listed"}) {
 		t.Errorf("got %+v", got)
 	}
 	if i := got[2].Intervals; len(i) != 1 || !i[0].From.Time.Equal(now) || !i[0].Until.Time.Equal(now.AddDate(0, 0, 30)) || i[0].State != "opened" || i[0].Reason != "Default" {

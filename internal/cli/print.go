@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -27,11 +25,17 @@ type output struct {
 	noHeaders bool
 }
 
-// newOutput adds the flags of an output to a command.
-func newOutput(cmd *cobra.Command) *output {
+// newFormats adds the flags of an output to a command. others are its formats besides those of kubectl, for the help.
+func newFormats(cmd *cobra.Command, others string) *output {
 	o := &output{PrintFlags: genericclioptions.NewPrintFlags("")}
 	o.AddFlags(cmd)
-	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, wide, " + strings.Join(o.AllowedFormats(), ", ") + "."
+	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, " + others + strings.Join(o.AllowedFormats(), ", ") + "."
+	return o
+}
+
+// newOutput adds the flags of an output with a table that can be wide to a command.
+func newOutput(cmd *cobra.Command) *output {
+	o := newFormats(cmd, "wide, ")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print a table without its headers.")
 	return o
 }
@@ -132,40 +136,6 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // visible returns how many columns a text takes.
 func visible(text string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(text, "")) }
 
-// list prints objects for programs: a List of them, whether they are one or many.
-func (o *output) list(w io.Writer, apiVersion, kind string, items []runtime.Object) error {
-	printer, err := o.ToPrinter()
-	if err != nil {
-		return err
-	}
-	if *o.OutputFormat == "name" {
-		for _, item := range items {
-			if err := printer.PrintObj(item, w); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"resourceVersion": ""}}}
-	for _, item := range items {
-		fields, err := toMap(item)
-		if err != nil {
-			return err
-		}
-		list.Items = append(list.Items, unstructured.Unstructured{Object: fields})
-	}
-	return printer.PrintObj(list, w)
-}
-
-// gates prints Gates for programs, as kubectl does.
-func (o *output) gates(w io.Writer, gates []*v1alpha1.Gate) error {
-	items := make([]runtime.Object, len(gates))
-	for i, g := range gates {
-		items[i] = asManifest(g, v1alpha1.GateKind)
-	}
-	return o.list(w, "v1", "List", items)
-}
-
 // object prints one object for programs.
 func (o *output) object(w io.Writer, obj runtime.Object) error {
 	printer, err := o.ToPrinter()
@@ -181,27 +151,6 @@ func asManifest(obj client.Object, kind string) client.Object {
 	obj.SetManagedFields(nil)
 	return obj
 }
-
-// reports prints what is not an object of the API for programs: a List of things that have a kind of their own.
-func (o *output) reports(w io.Writer, kind string, reports any) error {
-	raw, err := json.Marshal(reports)
-	if err != nil {
-		return err
-	}
-	var all []map[string]any
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return err
-	}
-	items := make([]runtime.Object, len(all))
-	for i, fields := range all {
-		fields["apiVersion"], fields["kind"] = reportsVersion, kind
-		items[i] = &unstructured.Unstructured{Object: fields}
-	}
-	return o.list(w, reportsVersion, kind+"List", items)
-}
-
-// reportsVersion is the version of what commands print for programs.
-const reportsVersion = api.ReportGroup + "/v1alpha1"
 
 func toMap(obj runtime.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {

@@ -62,7 +62,7 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 
 func TestEveryFormatOfAPreviewHasTheGate(t *testing.T) {
 	for format, want := range map[string]string{
-		"table": "flux-system/production   2026-11-21T22:00:00+01:00", "json": `"gate": "flux-system/production"`,
+		"": "flux-system/production   2026-11-21T22:00:00+01:00", "json": `"namespace": "flux-system"`, "yaml": "kind: GateTimelineList\n",
 		"ics": "SUMMARY:production: opened (open period nights)\r\n", "svg": "<title>flux-system/production is opened from Sat 2026-11-21 22:00 CET until ",
 	} {
 		code, out, errOut := execute(t, nights, "-o", format, "--timezone", "Europe/Oslo")

@@ -32,7 +32,7 @@ the next change is shown, which the Gate itself knows.`,
 		Example: `  # What it is and why, what comes next, and what it holds
   kubectl gate status production -n flux-system
 
-  # The Gate itself, for programs
+  # The Gate itself, for programs, as the only item of a List
   kubectl gate status production -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -52,7 +52,7 @@ the next change is shown, which the Gate itself knows.`,
 			return err
 		}
 		if !out.isTable() {
-			return out.object(s.Out, asManifest(g, v1alpha1.GateKind))
+			return out.gates(s.Out, []*v1alpha1.Gate{g})
 		}
 		screen, err := s.screen(cmd.Context(), c, g, now)
 		if err != nil {

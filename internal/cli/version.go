@@ -54,7 +54,7 @@ time zone data of the controllers.`,
 			v.Controllers = append(v.Controllers, found...)
 		}
 		if !out.isTable() {
-			return out.reports(s.Out, "Version", []versions{v})
+			return out.reports(s.Out, versionReport, []versions{v})
 		}
 		rows := [][]string{{"plug-in", v.Client.Version, "-", "time zone data " + v.Client.TimeZoneData}}
 		for _, c := range v.Controllers {

@@ -19,9 +19,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// targetExplanation is the kind of what why prints for programs.
-const targetExplanation = "TargetExplanation"
-
 func (s *session) whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
@@ -33,7 +30,7 @@ object is free, held, suspended (by a person or Git), or resumed (somebody has r
 exempt (a Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by
 the lock after somebody has resumed it). A command says what would change that: whether a request opens a closed Gate is tried in memory.
 
-With -o json, the only item is a TargetExplanation. It has target, state, becomes (what it is in a moment), summary, notes, gates, owners (manager,
+The only item of -o json has target, state, becomes (what it is in a moment), summary, notes, gates, owners (manager,
 at), remedies (command, effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates. Each of the gates
 has gate, state, rules, holds, reason, period, exception, since, until, requestedBy, requestMessage, message, suspended and hidden.`,
 		Example: `  # Short names work as well
@@ -59,7 +56,7 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 		}
 		switch {
 		case *out.OutputFormat == "name":
-			return out.list(s.Out, "v1", "List", []runtime.Object{nameOnly(e.Target)})
+			return out.list(s.Out, targetExplanation, []runtime.Object{nameOnly(e.Target)})
 		case !out.isTable():
 			return out.reports(s.Out, targetExplanation, []explain.Explanation{*e})
 		}

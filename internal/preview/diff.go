@@ -11,16 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// Changes is what differs between two sets in a range. Its JSON is a public format.
+// Changes is what differs between two sets in a range.
 type Changes struct {
-	TimeZoneData string      `json:"timeZoneData"`
-	From         metav1.Time `json:"from"`
-	Until        metav1.Time `json:"until"`
+	From, Until metav1.Time
 	// Gates are those that differ, in the order of names.
-	Gates []Change `json:"gates"`
+	Gates []Change
 }
 
 // Kinds of changes.
@@ -33,10 +30,10 @@ const (
 	Changed = "changed"
 )
 
-// Change is how one Gate differs.
+// Change is how one Gate differs. Its JSON is a public format, to which kubectl gate adds the name.
 type Change struct {
 	// Gate is its namespace and name.
-	Gate string `json:"gate"`
+	Gate string `json:"-"`
 	// Change is one of Added, Removed and Changed.
 	Change string `json:"change"`
 	// Stretches are when its state differs, in their order. They do not overlap, and there are none unless it is Changed.
@@ -66,7 +63,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 			doubts = append(doubts, end)
 		}
 	}
-	changes = &Changes{TimeZoneData: tz.Version(), From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Gates: []Change{}}
+	changes = &Changes{From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until)}
 	for _, t := range next {
 		i := slices.IndexFunc(old, func(o Timeline) bool { return o.Gate == t.Gate })
 		if i < 0 {
@@ -120,9 +117,6 @@ func differing(before, after []Interval) (stretches []Stretch) {
 	}
 	return stretches
 }
-
-// JSON writes changes for programs.
-func (c *Changes) JSON(w io.Writer) error { return writeJSON(w, c) }
 
 // Table writes changes for people: a stretch in each line, with times in RFC 3339 and in a zone. A Gate that comes or goes has one
 // line.

@@ -11,7 +11,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // Range is the time from an instant until another one, which is later.
@@ -19,16 +18,15 @@ type Range struct {
 	From, Until time.Time
 }
 
-// Report is what a preview says of all Gates. Its JSON is a public format.
+// Report is what a preview says of all Gates.
 type Report struct {
-	TimeZoneData string     `json:"timeZoneData"`
-	Gates        []Timeline `json:"gates"`
+	Gates []Timeline
 }
 
-// Timeline is the preview of one Gate.
+// Timeline is the preview of one Gate. Its JSON is a public format, to which kubectl gate adds the name.
 type Timeline struct {
 	// Gate is its namespace and name.
-	Gate string `json:"gate"`
+	Gate string `json:"-"`
 	// Mode is Audit if the Gate holds nothing, otherwise it is missing.
 	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Intervals follow one another without gaps.
@@ -74,7 +72,7 @@ func (c Cause) Words() string { return Words(c.Reason, c.By()) }
 
 // Preview returns the timelines of all Gates of a set, in its order, and what is doubtful about them. The error is an InvalidError.
 func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
-	report = &Report{TimeZoneData: tz.Version(), Gates: []Timeline{}}
+	report = &Report{Gates: []Timeline{}}
 	timelines, doubts, err := s.timelines(r)
 	report.Gates = append(report.Gates, timelines...)
 	return report, doubts, err

@@ -1,7 +1,6 @@
 package preview
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -11,15 +10,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
-
-// JSON writes a report for programs.
-func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
-
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
-}
 
 // Table writes a report for people, an interval in each line. Times are in RFC 3339 and in a zone.
 func (r *Report) Table(w io.Writer, zone *time.Location) error {

@@ -42,8 +42,11 @@ func TestHistoryForPrograms(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	opened := list.Items[2]
+	if about := opened["metadata"].(map[string]any); about["namespace"] != w.Namespace || about["name"] != "staging" {
+		t.Errorf("%v", about)
+	}
 	for key, want := range map[string]any{
-		"kind": "GateHistoryEntry", "namespace": w.Namespace, "gate": "staging", "state": "opened", "reason": "OpenRequested",
+		"kind": "GateHistoryEntry", "state": "opened", "reason": "OpenRequested",
 		"action": "open", "requestedBy": "admin", "message": "hotfix, 1234",
 	} {
 		if opened[key] != want {

@@ -37,8 +37,8 @@ func TestListIsAListForPrograms(t *testing.T) {
 	w := newWorld(t)
 	w.scene()
 	for _, tc := range []struct{ args, want string }{
-		{"list -o jsonpath={.kind}/{.items[*].metadata.name}", "List/production staging"},
-		{"list staging -o jsonpath={.kind}/{.items[*].metadata.name}", "List/staging"},
+		{"list -o jsonpath={.kind}/{.items[*].metadata.name}", "GateList/production staging"},
+		{"list staging -o jsonpath={.kind}/{.items[*].metadata.name}", "GateList/staging"},
 		{"list -o name", "gate.gating.toolkit.fluxcd.io/production\ngate.gating.toolkit.fluxcd.io/staging\n"},
 		{"list staging gate/staging -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},
 		{"list --status-selector opened=true -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},

@@ -14,6 +14,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -24,12 +25,16 @@ func (w *world) waits(args ...string) []explain.Waiting {
 	return listOf[explain.Waiting](w, append([]string{"pending"}, args...)...)
 }
 
-// listOf runs a command with -o json and returns the items of the List.
+// listOf runs a command with -o json and returns the items of the List, which has the version and a kind of the docs.
 func listOf[T any](w *world, args ...string) []T {
 	w.Helper()
 	got := w.gate(append(args, "-o", "json")...)
-	var list struct{ Items []T }
-	if err := json.Unmarshal([]byte(got.out), &list); err != nil || got.code != 0 {
+	var list struct {
+		APIVersion, Kind string
+		Items            []T
+	}
+	if err := json.Unmarshal([]byte(got.out), &list); err != nil || got.code != 0 || list.APIVersion != "cli.gating.toolkit.fluxcd.io/v1alpha1" ||
+		!strings.Contains(cli.Reports(), "| `"+list.Kind+"` |") {
 		w.Fatalf("%v: %+v: %v", args, got, err)
 	}
 	return list.Items

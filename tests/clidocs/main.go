@@ -27,19 +27,26 @@ and of flux: [install it](../start/plug-in.md). The permissions for each command
 Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time of day alone is the next one. Each command says the absolute time that it has
 understood.
 
-A command prints a table for people. Programs use -o json, which is a List, or one of the other formats of kubectl. An answer that is not an object of
-the API has the version ` + "`cli.gating.toolkit.fluxcd.io/v1alpha1`" + `; its fields stay within that version.
+An argument names an object as [KIND/][NAMESPACE/]NAME, such as ` + "`production`, `shop/production` or `source/shop/apps`" + `. A name without a kind is that of a
+Gate. Other kinds are ` + "`exception/NAME` and `source/NAME`" + `, a GatedSource. why and pass take the kinds that Gates hold, such as ` + "`ks/apps`" + `.
 
 The outputs on this page are those of a test: times and distances differ.
 
 ## Exit codes
 
-` + cli.ExitCodes
+` + cli.ExitCodes + `
+## Output for programs
+
+With -o json, -o yaml or another format of kubectl, each of these commands prints one List of the version ` + "`cli.gating.toolkit.fluxcd.io/v1alpha1`" + `. Its
+kind is the kind of its items, followed by List. exception and approve print the object that they write, as kubectl create does.
+[Stability](stability.md#output-for-programs) states how the Lists may change.
+
+`
 
 func main() {
 	root := cli.Command()
 	var page strings.Builder
-	page.WriteString(introduction)
+	page.WriteString(introduction + cli.Reports())
 	for _, c := range root.Commands() {
 		if c.Hidden || slices.Contains([]string{"help", "completion", "options"}, c.Name()) {
 			continue
