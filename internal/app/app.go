@@ -136,7 +136,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		ServerTime:    askTime,
 		ServerClock:   serverClock,
 		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ApprovalPolicy),
-		Reach:         controllers.Reach{AllowCrossNamespaceRefs: !o.ACL.NoCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
+		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
 		Shard:         shard,
 		StampsSources: controllers.StampedBy(mgr.GetAPIReader(), controllers.GatedSourceStamp),

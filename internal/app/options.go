@@ -1,9 +1,10 @@
 package app
 
 import (
+	"strconv"
+
 	flag "github.com/spf13/pflag"
 
-	"github.com/fluxcd/pkg/runtime/acl"
 	runtimeclient "github.com/fluxcd/pkg/runtime/client"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 	"github.com/fluxcd/pkg/runtime/jitter"
@@ -29,9 +30,11 @@ type Options struct {
 	// ZoneInfo is a zip or a folder with time zones in place of those that are compiled in.
 	ZoneInfo string
 
-	// ACL forbids cross-namespace references by default, unlike the Flux controllers: the
+	// AllowCrossNamespaceRefs is the opposite of Flux's flag, so that the zero value forbids
+	// these references. They are forbidden by default, unlike in the Flux controllers: the
 	// controller suspends targets with its own permissions, not with those of the Gate's author.
-	ACL            acl.Options
+	AllowCrossNamespaceRefs bool
+
 	Client         runtimeclient.Options
 	Log            logger.Options
 	LeaderElection leaderelection.Options
@@ -72,16 +75,16 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 
 	fs.StringVar(&o.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo.")
 
-	o.ACL.BindFlags(fs)
 	o.Client.BindFlags(fs)
-	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst, "no-cross-namespace-refs": "true"} {
+	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {
 		f := fs.Lookup(name)
 		if err := f.Value.Set(value); err != nil {
 			panic(err) // the values are constants
 		}
 		f.DefValue = value
 	}
-	fs.Lookup("no-cross-namespace-refs").Usage = "When set to true, Gates can only reference objects in their own namespace, and objects can only name Gates in their own namespace."
+	fs.VarPF((*negated)(&o.AllowCrossNamespaceRefs), "no-cross-namespace-refs", "",
+		"When set to true, Gates can only reference objects in their own namespace, and objects can only name Gates in their own namespace.").NoOptDefVal = "true"
 	o.Log.BindFlags(fs)
 	o.LeaderElection.BindFlags(fs)
 	o.RateLimiter.BindFlags(fs)
@@ -90,4 +93,20 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 		"Watch for resources in all namespaces, if set to false it will only watch the runtime namespace.")
 	fs.StringVar(&o.Watch.LabelSelector, "watch-label-selector", "", "Watch for resources with matching labels e.g. 'sharding.fluxcd.io/shard=shard1'.")
 	o.IntervalJitter.BindFlags(fs)
+}
+
+// negated is a flag that sets a field to the opposite of its value.
+type negated bool
+
+func (n *negated) String() string { return strconv.FormatBool(!bool(*n)) }
+
+func (n *negated) Type() string { return "bool" }
+
+// Set reads the value of the flag. A value that is invalid changes nothing.
+func (n *negated) Set(text string) error {
+	value, err := strconv.ParseBool(text)
+	if err == nil {
+		*n = negated(!value)
+	}
+	return err
 }

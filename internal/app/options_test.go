@@ -34,6 +34,27 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 	}
 }
 
+func TestReferencesAcrossNamespacesAreAllowedOnlyByTheFlag(t *testing.T) {
+	for _, tc := range []struct {
+		args  []string
+		allow bool
+	}{
+		{nil, false}, {[]string{"--no-cross-namespace-refs"}, false}, {[]string{"--no-cross-namespace-refs=true"}, false},
+		{[]string{"--no-cross-namespace-refs=false"}, true}, {[]string{"--no-cross-namespace-refs=no"}, false},
+	} {
+		fs := flag.NewFlagSet("", flag.ContinueOnError)
+		var o Options
+		if o.AllowCrossNamespaceRefs {
+			t.Fatal("the zero value allows them")
+		}
+		o.BindFlags(fs)
+		err := fs.Parse(tc.args)
+		if invalid := len(tc.args) > 0 && strings.HasSuffix(tc.args[0], "=no"); o.AllowCrossNamespaceRefs != tc.allow || (err != nil) != invalid {
+			t.Errorf("%v: %t, %v", tc.args, o.AllowCrossNamespaceRefs, err)
+		}
+	}
+}
+
 func TestAShardSeesItsGatesAndEveryTarget(t *testing.T) {
 	watch := runtimectrl.WatchOptions{AllNamespaces: true, LabelSelector: "sharding.fluxcd.io/shard=one"}
 	selector, err := runtimectrl.GetWatchSelector(watch)

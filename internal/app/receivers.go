@@ -49,7 +49,7 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 	}
 	flagger := &receivers.Flagger{
 		Handler: receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("flagger"), counted),
-		Gates:   mgr.GetCache(), AllowCrossNamespaceRefs: !o.ACL.NoCrossNamespaceRefs,
+		Gates:   mgr.GetCache(), AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs,
 	}
 	server := receivers.NewServer(o.FlaggerAddr, flagger, table, mgr.GetCache())
 	server.Ready = func(ctx context.Context) error {

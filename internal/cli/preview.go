@@ -161,10 +161,15 @@ func (s *session) previewed(ctx context.Context, f *previewFlags, args []string)
 
 // manifests reads files and folders, those of -f and those that follow as arguments.
 func (s *session) manifests(named, args []string, namespace string) (*preview.Set, error) {
+	return s.manifestsInto(preview.NewSet(namespace), named, args)
+}
+
+// manifestsInto reads them into a set.
+func (s *session) manifestsInto(set *preview.Set, named, args []string) (*preview.Set, error) {
 	if err := s.learn(nil); err != nil {
 		return nil, err
 	}
-	set := preview.NewSet(namespace).Validating(validate.Object)
+	set.Validating(validate.Object)
 	for i, path := range slices.Concat(named, args) {
 		err := files.Read(set, path, s.In)
 		var missing *fs.PathError

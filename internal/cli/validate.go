@@ -31,6 +31,9 @@ ignores other kinds. It prints all errors, each with the file, the object and th
 probable mistakes: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, more than 1,000
 openings in 30 days (hourly openings are 720), and targets of unsupported kinds. If the controller runs with --suspend-kinds, set the same flag here.
 
+Manifests of one object in several directories, such as the overlays of several clusters, are all checked. The warnings are then about the first one. Two
+manifests of one object in the same directory are an error.
+
 The exit code is 0 if all manifests are valid, even with warnings, and 2 if there is an error.`,
 		Example: `  # Check a folder, as in a pull request
   kubectl gate validate -f clusters/production
@@ -47,7 +50,7 @@ func (s *session) validate(f *validateFlags, args []string) error {
 	if len(f.files) == 0 {
 		return errors.New("no files: name them with -f")
 	}
-	set, err := s.manifests(f.files, args, cmp.Or(*s.config.Namespace, "default"))
+	set, err := s.manifestsInto(preview.NewSet(cmp.Or(*s.config.Namespace, "default")).Overlaid(), f.files, args)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,6 +37,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 			`-: apps/a: spec.openPeriods[0].daysOfWeek[0]: Unsupported value: "Mon": supported values: "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"`},
 		{"a number as a time", manifest("Gate", "a", "{default: closed, notBefore: 5}"), "-: apps/a: spec.notBefore: Invalid value: 5: must be a time in RFC 3339 such as "},
 		{"a number as a state", manifest("Gate", "a", "{default: 5}"), "-: apps/a: spec.default: Invalid value: must be a string, put it in quotes"},
+		{"a list as a period", manifest("Gate", "a", "{default: closed, openPeriods: [[]]}"), "-: apps/a: spec.openPeriods[0]: Invalid value: must be a map of fields\n"},
 		{"half a day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfMonth: [1.5]}]}`), "-: apps/a: spec.openPeriods[0].daysOfMonth[0]: Invalid value: must be a whole number"},
 		{"a field without a value", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfMonth: }]}`), "-: apps/a: spec.openPeriods[0].daysOfMonth: has no value"},
 		{"a list in a list", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{apiVersion: gating.toolkit.fluxcd.io/v1alpha1, kind: Gate, metadata: {name: a, namespace: apps}, spec: {default: ajar}}]}]",
@@ -98,7 +102,13 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 		{"waits for requests", manifest("Gate", "a", `{default: closed}`), ""},
 		{"over", manifest("Gate", "a", `{default: closed, notAfter: "2026-11-01T00:00:00Z"}`), "spec.notAfter: is in the past"},
 		{"a period that is over", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, from: "2026-11-01T00:00:00Z", until: "2026-11-02T00:00:00Z"}]}`), "spec.closePeriods[0]: period c is already over"},
-		{"a period after the end", manifest("Gate", "a", `{default: opened, notAfter: "2026-12-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs between notBefore and notAfter"},
+		{"a period after the end", manifest("Gate", "a", `{default: opened, notAfter: "2026-12-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs before notAfter"},
+		{"a period before the begin", manifest("Gate", "a", `{default: opened, notBefore: "2027-01-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs after notBefore"},
+		{"a period outside of both", manifest("Gate", "a", `{default: opened, notBefore: "2027-01-01T00:00:00Z", notAfter: "2027-02-01T00:00:00Z", closePeriods: [{name: c, from: "2027-03-02T00:00:00Z", until: "2027-03-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs between notBefore and notAfter"},
+		{"a period in 2050", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, from: "2050-12-02", until: "2050-12-03"}]}`), ""},
+		{"a Gate from 2050 on", manifest("Gate", "a", `{default: closed, notBefore: "2050-01-01T00:00:00Z", openPeriods: [{name: w, start: "08:00", end: "09:00"}]}`), ""},
+		{"closed until 2050", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, from: "2026-01-01", until: "2050-12-03"}]}`), ""},
+		{"closed since notBefore", manifest("Gate", "a", `{default: closed, notBefore: "2027-01-01T00:00:00Z", openPeriods: [{name: c, from: "2026-12-02", until: "2026-12-03"}]}`), "spec: the gate never opens: its periods and notBefore leave no time in which it is open"},
 		{"strict with a margin", manifest("Gate", "a", `{default: closed, certificates: {strict: true, safetyMargin: 1h}}`), "spec.certificates.safetyMargin: has no effect with strict: true"},
 		{"an audit with a pace", manifest("Gate", "a", `{default: closed, mode: Audit, release: {perMinute: 1}}`), "spec.release: has no effect with mode Audit"},
 		{"too many openings", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "*/2 * * * *", duration: 1m}]}`), "spec: the gate opens 21600 times in 30 days"},
@@ -146,5 +156,38 @@ func TestValidateReportsFilesWithoutManifests(t *testing.T) {
 	}
 	if code := run([]string{"validate"}, nil, &bytes.Buffer{}, &bytes.Buffer{}, now); code != exitError {
 		t.Errorf("without files: exit %d", code)
+	}
+}
+
+func TestValidateAcceptsOneNameInSeveralOverlays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	days := func(day string) string {
+		return manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}]}`) + calendarOn(day)
+	}
+	for path, content := range map[string]string{
+		"eu/gate.yaml": days("20261224"), "us/gate.yaml": days("20261225"), "built/gate.yaml": days("20261226"), "built/kustomization.yaml": "resources: [gate.yaml]\n",
+		"bad/gate.yaml": manifest("Gate", "a", "{default: ajar}"), "twice/a.yaml": days("20261224"), "twice/b.yaml": days("20261224"),
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := "2 us/gate.yaml: apps/a: metadata.name: is already defined in eu/gate.yaml\nus/gate.yaml: apps/days: data[a.ics]: is another one in eu/gate.yaml\n"
+	for args, want := range map[string]string{
+		"validate -f eu us built": "0 3 manifests: valid, with 2 warnings.\n" +
+			"warning: us/gate.yaml: apps/a: is also defined in eu/gate.yaml: other warnings are given only for that one\n" +
+			"warning: built: apps/a: is also defined in eu/gate.yaml: other warnings are given only for that one\n",
+		"validate -f eu bad":            `2 bad/gate.yaml: apps/a: spec.default: Unsupported value: "ajar": supported values: "closed", "opened"` + "\n",
+		"validate -f twice":             "2 twice/b.yaml: apps/a: metadata.name: is already defined in twice/a.yaml\n",
+		"preview -f eu us":              both,
+		"diff --old built -f eu -f us":  both,
+		"validate -f eu eu/gate.yaml":   "2 eu/gate.yaml: apps/a: metadata.name: is already defined in eu/gate.yaml\n",
+		"validate -f us/gate.yaml bad/": `2 bad/gate.yaml: apps/a: spec.default: Unsupported value: "ajar": supported values: "closed", "opened"` + "\n",
+	} {
+		var out, errOut bytes.Buffer
+		code := run(strings.Fields(args), nil, &out, &errOut, now)
+		if got := fmt.Sprintf("%d %s%s", code, out.String(), errOut.String()); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", args, got, want)
+		}
 	}
 }

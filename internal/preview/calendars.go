@@ -71,7 +71,11 @@ func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 		err = json.NewDecoder(bytes.NewReader(data)).Decode(&added.files)
 	}
 	added.err = err
-	if other := s.configMaps[name]; other != nil && !reflect.DeepEqual(other.files, added.files) {
+	switch other := s.configMaps[name]; {
+	case other == nil || reflect.DeepEqual(other.files, added.files):
+	case s.overlays && directory(file) != directory(other.file):
+		return
+	default:
 		added.err = fmt.Errorf("is another one in %s", other.file)
 	}
 	s.configMaps[name] = added

@@ -14,6 +14,7 @@ import (
 // doubts returns what a cluster may see otherwise than the preview.
 func (s *Set) doubts(r Range) (doubts []Fault) {
 	from := r.From
+	doubts = append(doubts, s.overlaid...)
 	for _, g := range s.gates {
 		doubts = append(doubts, s.doubtsOfGate(g, r)...)
 		doubts = append(doubts, s.warnings(g, r)...)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,11 +131,16 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	fail := func(field, cause string) {
 		s.faults = append(s.faults, Fault{File: file, Object: name, Field: field, Cause: cause})
 	}
-	if other, ok := s.seen[key{gvk.Kind, name}]; ok && obj.GetName() != "" {
+	other, again := s.seen[key{gvk.Kind, name}]
+	switch again = again && obj.GetName() != ""; {
+	case again && (!s.overlays || directory(file) == directory(other)):
 		fail("metadata.name", "is already defined in "+other)
 		return
+	case again:
+		s.overlaid = append(s.overlaid, Fault{File: file, Object: name, Cause: "is also defined in " + other + ": other warnings are given only for that one"})
+	default:
+		s.seen[key{gvk.Kind, name}] = file
 	}
-	s.seen[key{gvk.Kind, name}] = file
 	s.validated++
 	if s.validate != nil {
 		errs := s.validate(obj)
@@ -143,6 +150,9 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		if !known || len(errs) > 0 {
 			return
 		}
+	}
+	if again {
+		return
 	}
 	switch {
 	case gvk.Version != v1alpha1.GroupVersion.Version:
@@ -169,6 +179,14 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	if !kind.read(s, data, fail) {
 		fail("", "a field has the wrong type, or an invalid time or duration: see kubectl gate validate")
 	}
+}
+
+// directory returns the directory of a file with manifests, or the directory that kustomize has built.
+func directory(file string) string {
+	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+		return filepath.Dir(file)
+	}
+	return file
 }
 
 // causeIn returns the text of an error without its field, and without "Forbidden" for an unknown field.

@@ -23,6 +23,9 @@ type Set struct {
 	faults     []Fault
 	// validate returns the errors of a manifest. If it is nil, manifests are only decoded.
 	validate func(*unstructured.Unstructured) field.ErrorList
+	// overlays is whether files of different directories may define an object each. overlaid are warnings about those that a set leaves out.
+	overlays bool
+	overlaid []Fault
 	// validated counts the manifests of our API group that were read.
 	validated int
 	// read are the calendars that have been read.
@@ -54,6 +57,13 @@ func NewSet(namespace string) *Set {
 // Validating makes s check all manifests of our API group that it reads from now on, and returns s.
 func (s *Set) Validating(validate func(*unstructured.Unstructured) field.ErrorList) *Set {
 	s.validate = validate
+	return s
+}
+
+// Overlaid makes s accept manifests of one object in several directories, such as the overlays of several clusters, and returns s. All are validated,
+// and only the first one counts otherwise.
+func (s *Set) Overlaid() *Set {
+	s.overlays = true
 	return s
 }
 

@@ -3,6 +3,8 @@ package preview
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -77,16 +79,23 @@ func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	if len(s.Calendars(g, s.r).Broken(g)) > 0 {
 		return // a broken calendar has its own warning
 	}
-	horizon, opens := searched, "never opens"
-	if len(gate.CalendarsOf(g)) > 0 {
-		horizon, opens = year, "does not open in the next 366 days"
+	hasCalendars, opens := len(gate.CalendarsOf(g)) > 0, "never opens"
+	if hasCalendars {
+		opens = "does not open in the next 366 days"
+	}
+	leave := "its periods leave"
+	switch bounds := boundsIn(g); {
+	case strings.Contains(bounds, " "):
+		leave = "its periods, " + bounds + " leave"
+	case bounds != "":
+		leave = "its periods and " + bounds + " leave"
 	}
 	switch {
-	case s.finds(g, schedule.Opened, horizon):
-	case g.Spec.Default == v1alpha1.StateOpened && horizon == searched:
+	case hasCalendars && s.finds(g, schedule.Opened, year), !hasCalendars && s.opens(g):
+	case g.Spec.Default == v1alpha1.StateOpened && !hasCalendars:
 		s.warn("spec", "the gate is always closed: its close periods leave no time in which it is open")
 	case g.Spec.Default == v1alpha1.StateOpened || len(g.Spec.OpenPeriods) > 0:
-		s.warn("spec", "the gate %s: its periods, notBefore and notAfter leave no time in which it is open", opens)
+		s.warn("spec", "the gate %s: %s no time in which it is open", opens, leave)
 	}
 	openings := 0
 	for i := range s.states(g, month) {
@@ -99,8 +108,63 @@ func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	}
 }
 
-// warnPeriod warns about a period of g that never applies. state is the state of g in the period.
-func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, state schedule.State) {
+// opens returns whether a Gate without calendars ever opens. Behind the horizon, only the ends of dated periods change its schedule.
+func (s *search) opens(g *v1alpha1.Gate) bool {
+	from, until := s.bounds(g, searched)
+	if s.within(g, schedule.Opened, from, until) {
+		return true
+	}
+	dated := slices.Clone(g.Spec.OpenPeriods)
+	for i := range g.Spec.ClosePeriods {
+		dated = append(dated, g.Spec.ClosePeriods[i].Period)
+	}
+	for i := range dated {
+		if dated[i].Until == nil {
+			continue
+		}
+		for in := range s.states(periodAlone(g, &dated[i], schedule.Opened), centuries) {
+			if in.State == schedule.Opened && in.Until.After(until) && s.within(g, schedule.Opened, later(in.From, until), in.Until.Add(searched)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bounds returns when the schedule of a Gate decides: from now or notBefore, the later one, until notAfter or until a horizon after that.
+func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until time.Time) {
+	from = s.r.From
+	if g.Spec.NotBefore != nil {
+		from = later(from, g.Spec.NotBefore.Time)
+	}
+	until = from.Add(horizon)
+	if g.Spec.NotAfter != nil && g.Spec.NotAfter.Time.Before(until) {
+		until = g.Spec.NotAfter.Time
+	}
+	return from, until
+}
+
+// boundsIn names the bounds that a Gate has, empty if it has none.
+func boundsIn(g *v1alpha1.Gate) string {
+	var names []string
+	if g.Spec.NotBefore != nil {
+		names = append(names, "notBefore")
+	}
+	if g.Spec.NotAfter != nil {
+		names = append(names, "notAfter")
+	}
+	return strings.Join(names, " and ")
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// periodAlone returns a Gate that is in a state in a period of g, and in the other state at all other times.
+func periodAlone(g *v1alpha1.Gate, p *v1alpha1.Period, state schedule.State) *v1alpha1.Gate {
 	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
 	alone.Namespace = g.Namespace
 	if alone.Spec.Default = v1alpha1.StateClosed; state == schedule.Opened {
@@ -108,21 +172,27 @@ func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, s
 	} else {
 		alone.Spec.Default, alone.Spec.ClosePeriods = v1alpha1.StateOpened, []v1alpha1.ClosePeriod{{Period: *p}}
 	}
-	from, until := s.r.From, s.r.From.Add(searched)
-	if g.Spec.NotBefore != nil && g.Spec.NotBefore.After(from) {
-		from = g.Spec.NotBefore.Time
+	return alone
+}
+
+// warnPeriod warns about a period of g that never applies. state is the state of g in the period.
+func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, state schedule.State) {
+	alone, horizon := periodAlone(g, p, state), searched
+	if p.Until != nil {
+		horizon = centuries
 	}
-	if g.Spec.NotAfter != nil && g.Spec.NotAfter.Time.Before(until) {
-		until = g.Spec.NotAfter.Time
-	}
+	from, until := s.bounds(g, horizon)
+	bounds := boundsIn(g)
 	switch {
 	case p.Calendar != nil && !s.finds(alone, state, year):
 		s.warn(path, "period %s has no event in the next 366 days", p.Name)
 	case p.Calendar != nil:
 	case p.Until != nil && !s.finds(alone, state, centuries):
 		s.warn(path, "period %s is already over", p.Name)
-	case !s.within(alone, state, from, until):
-		s.warn(path, "period %s never occurs between notBefore and notAfter", p.Name)
+	case bounds != "" && !s.within(alone, state, from, until):
+		s.warn(path, "period %s never occurs %s", p.Name, map[string]string{
+			"notBefore": "after notBefore", "notAfter": "before notAfter", "notBefore and notAfter": "between notBefore and notAfter",
+		}[bounds])
 	}
 }
 
