@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,29 @@ func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 	suspended := gate("suspended", "apps")
 	suspended.Status.Targets, suspended.Spec.Suspend = &v1alpha1.TargetCounts{}, true
 	finds(t, check.Targets([]v1alpha1.Gate{none, some, unnamed, unknown, suspended}), "warning Gate flux-system/none: none of its targets exists")
+}
+
+// Gates whose spec the controller has counted have as many targets as it says.
+func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T) {
+	var objects []*unstructured.Unstructured
+	for i := range 40 {
+		objects = append(objects, kustomization(t, fmt.Sprintf("apps-%d", i), "}"))
+	}
+	wide := func(name string, change func(*v1alpha1.Gate)) v1alpha1.Gate {
+		g := gate(name, v1alpha1.AnyName)
+		g.Generation, g.Status.ObservedGeneration, g.Status.Targets = 2, 2, &v1alpha1.TargetCounts{Total: 12}
+		change(&g)
+		return g
+	}
+	finds(t, check.Selectors([]v1alpha1.Gate{
+		wide("counted", func(*v1alpha1.Gate) {}),
+		wide("edited", func(g *v1alpha1.Gate) { g.Generation = 3 }),
+		wide("suspended", func(g *v1alpha1.Gate) { g.Spec.Suspend = true }),
+		wide("new", func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }),
+		wide("grown", func(g *v1alpha1.Gate) { g.Generation, g.Status.Targets.Total = 3, 20 }),
+	}, objects, verdict.Scope{}),
+		"warning Gate flux-system/edited: spec.targets[0] selects 40 objects, and the gate governs 40 targets instead of 12",
+		"warning Gate flux-system/suspended: spec.targets[0] selects 40 objects", "warning Gate flux-system/new: spec.targets[0] selects 40 objects, and the gate governs 40 targets instead of 0")
 }
 
 func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {

@@ -1,6 +1,11 @@
 package check
 
-import "github.com/fluxcd/gating-controller/api/v1alpha1"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
 
 // Targets finds Gates that govern nothing although they name something.
 func Targets(gates []v1alpha1.Gate) (findings []Finding) {
@@ -8,6 +13,23 @@ func Targets(gates []v1alpha1.Gate) (findings []Finding) {
 		g := &gates[i]
 		if counts := g.Status.Targets; len(g.Spec.Targets) > 0 && counts != nil && counts.Total == 0 && !g.Spec.Suspend {
 			findings = append(findings, Finding{Warning, gateName(g), "none of its targets exists: it holds nothing", "compare kind, name, namespace and labels in spec.targets with what is there"})
+		}
+	}
+	return findings
+}
+
+// Selectors finds Gates whose selectors match many more objects than the controller has counted. Gates whose present spec it has counted have none.
+func Selectors(gates []v1alpha1.Gate, objects []*unstructured.Unstructured, scope verdict.Scope) (findings []Finding) {
+	for i := range gates {
+		g, before := &gates[i], 0
+		if counts := g.Status.Targets; counts != nil {
+			before = int(counts.Total)
+			if g.Status.ObservedGeneration == g.Generation && !g.Spec.Suspend {
+				continue
+			}
+		}
+		if w, many := scope.Widest(g, before, objects); many {
+			findings = append(findings, Finding{Warning, gateName(g), w.Field() + " " + w.String(), verdict.WideAdvice})
 		}
 	}
 	return findings

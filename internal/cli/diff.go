@@ -9,11 +9,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // diffFlags are those of diff.
@@ -137,7 +140,47 @@ func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (befo
 	}
 	missing := slices.DeleteFunc(manifests.ConfigMaps(), func(name preview.ConfigMap) bool { return slices.Contains(before.ConfigMaps(), name) })
 	_ = c.readConfigMaps(ctx, before, slices.Concat(before.ConfigMaps(), missing)) // the set has each error
-	return before, before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests), nil
+	after = before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests)
+	return before, after, s.addTargets(ctx, c, before, after)
+}
+
+// addTargets adds the objects that Gates with new targets may govern to the set after a change, so that it counts them.
+func (s *session) addTargets(ctx context.Context, c *cluster, before, after *preview.Set) error {
+	refs := after.NewTargets(before)
+	if len(refs) == 0 {
+		return nil
+	}
+	o, err := s.objects(ctx, c)
+	if err != nil {
+		return err
+	}
+	type list struct{ kind, namespace string }
+	listed := map[list]bool{}
+	reach := c.reach(ctx)
+	for i := range refs {
+		adapter, err := target.For(refs[i].APIVersion, refs[i].Kind)
+		if err != nil {
+			continue // there is a warning about the kind
+		}
+		mapping, err := o.mapper.RESTMapping(adapter.GroupKind())
+		if meta.IsNoMatchError(err) {
+			continue
+		} else if err != nil {
+			return noCluster(err)
+		}
+		l := list{mapping.GroupVersionKind.String(), strings.TrimSuffix(refs[i].Namespace, v1alpha1.AnyName)}
+		if listed[l] {
+			continue
+		}
+		listed[l] = true
+		if err := o.each(ctx, mapping, l.namespace, "", func(obj *unstructured.Unstructured) { after.AddTargets(reach, obj) }); err != nil {
+			return err
+		}
+	}
+	if refusal := o.refusal(); refusal != "" {
+		s.warn("%s: the objects that new selectors match are not counted", refusal)
+	}
+	return nil
 }
 
 // gone returns which objects of a cluster are deleted if no manifest has them.

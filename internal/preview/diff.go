@@ -81,7 +81,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 		}
 	}
 	slices.SortFunc(changes.Gates, func(a, b Change) int { return strings.Compare(a.Gate, b.Gate) })
-	return changes, append(doubts, after.modes(before)...), nil
+	return changes, slices.Concat(doubts, after.modes(before), after.wide(before)), nil
 }
 
 // explain has a stretch say what decides when it begins.

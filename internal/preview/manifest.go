@@ -115,6 +115,7 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		s.readConfigMap(file, obj)
 		return
 	}
+	s.readTarget(obj)
 	kind, known := kinds[gvk.Kind]
 	if version := obj.GetAPIVersion(); known && (version == "" || version == api.Group) {
 		s.faults = append(s.faults, Fault{File: file, Object: obj.GetName(), Field: "apiVersion", Cause: "must be " + v1alpha1.GroupVersion.String()})

@@ -75,7 +75,7 @@ func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
 	report = &Report{Gates: []Timeline{}}
 	timelines, doubts, err := s.timelines(r)
 	report.Gates = append(report.Gates, timelines...)
-	return report, doubts, err
+	return report, append(doubts, s.wide(nil)...), err
 }
 
 func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err error) {

@@ -28,6 +28,8 @@ type Set struct {
 	overlaid []Fault
 	// validated counts the manifests of our API group that were read.
 	validated int
+	// targets are what the Gates may govern.
+	targets targets
 	// read are the calendars that have been read.
 	read map[calendarIn]gate.Calendar
 	// seen has the file of each object, empty for one of a cluster.
@@ -123,6 +125,7 @@ func (s *Set) Applied(manifests *Set) *Set {
 	after.namespace, after.faults, after.validate = manifests.namespace, manifests.faults, manifests.validate
 	after.ctx, after.lookups = s.ctx, s.lookups
 	after.applyConfigMaps(s, manifests)
+	after.targets = manifests.targets
 	for _, g := range manifests.gates {
 		after.seen[keyOf(g)] = manifests.seen[keyOf(g)]
 		i := slices.IndexFunc(after.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })

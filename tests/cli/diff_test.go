@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,5 +82,33 @@ func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
 		if got := diff("opened", "5"); got.code != 1 || strings.Count(got.out, "closed   opened   default, was default\n") != 1 {
 			t.Errorf("after it: %+v", got)
 		}
+	}
+}
+
+func TestDiffAndCheckWarnAboutASelectorThatMatchesManyObjects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 30 {
+		w.Create(w.Kustomization(fmt.Sprintf("apps-%d", i)))
+	}
+	one := []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps-0"}}
+	w.Decided(w.Gate("narrow", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: one}))
+	w.Eventually("the target is counted", func() error {
+		if counts := w.ReadGate("narrow").Status.Targets; counts == nil || counts.Total != 1 {
+			return fmt.Errorf("%+v", counts)
+		}
+		return nil
+	})
+	const wide = "spec.targets[0]: selects 30 objects, and the gate governs 30 targets instead of 1: narrow the selector"
+	file := filepath.Join(t.TempDir(), "gates.yaml")
+	w.Must(os.WriteFile(file, []byte(kindGate+"metadata: {name: narrow}\nspec: {default: opened, targets: [{kind: Kustomization, name: '*'}]}\n"), 0o600))
+	w.expect(w.gate("diff", "-f", file), 0, "No gate changes its state", wide)
+	w.hasExactly("sees-gates-alone", rule{"get,list", "gates.gating.toolkit.fluxcd.io"}, rule{"list", "gateexceptions.gating.toolkit.fluxcd.io"})
+	w.expect(w.as("sees-gates-alone").gate("diff", "-f", file), 0, "", "the objects that new selectors match are not counted")
+	g := w.ReadGate("narrow")
+	g.Spec.Suspend, g.Spec.Targets[0].Name = true, v1alpha1.AnyName
+	w.Must(w.Client.Update(w.Context(), g))
+	if got, want := w.gate("check"), "Gate "+w.Namespace+"/narrow: spec.targets[0] selects 30 objects, and the gate governs 30 targets instead of 1\n"; !strings.Contains(got.out, want) {
+		t.Errorf("%+v, want %s", got, want)
 	}
 }

@@ -135,7 +135,7 @@ func approvalRights(w *world) {
 	w.may("alice", "gate-viewer")
 	w.may("alice", "gate-exception-editor")
 	w.expect(w.as("alice").gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "is created")
-	w.needs("approve", func(who *world) said { return who.gate("approve", "exception/hotfix") })
+	w.needs("approve exception/NAME", func(who *world) said { return who.gate("approve", "exception/hotfix") })
 }
 
 // The API server removes a reason that somebody else has given before, and thaw knows a freeze by its reason.

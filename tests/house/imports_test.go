@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 	"controllers/machine":    {"api/v1alpha1", "internal/crds", "internal/refresh", "internal/verdict"},
 	"receivers":              {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/expression"},
 	"internal/app":           {"controllers", "controllers/machine", "receivers", "api/lock/v1alpha1", "api/v1alpha1", "internal/configmap", "internal/endpoint", "internal/feed", "internal/target", "internal/tz", "internal/version", "internal/wall"},
-	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/target", "internal/tz"},
+	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/target", "internal/tz", "internal/verdict"},
 	"internal/validate":      {"api/v1alpha1", "config", "internal/expression", "internal/gate"},
 	"internal/preview/files": {"internal/preview"},
 	"config":                 {},

@@ -1,0 +1,62 @@
+package verdict
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// The targets of a Gate become many if there are more than ManyMore additional ones, and more than ManyTimes as many as before.
+const (
+	ManyMore  = 25
+	ManyTimes = 2
+)
+
+// Wide is an entry of spec.targets with a selector through which the targets of a Gate become many.
+type Wide struct {
+	// Index is that of the entry, which matches Matches objects.
+	Index, Matches int
+	// Before and After are how many targets the Gate governs.
+	Before, After int
+}
+
+// Field returns the path of the entry.
+func (w Wide) Field() string { return fmt.Sprintf("spec.targets[%d]", w.Index) }
+
+// String returns what the entry does.
+func (w Wide) String() string {
+	return fmt.Sprintf("selects %d objects, and the gate governs %d targets instead of %d", w.Matches, w.After, w.Before)
+}
+
+// WideAdvice says what to do about a Wide.
+const WideAdvice = "narrow the selector, or set mode: Audit first to see what the gate would hold"
+
+// Widest returns the entry of a Gate whose selector matches the most objects, if the targets of the Gate become many. before is how many targets the Gate
+// governed. A Gate with mode Audit holds nothing, and has no such entry.
+func (s Scope) Widest(g *v1alpha1.Gate, before int, objects []*unstructured.Unstructured) (w Wide, many bool) {
+	w.Before = before
+	matches := make([]int, len(g.Spec.Targets))
+	for _, obj := range objects {
+		if s.Governs(g, obj) {
+			w.After++
+		}
+		for i := range g.Spec.Targets {
+			if ref := &g.Spec.Targets[i]; HasSelector(ref) && s.Names(ref, g.Namespace, obj) {
+				matches[i]++
+			}
+		}
+	}
+	for i, n := range matches {
+		if n > w.Matches {
+			w.Index, w.Matches = i, n
+		}
+	}
+	return w, !g.Audits() && w.Matches > ManyMore && w.After-before > ManyMore && w.After > ManyTimes*before
+}
+
+// HasSelector returns whether a reference can match several objects.
+func HasSelector(ref *v1alpha1.TargetReference) bool {
+	return ref.Name == v1alpha1.AnyName || ref.SpansNamespaces()
+}
