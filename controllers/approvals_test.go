@@ -240,8 +240,8 @@ func TestAnApprovalThatDoesNotNameWhatIsThereIsToldAndDoesNotCount(t *testing.T)
 	w.reportOn(e)
 	for _, tc := range []struct{ name, value, because string }{
 		{"what was read before the edit", read, "generation 1 is not the present one"},
-		{"a time alone", "2026-12-19T12:00:00Z", "it is not of the form <time>,generation=<number>,uid=<uid>"},
-		{"another time alone", "2026-12-19T12:00:01Z", "it is not of the form <time>,generation=<number>,uid=<uid>"},
+		{"a time alone", "2026-12-19T12:00:00Z", "it must be TIME,generation=NUMBER,uid=UID"},
+		{"another time alone", "2026-12-19T12:00:01Z", "it must be TIME,generation=NUMBER,uid=UID"},
 		{"a generation to come", strings.Replace(read, "generation=1", "generation=3", 1), "generation 3 is not the present one"},
 		{"another exception", strings.Replace(read, string(e.UID), string(g.UID), 1), string(g.UID) + " is the uid of another one"},
 	} {

@@ -146,7 +146,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
 	w.reconcile(g)
-	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be a time in RFC 3339 such as 2026-11-23T13:00:00Z`
+	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m`
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "error", "RequestRefused", refused, said + "action=open|reason=RequestRefused|by=mallory"},
 		posted{onApp, "error", "RequestRefused", "Request for gate '" + k + "' refused, " + refused, revision + "|action=open|reason=RequestRefused|by=mallory"})...)

@@ -266,7 +266,7 @@ func TestWhoTakesWhatIsNotedOfAPassEndsIt(t *testing.T) {
 		"the note":  `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":null}}}`,
 		"the names": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":null}}}`,
 		"a note of theirs": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":` +
-			`"{\"state\":\"Passing\",\"value\":\"x\",\"since\":\"2026-11-23T12:00:00Z\",\"until\":\"2036-11-23T12:00:00Z\"}"}}}`,
+			`"state=Passing\nrequestedAt=x\nstartedAt=2026-11-23T12:00:00Z\nuntil=2036-11-23T12:00:00Z"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,13 +3,13 @@ package controllers
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
@@ -31,12 +31,12 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	}
 	p := &proceed{NotedProceed: *status.Proceed}
 	status.Proceed, status.LastHandledProceed = nil, p.Value
-	stamp, wave, named := strings.Cut(p.Value, ",wave=")
-	at, err := time.Parse(time.RFC3339, stamp)
-	before := timeOf(status.Waves.ProceededAt)
+	v, err := annotations.Proceed.Parse(p.Value)
+	wave, named := v.Keys["wave"]
+	at, before := v.At, timeOf(status.Waves.ProceededAt)
 	switch {
 	case err != nil:
-		p.err = "it is not a time in RFC 3339, or such a time and ,wave= with the name of a wave"
+		p.err = "it " + err.Error()
 	case at.After(p.NotedAt.Add(ahead)):
 		p.err = "it is in the future"
 	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):

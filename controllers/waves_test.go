@@ -231,7 +231,7 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	w.in(time.Minute)
 	w.events.take("")
 	for value, why := range map[string]string{
-		"now":                           "it is not a time in RFC 3339, or such a time and ,wave= with the name of a wave",
+		"now":                           "it must be TIME[,wave=NAME], such as 2026-12-19T12:00:00Z,wave=canary",
 		"2026-11-23T12:00:30Z,wave=two": "the current wave is another one by now: one",
 		"2026-11-23T11:59:59Z":          "it is from before the gate opened",
 		"2026-11-23T13:00:00Z":          "it is in the future",

@@ -158,7 +158,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 		{"no time", "timeZone: Europe/Oslo", "notBefore: tomorrow", head + `spec.notBefore: Invalid value: "tomorrow": must be a time in RFC 3339 such as 2026-12-19T00:00:00Z`},
 		{"no default", "default: closed", "suspend: false", head + "spec.default: Required value: default must be set"},
 		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",
-			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be a time in RFC 3339"},
+			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION|/unlimited]"},
 		{"request with a window of nothing", "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z/0s"}}`,
 			head + "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, what is taken back is taken back at once: its time must not be in the future"},
 		{"other version", "v1alpha1", "v9", head + `apiVersion: Invalid value: "gating.toolkit.fluxcd.io/v9": must be gating.toolkit.fluxcd.io/v1alpha1`},

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -132,7 +133,7 @@ func (p *proceeding) write(ctx context.Context, c *cluster, g *v1alpha1.Gate, by
 	if last := w.ProceededAt; last != nil && !at.After(last.Time) {
 		at = last.Add(time.Microsecond)
 	}
-	p.value = at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) + ",wave=" + w.Current
+	p.value = annotations.Proceed.Format(annotations.Value{At: at.Truncate(time.Microsecond), Keys: map[string]string{"wave": w.Current}})
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if p.dryRun {
 		opts = append(opts, client.DryRunAll)
@@ -183,8 +184,8 @@ func (s *session) proceeded(ctx context.Context, c *cluster, g *v1alpha1.Gate, p
 	if err != nil {
 		return s.incomplete(err)
 	}
-	stamp, _, _ := strings.Cut(p.value, ",")
-	if w := g.Status.Release.Waves; w == nil || w.ProceededAt == nil || w.ProceededAt.UTC().Format(time.RFC3339Nano) != stamp {
+	v, err := annotations.Proceed.Parse(p.value)
+	if w := g.Status.Release.Waves; err != nil || w == nil || w.ProceededAt == nil || !w.ProceededAt.Time.Equal(v.At) {
 		return s.incomplete(fmt.Errorf("%s: the release was no more where you saw it: kubectl gate status %s -n %s", nameOfGate(g), g.Name, g.Namespace))
 	}
 	s.say("%s: %s", nameOfGate(g), lowerFirst(waveOf(g)))

@@ -3,14 +3,15 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
 // Bounds of the approvals that the status keeps, and of what a refusal quotes.
@@ -20,30 +21,30 @@ const (
 	maxApprovalQuote = 128
 )
 
-// approvalForm is the form of an approval. The policy gate-exception-verb has the same.
-var approvalForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}),generation=[1-9][0-9]{0,18},uid=[0-9a-f-]{36}$`)
-
 // FormatApproval returns the value of the annotation that approves an exception as it is
 // now.
 func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
-	return at.UTC().Format(time.RFC3339Nano) + "," + presentOf(e)
+	return annotations.ApproveException.Format(annotations.Value{At: at, Keys: keysOfException(e)})
 }
 
 // presentOf returns how an approval names the present exception. One that was deleted and
 // created again has the same generation, but another uid.
 func presentOf(e *v1alpha1.GateException) string {
-	return fmt.Sprintf("generation=%d,uid=%s", e.Generation, e.UID)
+	return annotations.ApproveException.FormatKeys(keysOfException(e))
+}
+
+func keysOfException(e *v1alpha1.GateException) map[string]string {
+	return map[string]string{"generation": strconv.FormatInt(e.Generation, 10), "uid": string(e.UID)}
 }
 
 // CheckApproval returns why the value of the annotation does not approve the present
 // exception, nil if it does.
 func CheckApproval(e *v1alpha1.GateException, value string) error {
-	if !approvalForm.MatchString(value) {
-		return errors.New("it is not of the form <time>,generation=<number>,uid=<uid>")
+	v, err := annotations.ApproveException.Parse(value)
+	if err != nil {
+		return fmt.Errorf("it %w", err)
 	}
-	named := strings.Split(value, ",")
-	generation, uid := strings.TrimPrefix(named[1], "generation="), strings.TrimPrefix(named[2], "uid=")
-	switch {
+	switch generation, uid := v.Keys["generation"], v.Keys["uid"]; {
 	case uid != string(e.UID):
 		return fmt.Errorf("%s is the uid of another one", uid)
 	case generation != fmt.Sprint(e.Generation):

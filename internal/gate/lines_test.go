@@ -44,7 +44,7 @@ func TestLinesAreHandledInOrderBeforeAnnotations(t *testing.T) {
 		"a line that cannot be read":                                 {lines: []string{"1|close|annotation|2026-11-23T11:59:00Z/2h|alice"}, open: "2026-11-23T11:59:59Z", until: "", refused: "somebody has closed the gate since"},
 		"a source that does not exist":                               {lines: []string{"1|open|magic|2026-11-23T11:59:00Z/2h|alice|"}, until: ""},
 		"a webhook without a receiver":                               {lines: []string{"1|open|webhook|2026-11-23T11:59:00Z/2h|alice|"}, until: ""},
-		"a value that is refused":                                    {lines: []string{"1|open|annotation|soon|alice|", "2|close|annotation|2026-11-23T11:59:00Z/2h|alice|"}, until: "2026-11-23T13:59:00Z", refused: "must be a time in RFC 3339"},
+		"a value that is refused":                                    {lines: []string{"1|open|annotation|soon|alice|", "2|close|annotation|2026-11-23T11:59:00Z/2h|alice|"}, until: "2026-11-23T13:59:00Z", refused: "must be TIME[/DURATION]"},
 		"a close without an end, as it was in force before the next": {lines: []string{"1|close|annotation|2026-11-23T11:59:00Z/unlimited|alice|"}, close: "2026-11-23T11:59:30Z/1m", until: ""},
 	} {
 		t.Run(name, func(t *testing.T) {

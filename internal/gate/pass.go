@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
 // PassRequest is a request for a pass.
@@ -52,8 +54,7 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 	var err error
 	switch r.At, r.Lasts, err = ParsePass(value); {
 	case err != nil:
-		r.Err = fmt.Errorf("the annotation %s must be a time in RFC 3339 such as %s, which a duration of at most %s may follow, as in /30m",
-			v1alpha1.PassRequestedAtAnnotation, rfc3339(now), MaxPass)
+		r.Err = fmt.Errorf("the annotation %s %w", v1alpha1.PassRequestedAtAnnotation, err)
 	case IsAhead(r.At, now):
 		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(r.At), rfc3339(now))
 	}
@@ -72,24 +73,23 @@ const (
 
 // ParsePass returns the time of a request for a pass, and how long the pass may last.
 func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
-	instant, duration, limited := strings.Cut(value, windowSeparator)
-	at, err = time.Parse(time.RFC3339Nano, instant)
-	if lasts = DefaultPass; limited && err == nil {
-		lasts, err = v1alpha1.ParseDuration(duration)
+	v, err := annotations.Pass.Parse(value)
+	if lasts = DefaultPass; v.Duration != nil {
+		lasts = v.Duration.Duration
 	}
-	if err == nil && (lasts < minWindow || lasts > MaxPass || len(value) > maxValue) {
-		err = fmt.Errorf("it must last from %s to %s", minWindow, MaxPass)
+	if err == nil && (lasts < minWindow || lasts > MaxPass) {
+		err = errors.New("must have a DURATION from 1s to 1h")
 	}
-	return at.UTC(), lasts, err
+	return v.At, lasts, err
 }
 
 // FormatPass returns the value of a request for a pass that needs some time.
 func FormatPass(at time.Time, needs time.Duration) string {
-	value := at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+	v := annotations.Value{At: at.Truncate(time.Microsecond)}
 	if needs > DefaultPass {
-		value += windowSeparator + min(needs, MaxPass).String()
+		v.Duration = v1alpha1.NewDuration(min(needs, MaxPass))
 	}
-	return value
+	return annotations.Pass.Format(v)
 }
 
 // MayPrecede returns whether a request for a pass may be older than the last transition of

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
@@ -31,7 +32,7 @@ const (
 	// maxEarlier is how many values of an annotation are remembered besides the last one.
 	maxEarlier = 8
 	// maxValue is the longest request in bytes.
-	maxValue = 80
+	maxValue = annotations.MaxTime
 )
 
 var errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
@@ -49,8 +50,9 @@ type Request struct {
 	Unlimited bool
 	// By is who made it, and Reason is why.
 	By, Reason string
-	// Err says why the request was refused, nil if it was accepted.
-	Err error
+	// Err says why the request was refused, nil if it was accepted. Malformed says that the value is refused at any time.
+	Err       error
+	Malformed bool
 	// ApprovedBy is who has approved it just now, empty if it is new. Waits is how many
 	// approvals it needs then. Emergency says that it needs none: it is an emergency.
 	ApprovedBy string
@@ -262,16 +264,12 @@ func begins(memory *v1alpha1.RequestMemory, r *v1alpha1.AcceptedRequest) {
 // FormatRequest returns the value of an annotation that requests an action at a time, with
 // its own window unless that is nil.
 func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
-	value := at.UTC().Format(time.RFC3339Nano)
-	if window != nil {
-		value += windowSeparator + window.String()
-	}
-	return value
+	return annotations.Open.Format(annotations.Value{At: at, Duration: window})
 }
 
 // FormatUnlimited returns the value of an annotation that requests a close without end from a time on.
 func FormatUnlimited(at time.Time) string {
-	return FormatRequest(at, nil) + windowSeparator + unlimited
+	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
 }
 
 // valueOf returns the value of an annotation that requests what was accepted.
@@ -281,14 +279,6 @@ func valueOf(r *v1alpha1.AcceptedRequest) string {
 	}
 	return FormatRequest(r.RequestedAt.Time, r.Window)
 }
-
-const (
-	// windowSeparator separates start and duration, as in ISO 8601.
-	windowSeparator = "/"
-
-	// unlimited takes the place of the duration of a close without end.
-	unlimited = "unlimited"
-)
 
 // Printable returns a text with blanks for all that a terminal, or the log of a pipeline,
 // would take for a line break or a command.
@@ -315,21 +305,16 @@ func OneLine(text string, length int) string {
 // parse sets the time and the duration of a request from its value. It refuses a time before that of a request already handled: this
 // is the old value that Flux restores if one is in Git. A close may come from a clock that is behind.
 func (r *Request) parse(memory *v1alpha1.RequestMemory, now time.Time) error {
-	instant, duration, limited := strings.Cut(r.Value, windowSeparator)
-	at, err := time.Parse(time.RFC3339Nano, instant)
-	if err != nil || len(r.Value) > maxValue {
-		return fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
+	v, err := r.form().Parse(r.Value)
+	if err != nil {
+		r.Malformed = true
+		return err
 	}
-	var window *v1alpha1.Duration
-	endless := duration == unlimited && r.Action == v1alpha1.RequestClose
-	if limited && !endless {
-		d, err := v1alpha1.ParseDuration(duration)
-		if err != nil || d != 0 && d < minWindow || d > maxWindow {
-			return fmt.Errorf("must have a duration from 1s to 8784h (366 days) after the slash, as in %s/30m", rfc3339(now))
-		}
-		window = &v1alpha1.Duration{Duration: d}
+	if d := v.Duration; d != nil && (d.Duration != 0 && d.Duration < minWindow || d.Duration > maxWindow) {
+		r.Malformed = true
+		return errors.New("must have a DURATION from 1s to 366d, or 0s to withdraw requests")
 	}
-	at = at.UTC().Truncate(time.Microsecond)
+	at := v.At.Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
 		return fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
 	}
@@ -340,8 +325,16 @@ func (r *Request) parse(memory *v1alpha1.RequestMemory, now time.Time) error {
 	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(maxSkew)) {
 		return fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
 	}
-	r.At, r.Window, r.Unlimited = at, window, endless
+	r.At, r.Window, r.Unlimited = at, v.Duration, v.Unlimited
 	return nil
+}
+
+// form returns the form of the request's value.
+func (r *Request) form() *annotations.Form {
+	if r.Action == v1alpha1.RequestClose {
+		return annotations.Close
+	}
+	return annotations.Open
 }
 
 // handledOf returns what is remembered of the annotation for an action, nil for nothing.

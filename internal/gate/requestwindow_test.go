@@ -48,8 +48,8 @@ func wants(t *testing.T, g *v1alpha1.Gate, at string, state v1alpha1.State, rese
 }
 
 func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
-	const refusal = "must have a duration from 1s to 8784h (366 days) after the slash, as in 2026-11-23T12:00:00Z/30m"
-	const noTime = "must be a time in RFC 3339 such as 2026-11-23T12:00:00Z"
+	const refusal = "must have a DURATION from 1s to 366d, or 0s to withdraw requests"
+	const malformed = "must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m"
 	for value, tc := range map[string]struct {
 		window  time.Duration
 		refusal string
@@ -60,36 +60,36 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 		"2026-11-23T12:00:00Z/1s":               {window: time.Second},
 		"2026-11-23T12:00:00Z/1500ms":           {window: 1500 * time.Millisecond},
 		"2026-11-23T12:00:00Z/8784h":            {window: 366 * 24 * time.Hour},
-		"2026-11-23T12:00:00Z/8784h1ns":         {refusal: refusal},
+		"2026-11-23T12:00:00Z/8784h1ns":         {refusal: malformed},
 		"2026-11-23T12:00:00Z/999999h":          {refusal: refusal},
-		"2026-11-23T12:00:00Z/9999999999999h":   {refusal: refusal},
+		"2026-11-23T12:00:00Z/9999999999999h":   {refusal: malformed},
 		"2026-11-23T12:00:00Z/999ms":            {refusal: refusal},
-		"2026-11-23T12:00:00Z/-5m":              {refusal: refusal},
-		"2026-11-23T12:00:00Z/+5m":              {refusal: refusal},
+		"2026-11-23T12:00:00Z/-5m":              {refusal: malformed},
+		"2026-11-23T12:00:00Z/+5m":              {refusal: malformed},
 		"2026-11-23T12:00:00Z/3d":               {window: 72 * time.Hour},
 		"2026-11-23T12:00:00Z/52w":              {window: 364 * 24 * time.Hour},
 		"2026-11-23T12:00:00Z/367d":             {refusal: refusal},
-		"2026-11-23T12:00:00Z/30":               {refusal: refusal},
-		"2026-11-23T12:00:00Z/30 m":             {refusal: refusal},
-		"2026-11-23T12:00:00Z/ 30m":             {refusal: refusal},
-		"2026-11-23T12:00:00Z/30m ":             {refusal: refusal},
-		"2026-11-23T12:00:00Z/30m\n":            {refusal: refusal},
-		"2026-11-23T12:00:00Z /30m":             {refusal: noTime},
-		" 2026-11-23T12:00:00Z/30m":             {refusal: noTime},
-		"2026-11-23T12:00:00Z/":                 {refusal: refusal},
-		"2026-11-23T12:00:00Z//":                {refusal: refusal},
-		"2026-11-23T12:00:00Z//30m":             {refusal: refusal},
-		"2026-11-23T12:00:00Z/30m/":             {refusal: refusal},
-		"2026-11-23T12:00:00Z/30m/30m":          {refusal: refusal},
-		"2026-11-23T12:00:00Z/PT30M":            {refusal: refusal},
-		"2026-11-23T12:00:00Z/1d12h":            {refusal: refusal},
-		"2026-11-23T12:00:00Z/2026-11-23T13:00": {refusal: refusal},
-		"2026-11-23T12:00:00Z 30m":              {refusal: noTime},
-		"/":                                     {refusal: noTime},
-		"//":                                    {refusal: noTime},
-		"/30m":                                  {refusal: noTime},
-		"30m":                                   {refusal: noTime},
-		"now/30m":                               {refusal: noTime},
+		"2026-11-23T12:00:00Z/30":               {refusal: malformed},
+		"2026-11-23T12:00:00Z/30 m":             {refusal: malformed},
+		"2026-11-23T12:00:00Z/ 30m":             {refusal: malformed},
+		"2026-11-23T12:00:00Z/30m ":             {refusal: malformed},
+		"2026-11-23T12:00:00Z/30m\n":            {refusal: malformed},
+		"2026-11-23T12:00:00Z /30m":             {refusal: malformed},
+		" 2026-11-23T12:00:00Z/30m":             {refusal: malformed},
+		"2026-11-23T12:00:00Z/":                 {refusal: malformed},
+		"2026-11-23T12:00:00Z//":                {refusal: malformed},
+		"2026-11-23T12:00:00Z//30m":             {refusal: malformed},
+		"2026-11-23T12:00:00Z/30m/":             {refusal: malformed},
+		"2026-11-23T12:00:00Z/30m/30m":          {refusal: malformed},
+		"2026-11-23T12:00:00Z/PT30M":            {refusal: malformed},
+		"2026-11-23T12:00:00Z/1d12h":            {refusal: malformed},
+		"2026-11-23T12:00:00Z/2026-11-23T13:00": {refusal: malformed},
+		"2026-11-23T12:00:00Z 30m":              {refusal: malformed},
+		"/":                                     {refusal: malformed},
+		"//":                                    {refusal: malformed},
+		"/30m":                                  {refusal: malformed},
+		"30m":                                   {refusal: malformed},
+		"now/30m":                               {refusal: malformed},
 		"2028-11-23T12:00:00Z/30m":              {refusal: "at most 366 days away"},
 	} {
 		t.Run(value, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 			}
 			r, memory := handled[0], g.Status.HandledRequests[0]
 			if tc.refusal != "" {
-				if r.Err == nil || !strings.Contains(r.Err.Error(), tc.refusal) {
+				if r.Err == nil || !strings.Contains(r.Err.Error(), tc.refusal) || r.Malformed != strings.HasPrefix(tc.refusal, "must ") {
 					t.Errorf("got error %v, want %q", r.Err, tc.refusal)
 				}
 				if r.Window != nil || memory.RequestedAt != nil || memory.Window != nil || g.LatestRequest() != nil {
@@ -243,7 +243,7 @@ func TestAnUnlimitedCloseLastsUntilItIsWithdrawn(t *testing.T) {
 	})
 	t.Run("but nothing opens without end", func(t *testing.T) {
 		g := opened()
-		if refused := asked(t, g, open("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:00Z"), "bob"); !strings.Contains(refused, "must have a duration from 1s") {
+		if refused := asked(t, g, open("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:00Z"), "bob"); !strings.Contains(refused, "must be TIME[/DURATION], such as ") {
 			t.Errorf("got %q", refused)
 		}
 	})

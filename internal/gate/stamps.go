@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
 // Stamps is what is known of the names of those who request and approve.
@@ -71,10 +71,14 @@ const maxRequestApprovals = 10
 // nameOfRequest returns how an approval names a request. A Gate accepts no two requests at the same instant, and one that was deleted and
 // created again has another uid.
 func nameOfRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) string {
-	return fmt.Sprintf("request=%s,uid=%s", r.AcceptedAt.UTC().Format(metav1.RFC3339Micro), g.UID)
+	return annotations.ApproveRequest.FormatKeys(keysOfRequest(g, r))
+}
+
+func keysOfRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) map[string]string {
+	return map[string]string{"request": r.AcceptedAt.UTC().Format(metav1.RFC3339Micro), "uid": string(g.UID)}
 }
 
 // FormatRequestApproval returns the value of the annotation that approves a request for a Gate.
 func FormatRequestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, at time.Time) string {
-	return at.UTC().Format(time.RFC3339Nano) + "," + nameOfRequest(g, r)
+	return annotations.ApproveRequest.Format(annotations.Value{At: at, Keys: keysOfRequest(g, r)})
 }

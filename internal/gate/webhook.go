@@ -3,10 +3,10 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
 // ErrUnhandled is returned for a Gate with a request by hand that the controller has not
@@ -150,9 +150,8 @@ func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	return g.Annotations[annotationsOf(action).requestedAt]
 }
 
-// instantOf returns the time in the value of an annotation.
+// instantOf returns the time in the value of a request.
 func instantOf(value string) (time.Time, bool) {
-	instant, _, _ := strings.Cut(value, windowSeparator)
-	at, err := time.Parse(time.RFC3339Nano, instant)
-	return at.Truncate(time.Microsecond), err == nil
+	v, err := annotations.Close.Parse(value) // which accepts that of an open, too
+	return v.At.Truncate(time.Microsecond), err == nil
 }

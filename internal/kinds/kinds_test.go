@@ -100,7 +100,7 @@ func TestTheLockIsMadeForEachField(t *testing.T) {
 			t.Errorf("the policy lacks %s\n%s", want, hold)
 		}
 	}
-	for _, want := range []string{"[rollouts]", "object.?spec.?paused", `"f:paused"`, `path: "/spec/paused"`, "/fieldsV1/f:spec/f:paused", "variables.suspended", "gating.toolkit.fluxcd.io~1suspended-by"} {
+	for _, want := range []string{"[rollouts]", "object.?spec.?paused", `"f:paused"`, `path: "/spec/paused"`, "/fieldsV1/f:spec/f:paused", "variables.suspended", "gating.toolkit.fluxcd.io~1suspendedBy"} {
 		if !strings.Contains(paused, want) {
 			t.Errorf("the policy lacks %s\n%s", want, paused)
 		}

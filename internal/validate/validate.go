@@ -22,6 +22,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/similar"
 )
 
 // Object returns all errors in a manifest of our API group, each with the path of its field. It ignores the status.
@@ -92,7 +93,7 @@ func definitionFor(obj *unstructured.Unstructured) (*definition, *field.Error) {
 	compile, ok := known[obj.GetKind()]
 	if !ok {
 		cause := "is not a kind of " + v1alpha1.GroupVersion.Group + ": must be one of " + strings.Join(Kinds(), ", ")
-		if meant := closest(obj.GetKind(), Kinds()); meant != "" {
+		if meant := similar.Closest(obj.GetKind(), Kinds()); meant != "" {
 			cause = "is not a kind of " + v1alpha1.GroupVersion.Group + ", did you mean " + meant + "?"
 		}
 		return nil, field.Invalid(field.NewPath("kind"), obj.GetKind(), cause)
@@ -119,7 +120,7 @@ func (d *definition) unknown(content map[string]any) (errs field.ErrorList) {
 		steps := stepsIn(path)
 		cause := "unknown field"
 		if siblings := d.fieldsAt(steps[:len(steps)-1]); len(siblings) > 0 {
-			if meant := closest(steps[len(steps)-1], siblings); meant != "" {
+			if meant := similar.Closest(steps[len(steps)-1], siblings); meant != "" {
 				cause += ", did you mean " + meant + "?"
 			} else if len(siblings) <= maxListed {
 				cause += ", must be one of " + strings.Join(siblings, ", ")

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -30,30 +29,23 @@ const (
 // noted on the target, so that no crash makes it last longer or happen twice. The zero
 // value is none.
 type Pass struct {
-	// State is the first in the note: config/lock looks at how that begins.
-	State PassState `json:"state"`
+	State PassState
 	// Gates are those that it passes, as FormatHeldBy has them. Any other Gate that holds
-	// the target ends it. config/lock reads them as well, right after the state.
-	Gates string `json:"gates,omitempty"`
-	// Value of the annotation that asked for it, who asked, and why.
-	Value  string `json:"value"`
-	By     string `json:"by,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// the target ends it.
+	Gates string
+	// Value of the annotation that requested it, the requester, and the reason.
+	Value, By, Reason string
 	// Since is when it began. Flux is asked for a reconciliation with this time.
-	Since time.Time `json:"since,omitzero"`
+	Since time.Time
 	// Until is when it ends at the latest, Ended when it has ended.
-	Until time.Time `json:"until,omitzero"`
-	Ended time.Time `json:"ended,omitzero"`
+	Until, Ended time.Time
 	// Was is what Flux had reported before it, and Is differs from that in what Flux has
 	// reported since. The second change of any part ends the pass.
-	Was target.Progress `json:"was,omitzero"`
-	Is  target.Progress `json:"is,omitzero"`
+	Was, Is target.Progress
 	// Before is the revision of the target before it, After the one after it.
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
+	Before, After string
 	// Outcome is how it ended. Message says that in a sentence, or why it was refused.
-	Outcome string `json:"outcome,omitempty"`
-	Message string `json:"message,omitempty"`
+	Outcome, Message string
 }
 
 // How a pass ends.
@@ -76,13 +68,10 @@ func canPass(obj *target.Object) bool {
 // PassOf returns what is noted on a trimmed target of the last pass. A record that only another manager owns
 // still says which request was handled, and nothing else: nothing passes by it.
 func PassOf(obj *target.Object) Pass {
-	var p Pass
 	if !canPass(obj) {
-		return p
-	}
-	if text, ok := obj.GetAnnotations()[v1alpha1.PassAnnotation]; !ok || json.Unmarshal([]byte(text), &p) != nil {
 		return Pass{}
 	}
+	p, _ := ParseRecord(obj.GetAnnotations()[v1alpha1.PassAnnotation])
 	if Us.IsPassForeign(&obj.Unstructured) {
 		return p.brief()
 	}
@@ -106,11 +95,7 @@ func (p Pass) note() map[string]string {
 	if p.State == "" {
 		return nil
 	}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // strings and times
-	}
-	note := map[string]string{v1alpha1.PassAnnotation: string(raw)}
+	note := map[string]string{v1alpha1.PassAnnotation: p.Record()}
 	if p.State == PassGoesOn {
 		note[fluxmeta.ReconcileRequestAnnotation] = p.token()
 	}

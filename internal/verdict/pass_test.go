@@ -1,7 +1,6 @@
 package verdict_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
@@ -21,12 +20,8 @@ import (
 // passing notes a pass on an object in our name. heldBy comes after it.
 func passing(p verdict.Pass) edit {
 	return func(obj *target.Object) {
-		raw, err := json.Marshal(p)
-		if err != nil {
-			panic(err)
-		}
 		if p.State != "" {
-			annotated(v1alpha1.PassAnnotation, string(raw))(obj)
+			annotated(v1alpha1.PassAnnotation, p.Record())(obj)
 		}
 	}
 }
@@ -80,7 +75,7 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 	}{
 		"nothing, held by a closed gate":        {asking(now, held), governing(closed("a")), handles, ""},
 		"nothing, held by what somebody closed": {asking(now, held), governing(closed("a", byHand)), handles, ""},
-		"a value that is not a time":            {asking("now", held), governing(closed("a")), handles, "must be a time in RFC 3339"},
+		"a value that is not a time":            {asking("now", held), governing(closed("a")), handles, "must be TIME[/DURATION]"},
 		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is ahead of now"},
 		"a value that is ahead, right after the gate closed": {
 			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-20*time.Second))), handles, "has closed less than a minute ago"},
@@ -90,8 +85,8 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 			asking(now, held, requesting(now, "")), governing(closed("a")), handles, "gates is missing"},
 		"a request that does not list a gate": {
 			asking(now, heldBy("shop/a,shop/b", suspension)), governing(closed("a"), closed("b")), handles, "gate 'shop/b' holds it as well"},
-		"a duration that is too long":  {asking("2026-11-24T12:00:00Z/61m", held), governing(closed("a")), handles, "a duration of at most 1h"},
-		"a duration that is too short": {asking("2026-11-24T12:00:00Z/0s", held), governing(closed("a")), handles, "a duration of at most 1h"},
+		"a duration that is too long":  {asking("2026-11-24T12:00:00Z/61m", held), governing(closed("a")), handles, "must have a DURATION from 1s to 1h"},
+		"a duration that is too short": {asking("2026-11-24T12:00:00Z/0s", held), governing(closed("a")), handles, "must have a DURATION from 1s to 1h"},
 		"nothing, with a list for any gate": {
 			asking(now, heldBy("shop/a,shop/b", suspension), requesting(now, "*")), governing(closed("a"), closed("b")), handles, ""},
 		"a value from before the gate closed": {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},

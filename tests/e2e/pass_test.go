@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,9 +34,8 @@ func (w *world) pass(obj *unstructured.Unstructured, state verdict.PassState) (p
 	w.Helper()
 	w.Eventually(fmt.Sprintf("the pass of %s is %s", obj.GetName(), state), func() error {
 		w.Read(obj)
-		p = verdict.Pass{}
 		text := obj.GetAnnotations()[v1alpha1.PassAnnotation]
-		if err := json.Unmarshal([]byte(text), &p); err != nil || p.State != state {
+		if p, _ = verdict.ParseRecord(text); p.State != state {
 			return fmt.Errorf("it is %q", text)
 		}
 		return nil

@@ -23,7 +23,7 @@ const (
 	// controllerName is the user name of the controller, which the policies know.
 	controllerName = "system:serviceaccount:" + harness.RuntimeNamespace + ":gating-controller"
 
-	suspendedBy = "gating.toolkit.fluxcd.io/suspended-by"
+	suspendedBy = "gating.toolkit.fluxcd.io/suspendedBy"
 )
 
 var cluster *harness.ControlPlane

@@ -1,7 +1,7 @@
 package lock
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +17,7 @@ import (
 
 // passing is the controller's record of a pass that the Gate production granted.
 func (w *world) passing() string {
-	return fmt.Sprintf(`{"state":"Passing","gates":%q,"value":"2026-11-26T12:00:00Z","since":"2026-11-26T12:00:00Z","until":"2026-11-26T12:10:00Z"}`, w.gate("production"))
+	return "state=Passing\ngates=" + w.gate("production") + "\nrequestedAt=2026-11-26T12:00:00Z\nstartedAt=2026-11-26T12:00:00Z\nuntil=2026-11-26T12:10:00Z"
 }
 
 // pass is what the controller writes to let one reconciliation pass.
@@ -78,7 +78,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 	note := func(value string) string {
 		return `{"metadata":{"annotations":{"` + v1alpha1.PassAnnotation + `":` + value + `}},"spec":{"suspend":null}}`
 	}
-	quoted := func(record string) string { return `"` + strings.ReplaceAll(record, `"`, `\"`) + `"` }
+	quoted := strconv.Quote
 	t.Run("on what is held", func(t *testing.T) {
 		w := newWorld(t)
 		w.lock(w.locked())
@@ -131,7 +131,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 	}
 	for name, change := range map[string]func(string) string{
 		"longer":      func(record string) string { return quoted(strings.Replace(record, "12:10", "22:10", 1)) },
-		"another one": func(string) string { return `"{}"` },
+		"another one": func(string) string { return `"state=Passing"` },
 		"none":        func(string) string { return "null" },
 	} {
 		t.Run("changed during a pass: "+name, func(t *testing.T) {

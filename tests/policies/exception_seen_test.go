@@ -235,8 +235,8 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	})
 	for _, tc := range []struct{ value, because string }{
 		{seen, "generation 1 is not the present one"},
-		{now(), "it is not of the form <time>,generation=<number>,uid=<uid>"},
-		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it is not of the form <time>,generation=<number>,uid=<uid>"},
+		{now(), "it must be TIME,generation=NUMBER,uid=UID"},
+		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it must be TIME,generation=NUMBER,uid=UID"},
 	} {
 		w.allowed(alice, annotated(tc.value)...)
 		w.stampedException("hotfix", "ona", "")

@@ -41,7 +41,7 @@ func (w *world) expectPassRefused(app *unstructured.Unstructured, h *harness.His
 	w.Helper()
 	want := "gate '" + w.Namespace + "/freeze' holds it as well, and is not in " + passGates
 	w.Eventually("the pass is refused", func() error {
-		if note := w.annotationOf(app, v1alpha1.PassAnnotation); !strings.Contains(note, `"state":"Refused"`) || !strings.Contains(note, want) {
+		if note := w.annotationOf(app, v1alpha1.PassAnnotation); !strings.HasPrefix(note, "state=Refused\n") || !strings.Contains(note, want) {
 			return fmt.Errorf("recorded %q", note)
 		}
 		return nil
@@ -151,7 +151,7 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	w.allowed(mallory, passArgs(passAt+"="+nowNano())...)
 	recorded := func(state string) {
 		w.Eventually("the pass is "+state, func() error {
-			if note := w.annotationOf(app, v1alpha1.PassAnnotation); !strings.HasPrefix(note, `{"state":"`+state+`","gates":"`+w.Namespace+`/production"`) {
+			if note := w.annotationOf(app, v1alpha1.PassAnnotation); !strings.HasPrefix(note, "state="+state+"\ngates="+w.Namespace+"/production\n") {
 				return fmt.Errorf("recorded %q", note)
 			}
 			return nil
@@ -171,7 +171,7 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	w.EditGate(freeze, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{onApp} })
 	start()
 	recorded("Ended")
-	if note := app.GetAnnotations()[v1alpha1.PassAnnotation]; !harness.Suspended(app) || !strings.Contains(note, `"outcome":"Closed"`) {
+	if note := app.GetAnnotations()[v1alpha1.PassAnnotation]; !harness.Suspended(app) || !strings.Contains(note, "\noutcome=Closed\n") {
 		t.Errorf("suspended %t, recorded %s", harness.Suspended(app), note)
 	}
 }
@@ -186,7 +186,7 @@ func TestARequestForAPassCountsOnce(t *testing.T) {
 	recorded := func(state, value string) (record string) {
 		w.Eventually("the pass is "+state, func() error {
 			record = w.annotationOf(app, v1alpha1.PassAnnotation)
-			if !strings.HasPrefix(record, `{"state":"`+state+`"`) || !strings.Contains(record, `"value":"`+value+`"`) {
+			if !strings.HasPrefix(record, "state="+state+"\n") || !strings.Contains(record, "\nrequestedAt="+value+"\n") {
 				return fmt.Errorf("recorded %q", record)
 			}
 			return nil

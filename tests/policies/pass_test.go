@@ -89,13 +89,13 @@ func TestAPassNeedsTheVerbOpenOnEachGateThatHolds(t *testing.T) {
 		t.Errorf("requested by %q", by)
 	}
 	w.Eventually("it passes", func() error {
-		if note := w.annotationOf(app, v1alpha1.PassAnnotation); !strings.Contains(note, `"state":"Passing"`) || !strings.Contains(note, `"by":"mallory","reason":"hotfix"`) {
+		if note := w.annotationOf(app, v1alpha1.PassAnnotation); !strings.HasPrefix(note, "state=Passing\n") || !strings.Contains(note, "\nrequestedBy=mallory\n") || !strings.HasSuffix(note, "\nreason=hotfix") {
 			return fmt.Errorf("noted %q", note)
 		}
 		return nil
 	})
 	note := w.annotationOf(app, v1alpha1.PassAnnotation)
-	for _, patch := range []string{`null`, `"x"`, `"{\"state\":\"Ended\"}"`} {
+	for _, patch := range []string{`null`, `"x"`, `"state=Ended"`} {
 		args := []string{"patch", "kustomization", "app", "--type=merge", "-p", `{"metadata":{"annotations":{"` + v1alpha1.PassAnnotation + `":` + patch + `,"` + passBy + `":"alice"}}}`}
 		w.allowed(mallory, args...)
 		if now := w.annotationOf(app, v1alpha1.PassAnnotation); now != note || app.GetAnnotations()[passBy] != "mallory" {
@@ -134,7 +134,7 @@ func TestAPassIsAskedForByHandAndOfWhatIsHeld(t *testing.T) {
 	}
 	copied := w.Kustomization("copied")
 	copied.SetAnnotations(map[string]string{
-		passAt: nowNano(), passBy: "alice", v1alpha1.PassAnnotation: `{"state":"Passing"}`, v1alpha1.HeldByAnnotation: w.Namespace + "/production", "team": "shop",
+		passAt: nowNano(), passBy: "alice", v1alpha1.PassAnnotation: "state=Passing", v1alpha1.HeldByAnnotation: w.Namespace + "/production", "team": "shop",
 	})
 	w.Must(w.Client.Create(w.Context(), copied, client.FieldOwner("velero")))
 	w.Read(copied)
