@@ -18,62 +18,87 @@ import (
 
 var (
 	errReplayed = errors.New("this webhook was taken before")
-	errTooMany  = fmt.Errorf("too many webhooks in %s to remember another one that opens", replayWindow)
+	errTooMany  = fmt.Errorf("the gate cannot record another webhook that opens, because it has taken too many in %s: try again later", replayWindow)
 )
 
+// Lengths in the annotation, in bytes.
 const (
-	// lengthOfSender and lengthOfDelivery are the lengths of 8 and 16 bytes in base64.
-	lengthOfSender   = 11
-	lengthOfDelivery = 22
-	// lengthOfNote is the length of an item without an id, and its comma.
-	lengthOfNote = 13
+	// lengthOfSender and lengthOfDigest are 6 and 12 bytes in base64.
+	lengthOfSender = 8
+	lengthOfDigest = 16
+	// lengthOfTime is for the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
+	lengthOfTime = 2
+	// lengthOfNote is the length of an annotation that has nothing but a note of no receiver.
+	lengthOfNote = len("1234567890,:xAB")
 )
 
-// deliveryOf identifies a webhook among those that a Gate remembers. The receiver comes
-// first: two receivers of one Gate may get the same body.
+// deliveryOf identifies a webhook among those that a Gate records: by a digest of the receiver and one of the webhook, of 48 and 96 bits.
+//
+// A webhook always has the same digest, so collisions never let it open twice. They can only refuse a webhook that is new, because the
+// digest of another one is recorded. An attacker who knows the token can find two webhooks with the same digest in 2^48 steps, and has the
+// second one refused: not sending it has the same effect. To block the webhook of somebody else, the attacker needs the digest of that webhook, which
+// takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
 func deliveryOf(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
-	return base64.RawURLEncoding.EncodeToString(sender[:8]) + base64.RawURLEncoding.EncodeToString(digest[:16])
+	return encoding.EncodeToString(sender[:6]) + encoding.EncodeToString(digest[:12])
 }
+
+var encoding = base64.RawURLEncoding
 
 // Kinds of items in the annotation.
 const (
 	opened = 'o'
 	closed = 'c'
-	// forgotten is for a webhook that closed and is no longer remembered. It has the time
+	// forgotten is for a webhook that closed and is no longer recorded. It has the time
 	// when the webhook was taken. Its id is the receiver alone, or empty for any receiver.
 	forgotten = 'x'
 )
 
-// item of the annotation, as <id>=<kind><seconds>.
+// item of the annotation.
 type item struct {
 	id   string
 	kind byte
-	at   int64
+	// at is rounded up to seconds, so that no item expires before replayWindow.
+	at int64
 }
-
-func (i item) String() string { return i.id + "=" + string(i.kind) + strconv.FormatInt(i.at, 10) }
 
 // sender is the receiver in an id.
 func sender(id string) string { return id[:min(len(id), lengthOfSender)] }
 
-// memory is what a Gate remembers of the webhooks that it must not take twice, oldest
-// first.
+// size returns the length of an item without its receiver.
+func (i item) size() int {
+	if i.kind == forgotten {
+		return 1 + lengthOfTime
+	}
+	return 1 + lengthOfTime + lengthOfDigest
+}
+
+// memory is what a Gate records of the webhooks that it must not take twice, the oldest of each receiver first.
 type memory []item
 
-// recall reads what still matters of an annotation. It leaves out items that we cannot
-// have written.
-func recall(annotation string, now time.Time) memory {
-	lengths := map[byte][]int{opened: {lengthOfSender + lengthOfDelivery}, closed: {lengthOfSender + lengthOfDelivery}, forgotten: {0, lengthOfSender}}
-	var m memory
-	for text := range strings.SplitSeq(annotation, ",") {
-		id, value, _ := strings.Cut(text, "=")
-		if value == "" || !slices.Contains(lengths[value[0]], len(id)) {
-			continue
-		}
-		unix, err := strconv.ParseInt(value[1:], 10, 64)
-		if err == nil && now.Sub(time.Unix(unix, 0)).Abs() <= replayWindow {
-			m = append(m, item{id, value[0], unix})
+// recall reads what still matters of an annotation, as memory.String writes it. It leaves out what we cannot have written.
+func recall(annotation string, now time.Time) (m memory) {
+	first, groups, _ := strings.Cut(annotation, ",")
+	from, err := strconv.ParseInt(first, 10, 40)
+	if err != nil {
+		return nil
+	}
+	for group := range strings.SplitSeq(groups, ",") {
+		by, items, found := strings.Cut(group, ":")
+		for found && (len(by) == 0 || len(by) == lengthOfSender) && len(items) > lengthOfTime {
+			i := item{id: by, kind: items[0]}
+			size := i.size()
+			if !strings.ContainsRune("ocx", rune(i.kind)) || len(items) < size || i.kind != forgotten && by == "" {
+				break
+			}
+			i.id += items[1+lengthOfTime : size]
+			if offset, err := encoding.DecodeString("AA" + items[1:1+lengthOfTime]); err == nil {
+				i.at = from + int64(offset[1])<<8 + int64(offset[2])
+			}
+			if _, err := encoding.DecodeString(i.id); err == nil && now.Sub(time.Unix(i.at, 0)).Abs() <= replayWindow {
+				m = append(m, i)
+			}
+			items = items[size:]
 		}
 	}
 	return m
@@ -81,19 +106,47 @@ func recall(annotation string, now time.Time) memory {
 
 // size is the length of the annotation.
 func (m memory) size() int {
-	size := len(m) - 1
+	if len(m) == 0 {
+		return 0
+	}
+	size, senders := len(strconv.FormatInt(m.first(), 10)), map[string]bool{}
 	for _, i := range m {
-		size += len(i.String())
+		size += i.size()
+		if by := sender(i.id); !senders[by] {
+			senders[by] = true
+			size += len(",:") + len(by)
+		}
 	}
 	return size
 }
 
+// first returns the time of the oldest item.
+func (m memory) first() int64 {
+	return slices.MinFunc(m, func(a, b item) int { return cmp.Compare(a.at, b.at) }).at
+}
+
+// String returns the annotation: the time of the oldest item in seconds since 1970, and for each receiver a comma, its digest, a colon and its items.
+// An item has its kind, the seconds since the oldest, and the digest of the webhook.
 func (m memory) String() string {
-	texts := make([]string, len(m))
-	for i, item := range m {
-		texts[i] = item.String()
+	if len(m) == 0 {
+		return ""
 	}
-	return strings.Join(texts, ",")
+	first, order, groups := m.first(), []string(nil), map[string][]byte{}
+	for _, i := range m {
+		by, offset := sender(i.id), i.at-first
+		if groups[by] == nil {
+			order = append(order, by)
+		}
+		seconds := encoding.EncodeToString([]byte{0, byte(offset >> 8), byte(offset)})
+		groups[by] = append(append(append(groups[by], i.kind), seconds[len(seconds)-lengthOfTime:]...), i.id[len(by):]...)
+	}
+	var text strings.Builder
+	text.WriteString(strconv.FormatInt(first, 10))
+	for _, by := range order {
+		text.WriteString("," + by + ":")
+		text.Write(groups[by])
+	}
+	return text.String()
 }
 
 // has returns whether a webhook was taken before.
@@ -107,20 +160,34 @@ func (m memory) doubts(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.kind == forgotten && (i.id == "" || i.id == sender(id)) })
 }
 
-// fits returns whether a receiver is within its quota, and the whole annotation within a
-// number of bytes.
-func (m memory) fits(id string, room int) bool {
-	mine := 0
+// used returns how many webhooks of its receiver an id is recorded with, and how many bytes these take.
+func (m memory) used(id string) (webhooks, bytes int) {
 	for _, i := range m {
-		if i.kind != forgotten && sender(i.id) == sender(id) {
-			mine++
+		if sender(i.id) != sender(id) {
+			continue
+		}
+		bytes += i.size()
+		if i.kind != forgotten {
+			webhooks++
 		}
 	}
-	return mine <= maxDeliveries && m.size() <= room
+	return webhooks, bytes + len(",:") + len(sender(id))
+}
+
+// fits returns whether a receiver is within its quota, uses no more bytes than it leaves to the others, and the annotation has room.
+func (m memory) fits(id string, room int) bool {
+	webhooks, bytes := m.used(id)
+	return webhooks <= maxDeliveries && bytes <= room-m.size()
+}
+
+// replaces returns whether m needs no more room than before, within the quota of a receiver.
+func (m memory) replaces(before memory, id string, room int) bool {
+	webhooks, _ := m.used(id)
+	return webhooks <= maxDeliveries && m.size() <= min(room, before.size())
 }
 
 // with returns the memory with one more webhook. One that opens is refused if it cannot be
-// remembered, or if it may be a repetition. One that closes is never refused: it takes the
+// recorded, or if it may be a repetition. One that closes is never refused: it takes the
 // place of the oldest one of its receiver that closed. If there is none, it is itself
 // forgotten.
 func (m memory) with(id string, action v1alpha1.RequestAction, room int, now time.Time) (memory, error) {
@@ -128,14 +195,14 @@ func (m memory) with(id string, action v1alpha1.RequestAction, room int, now tim
 	if action != v1alpha1.RequestClose {
 		kind = opened
 	}
-	next := append(slices.Clone(m), item{id, kind, now.Unix()})
+	next := append(slices.Clone(m), item{id, kind, now.Add(time.Second - 1).Unix()})
 	if kind == opened {
 		if m.doubts(id) || !next.fits(id, room) {
 			return nil, errTooMany
 		}
 		return next, nil
 	}
-	for !next.fits(id, room) {
+	for !next.fits(id, room) && !next.replaces(m, id, room) {
 		oldest := slices.IndexFunc(next, func(i item) bool { return i.kind == closed && sender(i.id) == sender(id) })
 		if oldest < 0 {
 			break

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,7 @@ func TestADeliveryIsRememberedForTheReplayWindow(t *testing.T) {
 		} {
 			r.gate, r.now = first.DeepCopy(), testNow.Add(after)
 			r.want(fmt.Sprint("after ", after), r.take("ci", "1", action), want)
-			if want == nil && strings.Count(r.annotation(), "=") != 1 {
+			if want == nil && len(recall(r.annotation(), r.now)) != 1 {
 				t.Errorf("after %s: not pruned: %q", after, r.annotation())
 			}
 			r.gate = first.DeepCopy()
@@ -98,7 +99,7 @@ func TestDeliveriesOfTwoReceiversDiffer(t *testing.T) {
 	if sender(deliveryOf("apps/a", "1")) != sender(deliveryOf("apps/a", "2")) || sender(deliveryOf("apps/a", "1")) == sender(deliveryOf("apps/b", "1")) {
 		t.Error("they do not tell their receiver")
 	}
-	if got := deliveryOf("apps/a", strings.Repeat("x", 1<<20)); len(got) != lengthOfSender+lengthOfDelivery || strings.ContainsAny(got, ",=") {
+	if got := deliveryOf("apps/a", strings.Repeat("x", 1<<20)); len(got) != lengthOfSender+lengthOfDigest || strings.ContainsAny(got, ",:") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -112,19 +113,19 @@ func TestAReceiverWithoutMemoryOpensNothingUntilSomeOfItIsTooOld(t *testing.T) {
 	r.want("another receiver's that closes", r.take("alerts", "1", closes), nil)
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("later", r.take("ci", "one more", opens), nil)
-	if strings.Contains(r.annotation(), ",") {
-		t.Errorf("not pruned: %q", r.annotation())
+	if got := len(recall(r.annotation(), r.now)); got != 1 {
+		t.Errorf("%d webhooks are still recorded: %q", got, r.annotation())
 	}
 }
 
 func TestACloseIsTakenHoweverManyThereWere(t *testing.T) {
 	r := newRemembering(t)
 	r.fill("ci", opens)
-	before := r.annotation()
+	before := recall(r.annotation(), r.now)
 	for i := range 2 * maxDeliveries {
 		r.want("a close without memory", r.take("ci", fmt.Sprint("close", i), closes), nil)
 	}
-	if !strings.HasPrefix(r.annotation(), before) {
+	if after := recall(r.annotation(), r.now); !slices.Equal(after[:len(before)], before) {
 		t.Error("what opened is forgotten")
 	}
 	r.want("a repetition of what opened", r.take("ci", fmt.Sprint(opens, 7), opens), errReplayed)
@@ -172,26 +173,24 @@ func TestWhatClosedAndIsForgottenOpensNothing(t *testing.T) {
 
 func TestTheAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
 	r := newRemembering(t)
-	full := 0
-	for r.take(fmt.Sprint("ci-", full), "probe", opens) == nil {
-		for i := range maxDeliveries - 1 {
-			if r.take(fmt.Sprint("ci-", full), fmt.Sprint(i), opens) != nil {
-				break
-			}
+	var got []int
+	for n := 1; n > 0; { // each takes what it can get
+		for n = 0; n < maxDeliveries && r.take(fmt.Sprint("ci-", len(got)), fmt.Sprint(n), opens) == nil; {
+			n++
 		}
-		full++
+		got = append(got, n)
 	}
-	if full < 8 {
-		t.Errorf("%d receivers have their quota full", full)
+	if want := []int{256, 256, 173, 86, 43, 21, 10}; len(got) < 8 || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("the receivers have taken %v, want %v and some more", got, want)
 	}
 	before := r.annotation()
-	for i := range 500 {
+	for i := range 2000 {
 		r.want("a close of a new receiver", r.take(fmt.Sprint("alerts-", i), "1", closes), nil)
 	}
-	if len(r.annotation()) > len(before)+2*lengthOfDelivery {
-		t.Errorf("from %d bytes to %d", len(before), len(r.annotation()))
+	if !strings.HasPrefix(r.annotation(), before) {
+		t.Error("what opened is forgotten")
 	}
-	r.want("what may be a repetition of them", r.write(ask{action: opens, repeats: deliveryOf("apps/alerts-400", "1")}), errTooMany)
+	r.want("what may be a repetition of them", r.write(ask{action: opens, repeats: deliveryOf("apps/alerts-1900", "1")}), errTooMany)
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("later", r.take("ci-0", "1", opens), nil)
 }
@@ -208,7 +207,7 @@ func TestOtherAnnotationsOfAGateLeaveLessRoom(t *testing.T) {
 	for r.take("ci", fmt.Sprint("more", opened), opens) == nil {
 		opened++
 	}
-	if opened == 0 || opened > 1000/(lengthOfDelivery+lengthOfSender) {
+	if opened == 0 || opened > 1000/lengthOfDigest {
 		t.Errorf("%d have room", opened)
 	}
 	for _, receiver := range []string{"ci", "alerts"} {
@@ -272,24 +271,63 @@ func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
 // A writer of annotations could keep webhooks out for good, or have us carry
 // anything along.
 func TestAnAnnotationThatNobodyOfUsHasWrittenIsPruned(t *testing.T) {
-	id := deliveryOf("apps/smoke", "1")
+	id, now := deliveryOf("apps/smoke", "1"), testNow.Unix()
+	by, digest := sender(id), id[lengthOfSender:]
 	for name, forged := range map[string]string{
-		"garbage": "x,y=,=,=1,=o,o=o,,,", "not a number": id + "=osoon", "the end of time": fmt.Sprintf("%s=o%d", id, int64(math.MaxInt64)),
-		"the beginning of time": fmt.Sprintf("%s=o%d", id, int64(math.MinInt64)),
-		"far ahead":             fmt.Sprintf("%s=o%d", id, testNow.Add(replayWindow+time.Second).Unix()),
-		"long":                  strings.Repeat("a", 200<<10) + fmt.Sprintf("=o%d", testNow.Unix()),
-		"many without a digest": strings.Repeat(fmt.Sprintf("=o%d,", testNow.Unix()), 1024),
-		"a number out of range": id + "=o99999999999999999999",
-		"of no kind":            fmt.Sprintf("%s=%d", id, testNow.Unix()),
-		"of another kind":       fmt.Sprintf("%s=z%d", id, testNow.Unix()),
-		"a note with a digest":  fmt.Sprintf("%s=x%d", id, testNow.Unix()),
-		"a receiver that opens": fmt.Sprintf("%s=o%d", sender(id), testNow.Unix()),
+		"garbage": "x,y:,:,:1,:o,o:o,,,", "not a number": fmt.Sprintf("soon,%s:oAA%s", by, digest), "the end of time": fmt.Sprintf("%d,%s:oAA%s", math.MaxInt64, by, digest),
+		"the beginning of time": fmt.Sprintf("%d,%s:oAA%s", math.MinInt64, by, digest),
+		"far ahead":             fmt.Sprintf("%d,%s:oAA%s", testNow.Add(replayWindow+time.Second).Unix(), by, digest),
+		"long ago":              fmt.Sprintf("%d,%s:oAA%s", testNow.Add(-replayWindow-time.Second).Unix(), by, digest),
+		"long":                  strings.Repeat("a", 200<<10) + fmt.Sprintf(",%s:oAA%s", by, digest),
+		"many without a digest": fmt.Sprint(now) + strings.Repeat(","+by+":oAA", 1024),
+		"no digits of base64":   fmt.Sprintf("%d,%s:oAA%s", now, by, strings.Repeat("!", lengthOfDigest)),
+		"no time of base64":     fmt.Sprintf("%d,%s:o!!%s", now, by, digest),
+		"of no kind":            fmt.Sprintf("%d,%s:AA%s", now, by, digest),
+		"of another kind":       fmt.Sprintf("%d,%s:zAA%s", now, by, digest),
+		"of no receiver":        fmt.Sprintf("%d,:oAA%s", now, digest),
+		"of half a receiver":    fmt.Sprintf("%d,%s:oAA%s", now, by[1:], digest),
+		"a part of a digest":    fmt.Sprintf("%d,%s:oAA%s", now, by, digest[1:]),
 	} {
 		r := newRemembering(t)
 		r.gate.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: forged}
 		r.want(name, r.take("smoke", "1", opens), nil)
-		if want := fmt.Sprintf("%s=o%d", id, testNow.Unix()); r.annotation() != want {
+		if want := fmt.Sprintf("%d,%s:oAA%s", now, by, digest); r.annotation() != want {
 			t.Errorf("%s: got %.100q", name, r.annotation())
+		}
+	}
+}
+
+func TestAGateRecords512WebhooksInTheReplayWindow(t *testing.T) {
+	const webhooks = 512
+	for _, receivers := range []int{2, 3, 8, 64, webhooks} {
+		for _, action := range []v1alpha1.RequestAction{opens, closes} {
+			r := newRemembering(t)
+			name := func(i int) (receiver, delivery string) { return fmt.Sprint("ci-", i%receivers), fmt.Sprint(i) }
+			for i := range webhooks {
+				r.now = testNow.Add(time.Duration(i) * replayWindow / webhooks)
+				receiver, delivery := name(i)
+				r.want(fmt.Sprintf("%d of %d receivers", i, receivers), r.take(receiver, delivery, action), nil)
+			}
+			for i := range webhooks {
+				receiver, delivery := name(i)
+				r.want(fmt.Sprintf("a repetition of %d of %d receivers", i, receivers), r.take(receiver, delivery, opens), errReplayed)
+			}
+			r.want("another receiver", r.take("other", "1", opens), nil)
+		}
+	}
+}
+
+// A clock that is five minutes behind that of the sender accepts the signed time for the longest.
+func TestADeliveryIsRecordedWhileItsSignedTimeIsAccepted(t *testing.T) {
+	for _, fraction := range []time.Duration{0, 1, time.Millisecond, 999 * time.Millisecond} {
+		r := newRemembering(t)
+		signedAt := testNow.Add(fraction)
+		r.now = signedAt.Add(-signedTimeTolerance)
+		r.want("the first", r.take("ci", "1", opens), nil)
+		for r.now = r.now.Add(500 * time.Millisecond); mustBeRecent(signedAt, r.now) == nil; r.now = r.now.Add(500 * time.Millisecond) {
+			if err := r.take("ci", "1", opens); !errors.Is(err, errReplayed) {
+				t.Fatalf("signed at %s, again at %s: %v", signedAt, r.now, err)
+			}
 		}
 	}
 }

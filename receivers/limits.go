@@ -98,13 +98,15 @@ const (
 	// receiver that opens.
 	maxDeliveries = 256
 
-	// maxDeliveriesBytes is for the webhooks of all receivers of a Gate, and there may be
-	// any number of receivers. At 46 bytes each, eight receivers can fill their quota. It
-	// leaves more than half of the 256 KiB that the API server grants all annotations of
-	// an object, and shrinks if the others need more. When it is full, all receivers fare
-	// as if their own quota were full. A receiver that has no room even for its note
-	// shares one with all, and then none of them opens.
-	maxDeliveriesBytes = 96 << 10
+	// maxDeliveriesBytes is for the webhooks of all receivers of a Gate: 512 in the replay
+	// window even if each is from another receiver, and 850 from few receivers. A webhook
+	// takes 19 bytes, and a receiver 10. A receiver uses at most as many bytes as
+	// it leaves free. So two receivers can fill their quotas, and any number of busy ones
+	// leave room for another. It shrinks if the other annotations of the Gate need
+	// more of the 256 KiB that the API server grants. Nothing is evicted for a webhook
+	// that opens before its replay window is over. A receiver that has no room even for
+	// its note shares one with all, and then none of them opens.
+	maxDeliveriesBytes = 16 << 10
 
 	// maxRequestBytes is what a request may need besides what it remembers: two reasons,
 	// two names of receivers of at most 330 bytes, two times, and the names of the

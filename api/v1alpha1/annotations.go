@@ -112,9 +112,10 @@ const (
 	// writes it and overwrites what the caller sets, see config/policies.
 	AuthorsAnnotation = approvePrefix + "authors"
 
-	// DeliveriesAnnotation is on a Gate and has the digests of recent webhooks, so
-	// that none opens twice: at most 256 for each GateReceiver, and 96 KiB in
-	// total. Only the controller writes it.
+	// DeliveriesAnnotation is on a Gate and has the digests of the webhooks of the
+	// last 10 minutes, so that none opens twice: at most 16 KiB, which is enough for
+	// 512 webhooks. A GateReceiver uses at most 256 of them, and no more room than it
+	// leaves free. Only the controller writes it.
 	DeliveriesAnnotation = api.Group + "/deliveries"
 
 	// UnhandledAnnotation is on a Gate and has the requests that were replaced, and

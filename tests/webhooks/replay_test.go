@@ -67,7 +67,7 @@ func TestASignedWebhookIsTakenOnce(t *testing.T) {
 		t.Errorf("after the window: %d", got)
 	}
 	obj := w.ReadGate("production")
-	if got := obj.Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
+	if got := obj.Annotations[v1alpha1.DeliveriesAnnotation]; len(got) > 50 { // of one webhook
 		t.Errorf("the old ones are still there: %s", got)
 	}
 }
@@ -216,7 +216,7 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	if got := w.ask(busy, "{}", opens); got != http.StatusOK {
 		t.Errorf("after the window: %d", got)
 	}
-	if got := w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
+	if got := w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]; len(got) > 50 { // of one webhook
 		t.Errorf("the old ones are still there: %.100s", got)
 	}
 }
