@@ -77,17 +77,18 @@ const (
 	// what the caller claims.
 	ProceedRequestedByAnnotation = proceedPrefix + "requestedBy"
 
-	// ApproveRequestedAtAnnotation approves a GateException. The value names what
-	// the approver has read: a time in RFC 3339, the generation of the exception
-	// and its uid, as in
-	// 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55.
-	// The time only tells approvals apart. If the exception has another generation
-	// or uid by then, the value approves nothing: config/policies refuses it, and
-	// the condition Active says so.
+	// ApproveRequestedAtAnnotation approves what its value names. The time only
+	// tells approvals apart. The keys name what the approver has read. If the object
+	// has changed since, the value approves nothing, and config/policies refuses it.
 	//
-	// On a Gate it approves an open request that waits. The value names the
-	// request by its acceptedAt in status.requests, and the uid of the Gate, as in
-	// 2026-12-19T12:03:00Z,request=2026-12-19T12:00:00.000000Z,uid=6d2c1e2f-....
+	//	GateException: TIME,generation=NUMBER,uid=UID
+	//	Gate:          TIME,request=TIME,uid=UID
+	//	GatedSource:   TIME,round=NUMBER,uid=UID,revision=REVISION
+	//
+	// On a Gate it approves an open request that waits, by its acceptedAt in
+	// status.requests. On a GatedSource it approves a revision, in status.round. The
+	// revision is last and may contain commas. There, config/policies turns the
+	// value into a line of ApproveRequestedByAnnotation and removes it.
 	ApproveRequestedAtAnnotation = approvePrefix + "requestedAt"
 
 	// ApproveRequestedByAnnotation says who approved a GateException or a request,
@@ -97,12 +98,6 @@ const (
 	// after a tab the reason. The API server writes it and overwrites what the
 	// caller sets, see config/policies.
 	ApproveRequestedByAnnotation = approvePrefix + "requestedBy"
-
-	// ApproveRevisionAnnotation approves a revision of a GatedSource, as
-	// main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11, or with ,round=7 after it
-	// for status.round in which the approver has looked. config/policies turns it
-	// into a line of ApproveRequestedByAnnotation.
-	ApproveRevisionAnnotation = approvePrefix + "revision"
 
 	// ApproveReasonAnnotation is free text that says why a revision is approved.
 	ApproveReasonAnnotation = approvePrefix + "reason"
@@ -162,9 +157,9 @@ const (
 	// what the caller claims.
 	PassRequestedByAnnotation = passPrefix + "requestedBy" //nolint:gosec // it is not a password
 
-	// PassAnnotation is on a target that was asked for a pass: what became of the
-	// last one, as JSON. While its state is Passing, the target is not held. Only
-	// the controller writes it.
+	// PassAnnotation is on a target and records its last pass, as lines of
+	// key=value. While the state is Passing, the target is not held. Only the
+	// controller writes it.
 	PassAnnotation = api.Group + "/pass" //nolint:gosec // it is not a password
 
 	// ActivateIntoAnnotation is on a Certificate and names a Secret in its

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
 // sourceApproverRole has all that the approval of a revision needs.
@@ -50,7 +51,7 @@ func (s *session) approveSource(ctx context.Context, c *cluster, key client.Obje
 		opts = append(opts, client.DryRunAll)
 	}
 	round := g.Status.Round
-	if err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, revisionApproval(g, f)), opts...); err != nil {
+	if err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, revisionApproval(g, f, now)), opts...); err != nil {
 		return refusedRevision(g, err)
 	}
 	if f.dryRun == "server" {
@@ -111,8 +112,8 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 }
 
 // revisionApproval is the patch that approves a revision in the round in which it was shown.
-func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags) []byte {
-	annotations := map[string]string{v1alpha1.ApproveRevisionAnnotation: fmt.Sprintf("%s,round=%d", f.revision, g.Status.Round)}
+func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) []byte {
+	annotations := map[string]string{v1alpha1.ApproveRequestedAtAnnotation: promotion.FormatApproval(g, f.revision, now)}
 	if f.reason != "" {
 		annotations[v1alpha1.ApproveReasonAnnotation] = f.reason
 	}

@@ -21,7 +21,7 @@ func (s *session) checkCommand() *cobra.Command {
 
 It looks at the definitions, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your
 permissions, the clocks, and the age of the time zone data. Of each Gate it says whether it is ready, matches something, holds its own source, contradicts another
-one, or has a cron schedule that may mean something else than you think. It changes nothing. If you may not read something, there is
+one, or has a cron schedule that may mean something else than you think. It finds annotations of Gates, exceptions and targets that do not exist. It changes nothing. If you may not read something, there is
 a note, and no check of it.
 
 The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if nothing could be asked.`,
@@ -96,6 +96,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		with := check.Deciding{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}
 		found = append(found, check.Contradictions(gates, with, objects, scope, r.now)...)
 		found = append(found, check.Schedules(gates, with.Exceptions, r.now)...)
+		found = append(found, check.Annotations(gates, with.Exceptions, objects)...)
 	}
 	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
 	found = append(found, r.unreadFindings()...)

@@ -159,8 +159,6 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 		{"no default", "default: closed", "suspend: false", head + "spec.default: Required value: default must be set"},
 		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",
 			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION|/unlimited]"},
-		{"request with a window of nothing", "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z/0s"}}`,
-			head + "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, what is taken back is taken back at once: its time must not be in the future"},
 		{"other version", "v1alpha1", "v9", head + `apiVersion: Invalid value: "gating.toolkit.fluxcd.io/v9": must be gating.toolkit.fluxcd.io/v1alpha1`},
 		{"a name that writes lines of its own", "name: production", `name: "a\n::error::x"`, "gates.yaml: flux-system/a ::error::x: metadata.name: Invalid value: \"a\\n::error::x\": a lowercase RFC 1123 subdomain must consist of"},
 		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: Required value: name or generateName is required"},

@@ -29,7 +29,8 @@ func (s *session) validateCommand() *cobra.Command {
 The command checks all kinds of the API group ` + api.Group + ` against the schemas and rules of the CRDs that this plugin was built with, and
 ignores other kinds. It prints all errors, each with the file, the object and the path of the field. If there are no errors, it prints warnings about
 probable mistakes: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, more than 1,000
-openings in 30 days (hourly openings are 720), and targets of unsupported kinds. If the controller runs with --suspend-kinds, set the same flag here.
+openings in 30 days (hourly openings are 720), targets of unsupported kinds, requests in annotations that are over or too far ahead, and annotations
+of any object that do not exist or that only the controller writes. If the controller runs with --suspend-kinds, set the same flag here.
 
 Manifests of one object in several directories, such as the overlays of several clusters, are all checked. The warnings are then about the first one. Two
 manifests of one object in the same directory are an error.

@@ -28,6 +28,16 @@ func calendarOn(day string) string {
 		"DTSTAMP:20250101T000000Z\\nDTSTART;VALUE=DATE:" + day + "\\nSUMMARY:a\\nEND:VEVENT\\nEND:VCALENDAR\\n\"\n---\n"
 }
 
+// annotated returns a Gate with an annotation, as key: value.
+func annotated(annotation string) string {
+	return strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace: apps", "namespace: apps, annotations: {"+annotation+"}", 1)
+}
+
+// requestingOpen returns a Gate with an open request.
+func requestingOpen(value string) string {
+	return annotated(`open.gate.fluxcd.io/requestedAt: "` + value + `"`)
+}
+
 func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 	for _, test := range []struct{ name, manifest, want string }{
 		{"empty approvals", manifest("Gate", "a", "{default: closed, approvals: {}}"), "-: apps/a: spec.approvals.required: Required value: required must be set"},
@@ -59,6 +69,8 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 			`-: apps/a: spec.oidcProviders[0].validations[0].expression: Invalid value: "claim.sub": `},
 		{"a feed of nothing", manifest("CalendarFeed", "a", "{secretRef: {name: s}}"), "-: apps/a: spec: Invalid value: exactly one of gates and selector must be set"},
 		{"a bucket", manifest("GatedSource", "a", "{sourceRef: {kind: Bucket, name: b}}"), "-: apps/a: spec.sourceRef: Invalid value: a Bucket cannot be pinned"},
+		{"a request that is malformed", requestingOpen("2026-11-24"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION], such as "},
+		{"a request that is too long", requestingOpen("2026-11-24T00:00:00Z/367d"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must have a DURATION from 1s to 366d"},
 		{"a range from Friday to Tuesday", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 * * 5-2", duration: 1h}]}`), `-: apps/a: spec.openPeriods[0].schedule: Invalid value: "0 8 * * 5-2": `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,6 +125,15 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 		{"an audit with a pace", manifest("Gate", "a", `{default: closed, mode: Audit, release: {perMinute: 1}}`), "spec.release: has no effect with mode Audit"},
 		{"too many openings", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "*/2 * * * *", duration: 1m}]}`), "spec: the gate opens 21600 times in 30 days"},
 		{"a kind that cannot be held", manifest("Gate", "a", `{default: closed, targets: [{kind: Deployment, name: a}]}`), "spec.targets[0].kind: kind Deployment is not supported"},
+		{"a request that is over", requestingOpen("2025-01-01T00:00:00Z/1h"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be at most 366 days away"},
+		{"a request of yesterday", requestingOpen("2026-11-20T00:00:00Z/1h"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, it was over at 2026-11-20T01:00:00Z"},
+		{"a withdrawal that is planned", requestingOpen("2026-11-24T00:00:00Z/0s"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, what is taken back is taken back at once"},
+		{"a request far in the future", requestingOpen("2030-01-01T00:00:00Z/1h"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be at most 366 days away"},
+		{"an annotation in lower case", annotated("open.gate.fluxcd.io/requestedat: x"),
+			"metadata.annotations[open.gate.fluxcd.io/requestedat]: unknown annotation, did you mean open.gate.fluxcd.io/requestedAt?"},
+		{"an annotation of the controller", annotated("gating.toolkit.fluxcd.io/deliveries: x"), "metadata.annotations[gating.toolkit.fluxcd.io/deliveries]: only the controller writes it"},
+		{"an annotation of a target", manifest("Gate", "a", "{default: closed}") + "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n" +
+			"metadata: {name: b, namespace: apps, annotations: {gating.toolkit.fluxcd.io/held-by: x}}\n", "apps/b: metadata.annotations[gating.toolkit.fluxcd.io/held-by]: unknown annotation, did you mean gating.toolkit.fluxcd.io/heldBy?"},
 		{"an exception that is over", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a", `{gateRef: {name: a}, default: closed, validFrom: "2026-11-01T00:00:00Z", validUntil: "2026-11-02T00:00:00Z"}`), "spec.validUntil: the exception is already over"},
 		{"a period outside of an exception", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a",
 			`{gateRef: {name: a}, timeZone: UTC, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z", openPeriods: [{name: w, daysOfWeek: [Sunday], start: "08:00", end: "09:00"}]}`), "spec.openPeriods[0]: has no time within validFrom and validUntil"},

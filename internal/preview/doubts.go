@@ -25,7 +25,7 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 			doubts = append(doubts, s.ambiguous(e, gate.AmbiguitiesOfException(e))...)
 		}
 	}
-	return doubts
+	return append(doubts, s.annotated...)
 }
 
 // doubtsOfGate returns those of a Gate.

@@ -17,6 +17,9 @@ type Fault struct {
 	Cause string
 	// Incomplete is whether the preview of the Gate ends before its range does.
 	Incomplete bool
+
+	// today is whether the fault is there only at present: a manifest is not invalid because of it.
+	today bool
 }
 
 // String is the fault on one line.

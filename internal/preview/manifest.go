@@ -21,6 +21,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
@@ -110,6 +111,7 @@ func decode(document []byte) (decoded any, err error) {
 }
 
 func (s *Set) object(file string, obj *unstructured.Unstructured) {
+	s.readAnnotations(file, obj)
 	gvk := obj.GroupVersionKind()
 	if gvk.Group == "" && gvk.Kind == "ConfigMap" {
 		s.readConfigMap(file, obj)
@@ -188,6 +190,17 @@ func directory(file string) string {
 		return filepath.Dir(file)
 	}
 	return file
+}
+
+// readAnnotations adds the warnings about the annotations of a manifest of any kind.
+func (s *Set) readAnnotations(file string, obj *unstructured.Unstructured) {
+	if s.validate == nil {
+		return
+	}
+	name := cmp.Or(obj.GetNamespace(), s.namespace) + "/" + obj.GetName()
+	for _, p := range annotations.InManifest(obj.GetAnnotations()) {
+		s.annotated = append(s.annotated, Fault{File: file, Object: name, Field: fmt.Sprintf("metadata.annotations[%s]", p.Key), Cause: p.Cause})
+	}
 }
 
 // causeIn returns the text of an error without its field, and without "Forbidden" for an unknown field.

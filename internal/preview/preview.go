@@ -85,10 +85,12 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 		if err != nil {
 			return nil, nil, err
 		}
-		if s.keepsStatus(g) {
-			refused = append(refused, found...)
-		} else {
-			faults = append(faults, found...)
+		for _, fault := range found {
+			if s.keepsStatus(g) || fault.today {
+				refused = append(refused, fault)
+			} else {
+				faults = append(faults, fault)
+			}
 		}
 		broken, doubts := s.broken(g, r)
 		t.broken = t.broken || len(doubts) > 0
@@ -129,7 +131,9 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	g, requests := s.asked(g, r.From)
 	for _, request := range requests {
 		if request.Err != nil {
-			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))
+			fault := s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error())
+			fault.today = !request.Malformed
+			refused = append(refused, fault)
 		}
 	}
 	budget := s.budget()

@@ -30,6 +30,8 @@ type Set struct {
 	validated int
 	// targets are what the Gates may govern.
 	targets targets
+	// annotated are the warnings about the annotations of all manifests.
+	annotated []Fault
 	// read are the calendars that have been read.
 	read map[calendarIn]gate.Calendar
 	// seen has the file of each object, empty for one of a cluster.
@@ -122,7 +124,7 @@ func (s *Set) Err() error {
 // same as in the cluster keeps its approvals, any other one of a manifest is taken for approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
-	after.namespace, after.faults, after.validate = manifests.namespace, manifests.faults, manifests.validate
+	after.namespace, after.faults, after.validate, after.annotated = manifests.namespace, manifests.faults, manifests.validate, manifests.annotated
 	after.ctx, after.lookups = s.ctx, s.lookups
 	after.applyConfigMaps(s, manifests)
 	after.targets = manifests.targets

@@ -3,11 +3,14 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
 // Bounds of the approvals that the status keeps.
@@ -20,7 +23,17 @@ const (
 // stampOf begins each line in which the API server has stamped an approval of this round. The object is named by its uid, so that the
 // line counts on no other.
 func stampOf(g *v1alpha1.GatedSource) string {
-	return fmt.Sprintf("round=%d,uid=%s,revision=", g.Status.Round, g.UID)
+	return annotations.ApproveRevision.FormatKeys(keysOf(g, ""))
+}
+
+// keysOf returns the keys of an approval of a revision, in the present round.
+func keysOf(g *v1alpha1.GatedSource, revision string) map[string]string {
+	return map[string]string{"round": strconv.FormatInt(g.Status.Round, 10), "uid": string(g.UID), "revision": revision}
+}
+
+// FormatApproval returns the value of the annotation that approves a revision in the present round.
+func FormatApproval(g *v1alpha1.GatedSource, revision string, at time.Time) string {
+	return annotations.ApproveRevision.Format(annotations.Value{At: at, Keys: keysOf(g, revision)})
 }
 
 // approve copies the approvals of this round from the annotation into the status, which outlives it: Flux removes annotations of
@@ -58,7 +71,7 @@ func HasNews(g *v1alpha1.GatedSource) bool {
 			return true
 		}
 	}
-	return g.Annotations[v1alpha1.ApproveRevisionAnnotation] != ""
+	return g.Annotations[v1alpha1.ApproveRequestedAtAnnotation] != ""
 }
 
 // approval is one of a person.
@@ -103,12 +116,16 @@ func approved(g *v1alpha1.GatedSource) string {
 
 // refused says why what is in the annotation of an approval does not count. It is empty if there is nothing.
 func (l *look) refused() string {
-	value, asked := l.g.Annotations[v1alpha1.ApproveRevisionAnnotation]
+	value, asked := l.g.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	switch {
 	case !asked && l.Stamped, l.g.RequiredApprovals() == 0 && !asked:
 		return ""
 	case !l.Stamped && l.g.RequiredApprovals() > 0:
 		return " The approvals in its annotations do not count, because the policy gated-source-stamp is not there or out of sight: install config/policies."
 	}
-	return fmt.Sprintf(" The approval %.128q does not count: nobody has stamped who made it.", value)
+	cause := "the API server has not stamped who made it"
+	if _, err := annotations.ApproveRevision.Parse(value); err != nil {
+		cause = "it " + err.Error()
+	}
+	return fmt.Sprintf(" The approval %.128q does not count: %s.", value, cause)
 }

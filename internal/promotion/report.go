@@ -102,8 +102,8 @@ func (l *look) waiting() string {
 	if gated := g.Status.Pinned; gated != nil && same(l.kind, gated.Revision, revision) {
 		note += ", because the spec of the source has changed"
 	}
-	return fmt.Sprintf("'%s' waits for approval: %d of %d%s.%s To approve it: kubectl -n %s annotate gatedsource/%s %s=%s,round=%d",
-		revision, len(by), g.RequiredApprovals(), note, l.unseen(), g.Namespace, g.Name, v1alpha1.ApproveRevisionAnnotation, revision, g.Status.Round)
+	return fmt.Sprintf("'%s' waits for approval: %d of %d%s.%s To approve it: kubectl -n %s annotate gatedsource/%s %s=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),%s%s",
+		revision, len(by), g.RequiredApprovals(), note, l.unseen(), g.Namespace, g.Name, v1alpha1.ApproveRequestedAtAnnotation, stampOf(g), revision)
 }
 
 // ready returns the condition that says whether the pinned source is as it should be.

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/promotion"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -17,7 +19,6 @@ const (
 	sourceEditor   = "gated-source-editor"
 	sourceApprover = "gated-source-approver"
 	reason         = v1alpha1.ApproveReasonAnnotation
-	revisionKey    = v1alpha1.ApproveRevisionAnnotation
 )
 
 func commit(letter string) string { return "main@sha1:" + strings.Repeat(letter, 40) }
@@ -95,38 +96,60 @@ func (w *world) onlyAlice(g *v1alpha1.GatedSource) {
 	})
 }
 
-func approve(value string, more ...string) []string {
-	return append([]string{"annotate", "gtsrc", "apps", revisionKey + "=" + value}, more...)
+// approve returns the command that approves a revision as g is now.
+func (w *world) approve(g *v1alpha1.GatedSource, revision string, more ...string) []string {
+	w.Helper()
+	w.Read(g)
+	return approveAs(promotion.FormatApproval(g, revision, time.Now()), more...)
+}
+
+func approveAs(value string, more ...string) []string {
+	return append([]string{"annotate", "gtsrc", "apps", approveAt + "=" + value}, more...)
 }
 
 func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	w := newWorld(t)
 	alice, bob := w.as("alice", sourceApprover), w.as("bob", sourceApprover)
 	g := w.following("a", "b")
-	w.allowed(alice, approve(commit("a"), reason+"=seen in staging")...)
+	w.allowed(alice, w.approve(g, commit("a"), reason+"=seen in staging")...)
 	w.approves(g, "a alice")
-	if got := g.Status.Approvals[0].Message; got != "seen in staging" || g.Annotations[revisionKey]+g.Annotations[reason] != "" {
+	if got := g.Status.Approvals[0].Message; got != "seen in staging" || g.Annotations[approveAt]+g.Annotations[reason] != "" {
 		t.Errorf("the reason is %q, the annotations are %v", got, g.Annotations)
 	}
-	w.allowed(alice, approve(commit("a"))...)
-	w.allowed(bob, approve(commit("b")+",round=0")...)
+	w.allowed(alice, w.approve(g, commit("a"))...)
+	w.allowed(bob, w.approve(g, commit("b"))...)
 	w.approves(g, "a alice", "b bob")
 	w.allowed(alice, "annotate", "--overwrite", "gtsrc", "apps", v1alpha1.ApproveRequestedByAnnotation+"=") // as Flux takes it away
-	w.allowed(bob, approve(commit("a"))...)
+	w.allowed(bob, w.approve(g, commit("a"))...)
 	w.promoted(g, "a")
 	w.approves(g)
 	p := g.Status.Promotions[0]
 	if len(p.Approvals) != 2 || p.Approvals[0].ApprovedBy != "alice" || p.Approvals[1].ApprovedBy != "bob" {
 		t.Errorf("promoted by %+v", p.Approvals)
 	}
-	w.allowed(bob, approve(commit("b"))...) // in the next round nothing of the last one counts
+	w.allowed(bob, w.approve(g, commit("b"))...) // in the next round nothing of the last one counts
 	w.approves(g, "b bob")
-	w.allowed(alice, approve(commit("b"))...)
+	w.allowed(alice, w.approve(g, commit("b"))...)
 	w.promoted(g, "b")
 	for _, p := range []*person{alice, bob} {
-		w.allowed(p, approve(commit("a"))...)
+		w.allowed(p, w.approve(g, commit("a"))...)
 	}
 	w.promoted(g, "a")
+	comma := "fix,revision=x@sha1:" + strings.Repeat("c", 40)
+	w.pushed(comma)
+	w.Eventually("it has seen a branch with a comma", func() error {
+		if w.Read(g); g.Status.Latest.Revision != comma {
+			return fmt.Errorf("the latest is %s", g.Status.Latest.Revision)
+		}
+		return nil
+	})
+	w.allowed(alice, w.approve(g, comma)...)
+	w.Eventually("it is approved", func() error {
+		if w.Read(g); len(g.Status.Approvals) != 1 || g.Status.Approvals[0].Revision != comma {
+			return fmt.Errorf("it has %+v", g.Status.Approvals)
+		}
+		return nil
+	})
 }
 
 // attackOnSource is one that must be refused.
@@ -147,9 +170,11 @@ func TestAttacksOnARevision(t *testing.T) {
 		return fmt.Sprintf("round=0,uid=%s,revision=%s %s", g.UID, revision, who)
 	}
 	merge := func(patch string) []string { return []string{"patch", "gtsrc", "apps", "--type=merge", "-p", patch} }
-	manifest := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps","annotations":{"` + revisionKey + `":"` + commit("a") +
+	value := promotion.FormatApproval(g, commit("a"), time.Now())
+	without := func(text, with string) []string { return approveAs(strings.Replace(value, text, with, 1)) }
+	manifest := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps","annotations":{"` + approveAt + `":"` + value +
 		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"promote":"WhenApproved","approvals":{"required":2}}}`)
-	born := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"born","annotations":{"` + revisionKey + `":"` + commit("a") +
+	born := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"born","annotations":{"` + approveAt + `":"` + value +
 		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"promote":"WhenApproved"}}`)
 	pinned := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"pinned"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"revision":"` + commit("a") + `"}}`)
 	for name, forged := range map[string]struct{ who, lines string }{
@@ -166,17 +191,23 @@ func TestAttacksOnARevision(t *testing.T) {
 		}
 		w.onlyAlice(g)
 	}
-	const needs = "needs the verb approve"
+	const needs, form = "needs the verb approve", "it must be TIME,round=NUMBER,uid=UID,revision=REVISION"
 	for name, a := range map[string]attackOnSource{
-		"who may only edit approves":             {"edith", needs, approve(commit("a"))},
-		"who may only see approves":              {"vera", "cannot patch resource", approve(commit("a"))},
-		"an approval of what was never seen":     {"alice", "the status has not seen it", approve(commit("c"))},
-		"an approval of a branch":                {"alice", "the status has not seen it", approve("main")},
-		"an approval of nothing":                 {"alice", "it must be a revision", approve("")},
-		"an approval of another round":           {"alice", "it is of another round, and the present one is 0", approve(commit("a") + ",round=7")},
-		"an approval with more behind it":        {"alice", "it must be a revision", approve(commit("a") + ",round=0,x=y")},
-		"an approval with a new line":            {"alice", "it must be a revision", approve(commit("a") + "\n" + line(commit("a"), "bob"))},
-		"an approval together with the spec":     {"both", "by a manifest", merge(`{"metadata":{"annotations":{"` + revisionKey + `":"` + commit("a") + `"}},"spec":{"approvals":{"required":1}}}`)},
+		"who may only edit approves":             {"edith", needs, w.approve(g, commit("a"))},
+		"who may only see approves":              {"vera", "cannot patch resource", w.approve(g, commit("a"))},
+		"an approval of what was never seen":     {"alice", "the status has not seen the revision", w.approve(g, commit("c"))},
+		"an approval of a branch":                {"alice", "the status has not seen the revision", w.approve(g, "main")},
+		"an approval of nothing":                 {"alice", form, approveAs("")},
+		"an approval of a revision alone":        {"alice", form, approveAs(commit("a"))},
+		"an approval without a time":             {"alice", form, approveAs(value[strings.Index(value, ",")+1:])},
+		"an approval of another round":           {"alice", "it is of another round, and the present one is 0", without("round=0", "round=7")},
+		"an approval of another object":          {"alice", "it is of another object with this name", without(string(g.UID), "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55")},
+		"an approval in another order":           {"alice", form, without("round=0,uid="+string(g.UID), "uid="+string(g.UID)+",round=0")},
+		"an approval of two rounds":              {"alice", form, without("round=0", "round=0,round=0")},
+		"an approval with more behind it":        {"alice", "the status has not seen the revision", approveAs(value + ",x=y")},
+		"an approval of two revisions":           {"alice", "the status has not seen the revision", approveAs(value + ",revision=" + commit("b"))},
+		"an approval with a new line":            {"alice", form, approveAs(value + "\n" + line(commit("a"), "bob"))},
+		"an approval together with the spec":     {"both", "by a manifest", merge(`{"metadata":{"annotations":{"` + approveAt + `":"` + value + `"}},"spec":{"approvals":{"required":1}}}`)},
 		"an approval by a manifest":              {"both", "by a manifest", []string{"apply", "-f", manifest}},
 		"an approval by server-side apply":       {"both", "by a manifest", []string{"apply", "--server-side", "--force-conflicts", "-f", manifest}},
 		"an approval of what does not exist yet": {"both", "while creating it", []string{"create", "-f", born}},
@@ -202,7 +233,7 @@ func TestAttacksOnARevision(t *testing.T) {
 	if w.onlyAlice(g); g.Status.Pinned != nil || g.Status.Round != 0 {
 		t.Errorf("it has moved: %+v", g.Status)
 	}
-	w.allowed(people["alice"], approve(commit("a"))...)
+	w.allowed(people["alice"], w.approve(g, commit("a"))...)
 	for _, who := range []string{"edith", "both", "clara"} { // nobody takes away what the controller may not have seen yet
 		w.allowed(people[who], "annotate", "gtsrc", "apps", by+"-")
 		if w.Read(g); !strings.Contains(g.Annotations[by], line(commit("a"), "alice")) {
@@ -211,7 +242,7 @@ func TestAttacksOnARevision(t *testing.T) {
 	}
 	w.allowed(people["both"], merge(`{"spec":{"revision":"`+commit("b")+`"}}`)...)
 	w.promoted(g, "b")
-	out, err := people["alice"].kubectl(w.Context(), w.Namespace, approve(commit("a"))...)
+	out, err := people["alice"].kubectl(w.Context(), w.Namespace, w.approve(g, commit("a"))...)
 	if err == nil || !strings.Contains(out+err.Error(), "takes no approvals") {
 		t.Errorf("%s, %v", out, err)
 	}

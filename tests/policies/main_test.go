@@ -88,7 +88,7 @@ func active(ctx context.Context) error {
 		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
 		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
-		{"gated-source-verb", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/revision":"x"}}}`},
+		{"gated-source-verb", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
 		{"gated-source-edit", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"a":"b"}}}`},
 		{"gated-source-pin", "create -f " + repositoryFile(cluster.Dir(), "other", map[string]string{v1alpha1.PinnedByAnnotation: "probe"})},
 		{"gated-source-name", "create -f " + repositoryFile(cluster.Dir(), "probe-gated", nil)},

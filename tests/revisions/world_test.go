@@ -16,6 +16,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/promotion"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -93,9 +94,10 @@ func (w *world) eventually(what string, is func(v1alpha1.GatedSourceStatus) bool
 	})
 }
 
-// approve has somebody approve a revision.
+// approve approves a revision.
 func (w *world) approve(revision string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ApproveRevisionAnnotation, revision)
+	w.Read(w.g)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ApproveRequestedAtAnnotation, promotion.FormatApproval(w.g, revision, time.Now()))
 	return w.Client.Patch(w.Context(), w.g.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-annotate"))
 }
 
