@@ -3,6 +3,7 @@ package annotations_test
 import (
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestFormatsAreAsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/annotations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{
 		"open": "TIME[/DURATION]", "close": "TIME[/DURATION|/unlimited]", "pass": "TIME[/DURATION]", "proceed": "TIME[,wave=NAME]",
 		"exception": "TIME,generation=NUMBER,uid=UID", "request": "TIME,request=TIME,uid=UID", "revision": "TIME,round=NUMBER,uid=UID,revision=REVISION",
@@ -117,6 +122,9 @@ func TestFormatsAreAsDocumented(t *testing.T) {
 		}
 		if _, err := f.Parse(f.Example); err != nil {
 			t.Errorf("%s: the example: %v", name, err)
+		}
+		if cell := "| `" + strings.ReplaceAll(want, "|", `\|`) + "` |"; !strings.Contains(string(page), cell) {
+			t.Errorf("%s: the page of annotations does not have %s", name, cell)
 		}
 	}
 }
