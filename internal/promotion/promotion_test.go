@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -125,6 +126,29 @@ func TestAnApprovalDoesNotCountElsewhereOrLater(t *testing.T) {
 				t.Errorf("promoted %s: %v", w.is(), w.written)
 			}
 		})
+	}
+}
+
+func TestConditionApprovedNamesTheCommandAndWhatDoesNotCount(t *testing.T) {
+	a := commit("a")
+	w := newWorld(whenApproved, a).settles()
+	const keys = "round=0,uid=6d2c1e2f,revision="
+	want := "To approve it: kubectl -n shop annotate gatedsource/apps approve.gate.fluxcd.io/requestedAt=$(date -u +%Y-%m-%dT%H:%M:%SZ)," + keys + a
+	if got := w.message("Approved"); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := promotion.FormatApproval(w.g, a, start); got != start.UTC().Format(time.RFC3339)+","+keys+a {
+		t.Errorf("got %q", got)
+	}
+	w.g.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
+	for value, want := range map[string]string{
+		a:                                       "does not count: it must be TIME,round=NUMBER,uid=UID,revision=REVISION, such as ",
+		promotion.FormatApproval(w.g, a, start): "does not count: the API server has not stamped who made it.",
+	} {
+		w.g.Annotations = map[string]string{v1alpha1.ApproveRequestedAtAnnotation: value}
+		if got := w.settles().message("Approved"); !strings.Contains(got, want) || !promotion.HasNews(w.g) {
+			t.Errorf("%s: got %q, want %q", value, got, want)
+		}
 	}
 }
 
