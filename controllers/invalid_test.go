@@ -126,7 +126,7 @@ func TestAnInvalidSpecReleasesNothingThatItNoLongerNames(t *testing.T) {
 
 func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ value, cause string }{
-		"yesterday":      {"yesterday", "must be TIME[/DURATION]"},
+		"yesterday":      {"yesterday", "must be TIME[/DURATION"},
 		"400 days ahead": {start.AddDate(0, 0, 400).Format(time.RFC3339), "at most 366 days away"},
 		"400 days ago":   {start.AddDate(0, 0, -400).Format(time.RFC3339), "at most 366 days away"},
 	} {
