@@ -25,7 +25,7 @@ import (
 func (w *world) twoApprovals() (*v1alpha1.Gate, *v1alpha1.GateException) {
 	w.Helper()
 	g := w.ClosedGate("production", named("apps"))
-	w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} })
+	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}} })
 	e := w.exception("hotfix", openingIt, 0, hour)
 	w.stamped(e, "alice", "")
 	w.reportOn(e)
@@ -120,7 +120,7 @@ func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectUntouched(app)
-	w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
+	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}} })
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.events.take("")

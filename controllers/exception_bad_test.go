@@ -63,7 +63,7 @@ func TestOfTwoThatOverlapTheNewerWinsAndTheOtherSaysSo(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"))
 	older := w.exception("a-older", openingIt, 0, 4*hour)
 	soon(t, "another second begins, as the API server counts", func() bool { return time.Now().After(older.CreationTimestamp.Add(time.Second)) })
-	newer := w.exception("b-newer", closingIt, hour, 2*hour)
+	newer := w.exception("b-newer", shuttingIt, hour, 2*hour)
 	for _, step := range []struct {
 		in           time.Duration
 		held         bool

@@ -37,9 +37,10 @@ func always() []v1alpha1.Period {
 	return []v1alpha1.Period{{Name: "always", Start: &midnight, End: &midnight}}
 }
 
-// openingIt, closingIt and replacingIt are what an exception does with the Gate.
+// openingIt, closingIt, shuttingIt and replacingIt are what an exception does with the Gate. closingIt alone sets no older exception aside.
 func openingIt(e *v1alpha1.GateException)   { e.Spec.OpenPeriods = always() }
 func closingIt(e *v1alpha1.GateException)   { e.Spec.ClosePeriods = always() }
+func shuttingIt(e *v1alpha1.GateException)  { e.Spec.Default = v1alpha1.StateClosed }
 func replacingIt(e *v1alpha1.GateException) { openingIt(e); e.Spec.Default = v1alpha1.StateClosed }
 
 // exception creates an exception of the Gate production that is valid from one time

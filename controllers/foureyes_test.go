@@ -19,7 +19,7 @@ func (w *world) fourEyes() *v1alpha1.Gate {
 	w.Helper()
 	w.Stamped = func(context.Context) (bool, error) { return true, nil }
 	g := w.ClosedGate("production", named("apps"))
-	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 2} })
+	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 2}} })
 	w.reconcile(g)
 	return g
 }
@@ -69,7 +69,7 @@ func TestAGateOpensWithTheLastApprovalAndTellsWho(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	w.in(3 * time.Minute)
-	w.Edit(g, func() { g.Spec.Approvals.Required = 9 }) // what is in force stays so
+	w.Edit(g, func() { g.Spec.Approvals.OpenRequests.Required = 9 }) // what is in force stays so
 	w.reconcile(g)
 	w.expectReleased(app, g)
 }
@@ -99,6 +99,13 @@ func TestBrokenGlassIsToldAndCounted(t *testing.T) {
 	g := w.fourEyes()
 	if n, ok := w.emergencyOpenings(); !ok || n != 0 {
 		t.Errorf("the metric is %v, %v before", n, ok)
+	}
+	other := newWorld(t)
+	free := other.ClosedGate("production")
+	other.Edit(free, func() { free.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}} })
+	other.reconcile(free)
+	if n, ok := other.emergencyOpenings(); ok {
+		t.Errorf("a Gate whose open requests need no approval has the metric %v", n)
 	}
 	w.in(time.Minute)
 	w.events.take("")
@@ -188,7 +195,7 @@ func TestAnApprovalWakesItsGate(t *testing.T) {
 	startManager(t, cluster, func(r *Gating) {
 		r.Stamped = func(context.Context) (bool, error) { return true, nil }
 	})
-	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Required: 1}, Interval: v1alpha1.Duration{Duration: time.Hour}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}, Interval: v1alpha1.Duration{Duration: time.Hour}})
 	ask := func(window string) {
 		t.Helper()
 		w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+window, v1alpha1.OpenRequestedByAnnotation, "alice")

@@ -101,7 +101,7 @@ type form struct {
 var forms = []form{
 	{has: "a", want: "Approved=True/UpToDate Ready=True/Succeeded"},
 	{has: "b", pinned: "a", gates: "nights", want: "Approved=False/GateClosed Ready=True/Succeeded"},
-	{has: "b", pinned: "a", spec: v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved}, want: "Approved=False/WaitingApproval Ready=True/Succeeded"},
+	{has: "b", pinned: "a", spec: v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}}, want: "Approved=False/WaitingApproval Ready=True/Succeeded"},
 	{has: "b", pinned: "a", spec: v1alpha1.GatedSourceSpec{Revision: commit("a")}, want: "Approved=True/PinnedInSpec Ready=True/Succeeded"},
 	{want: "Approved=False/SourceNotFound Ready=False/SourceNotFound"},
 }

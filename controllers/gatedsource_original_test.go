@@ -24,8 +24,8 @@ func TestANewGatedSourceOfASourceThatAGateHolds(t *testing.T) {
 		"waits for what the source has not":                {v1alpha1.GatedSourceSpec{Revision: commit("b")}, "", "", "Approved False RevisionNotSeen"},
 		"takes another place of the same commit":           {v1alpha1.GatedSourceSpec{Revision: commit("a")}, `{"spec":{"url":"https://git.example.com/moved"}}`, "a", "Approved True PinnedInSpec"},
 		"waits if the commit would bring other files":      {v1alpha1.GatedSourceSpec{Revision: commit("a")}, `{"spec":{"ignore":"/tests"}}`, "", "Approved False SourceNotFound"},
-		"waits for approval of what the source has":        {v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved}, "", "", "Approved False WaitingApproval"},
-		"waits for approval if it would bring other files": {v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved}, `{"spec":{"recurseSubmodules":true}}`, "", "Approved False SourceNotFound"},
+		"waits for approval of what the source has":        {v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}}, "", "", "Approved False WaitingApproval"},
+		"waits for approval if it would bring other files": {v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}}, `{"spec":{"recurseSubmodules":true}}`, "", "Approved False SourceNotFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestANewGatedSourceOfASourceThatAGateHolds(t *testing.T) {
 			f.open(g, f.clock.Now())
 			f.reconcile(g)
 			f.push("b")
-			if f.looks(); tc.spec.Promote != v1alpha1.PromoteWhenApproved && tc.at == "" && tc.edit == "" {
+			if f.looks(); tc.spec.Approvals == nil && tc.at == "" && tc.edit == "" {
 				f.isAt("b", "Approved True PinnedInSpec")
 			}
 		})

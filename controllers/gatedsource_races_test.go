@@ -19,7 +19,7 @@ func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
 	for _, at := range []string{"patch-status GatedSource/apps", "create GitRepository/apps-gated"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+			f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 			f.looks()
 			f.approves("alice", commit("a"))
 			f.writes.before = once(at, func() error { f.push("b"); return nil })
@@ -58,7 +58,7 @@ func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		for n := range enough {
-			f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+			f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 			f.looks()
 			f.approves("alice", commit("a"))
 			f.push("b")
@@ -126,7 +126,7 @@ func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
 
 func TestAGatedSourceDoesNotTakeThePlaceOfAnOlderOne(t *testing.T) {
 	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	takes := &following{world: f.world, g: &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "takes"}, Spec: v1alpha1.GatedSourceSpec{
 		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, PinnedName: "apps-gated",
 	}}}

@@ -269,7 +269,7 @@ func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
 
 func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
 	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved, Approvals: &v1alpha1.RevisionApprovals{Required: 2}})
+	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 2}})
 	f.looks()
 	f.isAt("", "Approved False WaitingApproval")
 	f.approves("alice", commit("a"))
@@ -403,7 +403,7 @@ func TestAGatedSourceOfAnotherShardIsLeftAlone(t *testing.T) {
 
 func TestWhatHappensToAGatedSourceIsTold(t *testing.T) {
 	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	f.looks()
 	f.approves("alice", commit("a"))
 	f.looks()

@@ -75,7 +75,7 @@ func TestAGatedSourceIsReadyInItsWaveOnceItsRevisionIsFetched(t *testing.T) {
 
 func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
 	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	f.Must(f.Merge(f.g, `{"metadata":{"labels":{"wave":"one"}}}`))
 	app := f.kustomization("c", map[string]string{"wave": "two"})
 	f.says(app, metav1.ConditionTrue, "Applied revision: v1")

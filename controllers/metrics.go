@@ -86,7 +86,7 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 	m.glass.DeletePartialMatch(labels)
 }
 
-// emergencyOpenings counts emergency requests. A Gate with approvals has the metric before the first one, so that an increase shows.
+// emergencyOpenings counts emergency requests. A Gate whose open requests need approval has the metric before the first one, so that an increase shows.
 func (m *GateMetrics) emergencyOpenings(g *v1alpha1.Gate, handled []gate.Request) {
 	n := 0
 	for _, request := range handled {
@@ -94,7 +94,7 @@ func (m *GateMetrics) emergencyOpenings(g *v1alpha1.Gate, handled []gate.Request
 			n++
 		}
 	}
-	if n > 0 || g.Spec.Approvals != nil {
+	if n > 0 || g.RequiredApprovals() > 0 {
 		m.glass.WithLabelValues(g.Name, g.Namespace).Add(float64(n))
 	}
 }

@@ -159,7 +159,7 @@ func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T)
 
 func TestTheAnswerSaysThatARequestWaitsForApprovals(t *testing.T) {
 	eyes := func(required int32) *v1alpha1.Gate {
-		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{Required: required}}}
+		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: required}}}}
 	}
 	c := &several{gates: map[string]*v1alpha1.Gate{"free": {}, "two": eyes(2), "one": eyes(1)}}
 	handler := NewHandler(nil, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))

@@ -35,7 +35,7 @@ const (
 	OpenReceivedAnnotation = openPrefix + "received"
 
 	// BreakGlassAnnotation lets an open request count at once although
-	// spec.approvals asks for approvals: an emergency. Its value is that of
+	// spec.approvals requires approval: an emergency. Its value is that of
 	// OpenRequestedAtAnnotation, and the request has a reason. With
 	// config/policies it needs the verb break-glass. Without them it changes
 	// nothing.

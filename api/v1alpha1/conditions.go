@@ -218,7 +218,7 @@ const RequestAcceptedReason = "RequestAccepted"
 const RequestApprovedReason = "RequestApproved"
 
 // EmergencyOpenedReason is the reason of the event on a Gate that opens without the
-// approvals that spec.approvals asks for, and on the targets that it holds then.
+// approvals that spec.approvals requires, and on the targets that it holds then.
 const EmergencyOpenedReason = "EmergencyOpened"
 
 // RequestRefusedReason is the reason of the event on a Gate whose request

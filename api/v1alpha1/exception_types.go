@@ -6,19 +6,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // keeps.
 const MaxExceptions = 10
 
-// ExceptionPolicy says which GateExceptions of a Gate count.
-type ExceptionPolicy struct {
-	// Approvals is how many people must approve an exception before it counts,
-	// from 0 to 10. Nobody who ever created it or changed its spec can approve it,
-	// and an edit of its spec voids all approvals. Defaults to 0: it counts at
-	// once. A value above 0 needs config/policies: without them, no exception of
-	// this Gate counts.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=10
-	// +optional
-	Approvals int32 `json:"approvals,omitempty"`
-}
-
 // ExceptionRecord is the state of one of the GateExceptions of a Gate. One
 // that was interrupted has a record for each time in which it applied.
 type ExceptionRecord struct {

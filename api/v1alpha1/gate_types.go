@@ -154,14 +154,9 @@ type GateSpec struct {
 	// +optional
 	Certificates *CertificatePolicy `json:"certificates,omitempty"`
 
-	// Exceptions says which GateExceptions of this Gate count: only those that
-	// enough people have approved. If omitted, all of them count.
-	// +optional
-	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
-
-	// Approvals says how many others have to approve an open request. Close
-	// requests, open periods and GateExceptions need none by it. If omitted, an
-	// open request counts at once.
+	// Approvals states how many other people must approve open requests and
+	// GateExceptions. Close requests and the periods of the Gate need no approval.
+	// If omitted, nothing does.
 	// +optional
 	Approvals *GateApprovals `json:"approvals,omitempty"`
 
@@ -511,12 +506,21 @@ func (in *Gate) LatestRequest() (latest *AcceptedRequest) {
 	return latest
 }
 
-// RequiredApprovals returns how many people have to approve an open request.
+// RequiredApprovals returns how many people must approve an open request.
 func (in *Gate) RequiredApprovals() int {
 	if in.Spec.Approvals == nil {
 		return 0
 	}
-	return int(in.Spec.Approvals.Required)
+	return in.Spec.Approvals.OpenRequests.required()
+}
+
+// RequiredExceptionApprovals returns how many people must approve a
+// GateException that can open the Gate. See GateException.OnlyCloses.
+func (in *Gate) RequiredExceptionApprovals() int {
+	if a := in.Spec.Approvals; a != nil && a.Exceptions != nil {
+		return a.Exceptions.required()
+	}
+	return in.RequiredApprovals()
 }
 
 // GetInterval returns spec.interval, or its default if there is none.

@@ -23,18 +23,6 @@ const (
 	gatedSuffix = "-gated"
 )
 
-// PromotePolicy says which revision a GatedSource moves to.
-// +kubebuilder:validation:Enum=WhenOpen;WhenApproved
-type PromotePolicy string
-
-const (
-	// PromoteWhenOpen moves to the newest revision while all Gates are open.
-	PromoteWhenOpen PromotePolicy = "WhenOpen"
-	// PromoteWhenApproved moves only to what was approved, and only while all
-	// Gates are open.
-	PromoteWhenApproved PromotePolicy = "WhenApproved"
-)
-
 // DeletionPolicy says what becomes of the pinned source when its GatedSource
 // is deleted.
 // +kubebuilder:validation:Enum=Orphan;Delete
@@ -48,7 +36,6 @@ const (
 )
 
 // GatedSourceSpec says which source is pinned, and when the pin moves.
-// +kubebuilder:validation:XValidation:rule="!has(self.approvals) || self.promote == 'WhenApproved'",message="approvals need promote: WhenApproved"
 // +kubebuilder:validation:XValidation:rule="!has(self.pinnedName) || self.pinnedName != self.sourceRef.name",message="the pinned source needs another name than the source in sourceRef"
 type GatedSourceSpec struct {
 	// SourceRef names the source that is followed, in the same namespace. Its kind
@@ -65,24 +52,18 @@ type GatedSourceSpec struct {
 	// +optional
 	PinnedName string `json:"pinnedName,omitempty"`
 
-	// Promote is WhenOpen or WhenApproved. WhenOpen moves the pin to the newest
-	// revision while all Gates that govern the GatedSource are open; if there are
-	// none, at once. WhenApproved moves it only to what was approved, and only
-	// while they are open. Defaults to WhenOpen.
-	// +kubebuilder:default=WhenOpen
+	// Approvals states how many different people must approve a revision before
+	// the pin moves to it. If omitted, or with required: 0, the pin moves to the
+	// newest revision. Either way it moves only while all Gates that govern the
+	// GatedSource are open; if there are none, at once.
 	// +optional
-	Promote PromotePolicy `json:"promote,omitempty"`
-
-	// Approvals says how many people must approve a revision. Only for promote:
-	// WhenApproved. If omitted, one must.
-	// +optional
-	Approvals *RevisionApprovals `json:"approvals,omitempty"`
+	Approvals *ApprovalRule `json:"approvals,omitempty"`
 
 	// Revision to pin, as source-controller writes it, such as
 	// main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1. It needs no
 	// approval, and moves while all Gates are open. It must be one that was seen,
 	// unless nothing is pinned yet and the source is not suspended. If omitted,
-	// promote decides.
+	// approvals decide.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s,]+$')",message="revision must be as source-controller writes it, such as main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1, without spaces and commas"
 	// +optional
@@ -117,17 +98,6 @@ type PinnableReference struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be the name of a source, such as apps: lower case letters, digits, dashes and dots"
 	// +required
 	Name string `json:"name"`
-}
-
-// RevisionApprovals says how many people must approve a revision.
-type RevisionApprovals struct {
-	// Required is how many different people must approve a revision, from 1 to 10.
-	// Defaults to 1. Approvals count only with config/policies.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10
-	// +kubebuilder:default=1
-	// +optional
-	Required int32 `json:"required,omitempty"`
 }
 
 // SeenRevision is a revision that the source had.
@@ -316,14 +286,5 @@ func (in *GatedSource) SetConditions(conditions []metav1.Condition) {
 // PinnedName returns the name of the pinned source.
 func (in *GatedSource) PinnedName() string { return cmp.Or(in.Spec.PinnedName, in.Name+gatedSuffix) }
 
-// RequiredApprovals returns how many people must approve a revision, 0 if none
-// must.
-func (in *GatedSource) RequiredApprovals() int {
-	switch {
-	case in.Spec.Promote != PromoteWhenApproved:
-		return 0
-	case in.Spec.Approvals == nil:
-		return 1
-	}
-	return max(1, int(in.Spec.Approvals.Required))
-}
+// RequiredApprovals returns how many people must approve a revision.
+func (in *GatedSource) RequiredApprovals() int { return in.Spec.Approvals.required() }

@@ -212,5 +212,13 @@ func (in *GateException) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
+// OnlyCloses returns whether the exception has closePeriods, and nothing that
+// opens its Gate or sets aside the Gate's schedule or another exception. Such an
+// exception needs no approval. Its closePeriods add to the older exceptions of
+// the Gate, which decide outside of them as if it did not exist.
+func (in *GateException) OnlyCloses() bool {
+	return len(in.Spec.ClosePeriods) > 0 && len(in.Spec.OpenPeriods) == 0 && in.Spec.Default == ""
+}
+
 // ExpiredBy returns whether the exception is over at an instant.
 func (in *GateException) ExpiredBy(now time.Time) bool { return !now.Before(in.Spec.ValidUntil.Time) }

@@ -163,15 +163,3 @@ type RequestApproval struct {
 	// At is when the controller saw the approval.
 	At metav1.MicroTime `json:"at"`
 }
-
-// GateApprovals says that others have to approve who opens a Gate by hand or
-// by webhook.
-type GateApprovals struct {
-	// Required is how many people other than its requester must approve an open
-	// request before it counts, from 1 to 10. It needs config/policies: without
-	// them the controller cannot distinguish users, and no request opens the Gate.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10
-	// +required
-	Required int32 `json:"required"`
-}

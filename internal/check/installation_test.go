@@ -234,12 +234,12 @@ func TestEachPolicyIsMissed(t *testing.T) {
 
 func TestPoliciesThatDoNotDoTheirWorkAreFound(t *testing.T) {
 	asks := gate("production")
-	asks.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2}
+	asks.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
 	elsewhere := check.ControllerOf(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: ours}, spec: {template: {spec: {serviceAccountName: gating-controller}}}}"))
 	finds(t, check.Policies(nil, nil, nil), "warning policies: they are not installed")
 	none := gate("other")
-	none.Spec.Exceptions = &v1alpha1.ExceptionPolicy{}
-	finds(t, check.Policies(nil, nil, []v1alpha1.Gate{asks, none, gate("another")}), "warning policies: they are not installed", "error Gate flux-system/production: it asks for 2 approvals")
+	none.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{}}
+	finds(t, check.Policies(nil, nil, []v1alpha1.Gate{asks, none, gate("another")}), "warning policies: they are not installed", "error Gate flux-system/production: it requires 2 approvals of its GateExceptions")
 	finds(t, check.Policies(installed(t, "policies"), nil, []v1alpha1.Gate{asks}))
 	found := check.Policies(installed(t, "policies"), []check.Controller{elsewhere}, nil)
 	if len(found) == 0 || !strings.Contains(found[0].Message, "it does not name system:serviceaccount:flux-system:gating-controller, the user of Deployment flux-system/ours") {

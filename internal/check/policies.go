@@ -27,7 +27,7 @@ var ruling = []policy{
 	{validating, "gate-request-verb", "whoever may patch a Gate opens and closes it"},
 	{mutating, "gate-request-stamp", "nobody notes who opens and closes Gates"},
 	{mutating, approval, "nobody notes who approves open requests"},
-	{validating, approval, "no open request of a Gate with spec.approvals counts"},
+	{validating, approval, "no open request of a Gate with spec.approvals.openRequests counts"},
 	{validating, "gate-pass-verb", "whoever may patch a held object lets a reconciliation of it pass"},
 	{mutating, "gate-pass-stamp", "nobody notes who lets a reconciliation pass"},
 	{validating, "gate-edit", "whoever may patch a Gate changes its spec"},
@@ -151,7 +151,7 @@ func (a Admission) strangers(set []policy, controllers []Controller, from string
 	return findings
 }
 
-// unstamped finds Gates that ask for approvals where none counts.
+// unstamped finds Gates that require approvals where none counts.
 func (a Admission) unstamped(gates []v1alpha1.Gate) (findings []Finding) {
 	counts := func(name string) bool {
 		p := policy{validating, name, ""}
@@ -163,11 +163,11 @@ func (a Admission) unstamped(gates []v1alpha1.Gate) (findings []Finding) {
 	}
 	for i := range gates {
 		g := &gates[i]
-		if e := g.Spec.Exceptions; e != nil && e.Approvals > 0 && !exceptions {
-			find(g, "it asks for %d approvals of its GateExceptions, and none counts without the policy %s: no exception ever applies", e.Approvals, stamp)
+		if n := g.RequiredExceptionApprovals(); n > 0 && !exceptions {
+			find(g, "it requires %d approvals of its GateExceptions, and none counts without the policy %s: only exceptions with nothing but closePeriods apply", n, stamp)
 		}
-		if g.Spec.Approvals != nil && !requests {
-			find(g, "it asks for %d approvals of open requests, and none counts without the policy %s: no request opens it", g.RequiredApprovals(), approval)
+		if n := g.RequiredApprovals(); n > 0 && !requests {
+			find(g, "it requires %d approvals of open requests, and none counts without the policy %s: no request opens it", n, approval)
 		}
 	}
 	return findings

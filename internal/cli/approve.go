@@ -44,7 +44,7 @@ exception/NAME prints the exception and approves what was printed: if somebody e
 first, use --dry-run=server, and then approve the --generation that you have read. This needs config/policies and the ClusterRole
 gate-exception-approver.
 
-gate/NAME, or NAME alone, does the same with the open request of a Gate that waits because of spec.approvals. To read it first, use --dry-run=server,
+gate/NAME, or NAME alone, does the same with the open request of a Gate that waits because of spec.approvals.openRequests. To read it first, use --dry-run=server,
 and then approve the --request that you have read. This needs the ClusterRole gate-approver.
 
 source/NAME approves the --revision of a GatedSource. If another revision is promoted in the meantime, or the spec of the source changes, the approval
@@ -259,17 +259,15 @@ func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Tim
 	has, wants := len(approversOf(e)), -1
 	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
 	switch found := askedFor.FindStringSubmatch(active.Message); {
-	case g != nil && g.Spec.Exceptions == nil:
-		wants = 0
 	case g != nil:
-		wants = int(g.Spec.Exceptions.Approvals)
+		wants = gate.Required(g, e)
 	case found != nil && active.Reason == v1alpha1.WaitingApprovalReason:
 		wants, _ = strconv.Atoi(found[1])
 	}
 	text := fmt.Sprintf("%d of %d approvals", has, wants)
 	switch {
 	case wants == 0:
-		text = "which its gate does not ask for"
+		text = "which it does not need"
 	case wants < 0 && has == 1:
 		text = "1 approval"
 	case wants < 0:

@@ -85,7 +85,7 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 	}
 	switch {
 	case len(all) == 0 && g.RequiredApprovals() == 0:
-		return nil, errors.New("the gate asks for no approvals: it has no spec.approvals, and an open request counts at once")
+		return nil, errors.New("an open request of the gate needs no approval and counts at once: spec.approvals.openRequests requires none")
 	case len(all) == 0:
 		return nil, fmt.Errorf("no open request waits for approval; kubectl gate history %s -n %s says what became of those before", g.Name, g.Namespace)
 	case id != "":

@@ -32,12 +32,12 @@ func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {
 		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, idOf(&alice), "request " + idOf(&alice) + " does not wait any more: there is " + idOf(&bob) + " of bob"},
 		"none":                      {1, nil, "", "no open request waits for approval; kubectl gate history production -n ops"},
 		"none that lacks any":       {1, []v1alpha1.AcceptedRequest{done}, "", "no open request waits for approval"},
-		"a gate that asks for none": {0, nil, "", "the gate asks for no approvals: it has no spec.approvals"},
+		"a gate that asks for none": {0, nil, "", "an open request of the gate needs no approval"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "ops"}, Status: v1alpha1.GateStatus{Requests: tc.requests}}
 			if tc.required > 0 {
-				g.Spec.Approvals = &v1alpha1.GateApprovals{Required: tc.required}
+				g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: tc.required}}
 			}
 			r, err := requestToApprove(g, tc.id, now.Add(time.Minute))
 			switch {

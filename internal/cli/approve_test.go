@@ -100,7 +100,7 @@ func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
 		}
 	}
 	asks := func(n int32) *v1alpha1.Gate {
-		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Exceptions: &v1alpha1.ExceptionPolicy{Approvals: n}}}
+		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: n}}}}
 	}
 	message := waiting("Exception waits for approval: gate 'flux-system/production' asks for 3, there are 1 by bob")
 	for name, tc := range map[string]struct {
@@ -113,8 +113,8 @@ func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
 		"of two, both":                        {asks(2), []string{"bob", "carol"}, message, "2 of 2 approvals, in force until "},
 		"the gate cannot be read":             {nil, []string{"bob"}, message, "1 of 3 approvals, waits for 2 more"},
 		"nobody says how many":                {nil, []string{"bob"}, waiting(""), "1 approval, in force until "},
-		"a gate that asks for none":           {&v1alpha1.Gate{}, []string{"bob"}, waiting(""), "which its gate does not ask for, in force until "},
-		"a gate that asks for none of itself": {asks(0), []string{"bob"}, waiting(""), "which its gate does not ask for, in force until "},
+		"a gate that asks for none":           {&v1alpha1.Gate{}, []string{"bob"}, waiting(""), "which it does not need, in force until "},
+		"a gate that asks for none of itself": {asks(0), []string{"bob"}, waiting(""), "which it does not need, in force until "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := describeApprovals(anException(now, approvedBy(tc.names...), tc.change), tc.gate, now); !strings.HasPrefix(got, tc.want) {

@@ -98,7 +98,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 		slices.ContainsFunc(g.Status.Promotions, func(p v1alpha1.Promotion) bool { return p.Revision == revision })
 	switch {
 	case g.RequiredApprovals() == 0:
-		return errors.New("it takes no approvals: its spec.promote is not WhenApproved")
+		return errors.New("it takes no approvals: its spec.approvals requires none")
 	case g.Spec.Revision != "":
 		return fmt.Errorf("it takes no approvals: its spec.revision is %s", g.Spec.Revision)
 	case revision == "" && g.Status.Pending == nil:

@@ -144,7 +144,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 		if inVain != "" && !creates {
 			s.warn("it has no effect: %s", inVain)
 		}
-		if n := approvalsOf(g); n > 0 && !creates {
+		if n := gate.Required(g, e); n > 0 && !creates {
 			s.warn("%s", s.needsApprovals(e, n))
 		}
 	}
@@ -225,13 +225,6 @@ func (s *session) needsApprovals(e *v1alpha1.GateException, n int) string {
 		many = count(n, many)
 	}
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, s.name, e.Name, e.Namespace)
-}
-
-func approvalsOf(g *v1alpha1.Gate) int {
-	if g.Spec.Exceptions == nil {
-		return 0
-	}
-	return int(g.Spec.Exceptions.Approvals)
 }
 
 // written is an exception that is about to be written, and what it meets.

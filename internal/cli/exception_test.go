@@ -75,7 +75,9 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 			nil, []string{"the gate is closed all the same from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (override: Deny)"}, "",
 		},
 		"not that it waits for approvals, which is said otherwise": {
-			func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} }, nil, nil, "",
+			func(g *v1alpha1.Gate) {
+				g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
+			}, nil, nil, "",
 		},
 		"a suspended gate": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}, ""},
 		"an invalid gate":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Mars" }, nil, []string{"the spec of the gate is invalid"}, ""},

@@ -236,8 +236,8 @@ func TestOverlappingExceptionsAreAWarning(t *testing.T) {
 }
 
 func TestPreviewTakesExceptionsForApproved(t *testing.T) {
-	asks := strings.Replace(nights, "spec:\n", "spec:\n  exceptions: {approvals: 2}\n", 1)
-	want := "warning: gates.yaml: flux-system/production: spec.exceptions.approvals: the gate asks for 2 approvals, the preview takes its exceptions for approved\n"
+	asks := strings.Replace(nights, "spec:\n", "spec:\n  approvals: {exceptions: {required: 2}}\n", 1)
+	want := "warning: gates.yaml: flux-system/production: spec.approvals: the exceptions of the gate need approval (required: 2), the preview treats them as approved\n"
 	code, out, errOut := execute(t, asks+"---"+hotfix, tuesday...)
 	if code != 0 || errOut != want {
 		t.Errorf("exit %d\ngot  %swant %s", code, errOut, want)
@@ -245,13 +245,19 @@ func TestPreviewTakesExceptionsForApproved(t *testing.T) {
 	if got := opens(t, out, "flux-system/production"); !slices.Equal(got, noon) {
 		t.Errorf("opened %q, want %q", got, noon)
 	}
+	if _, _, errOut := execute(t, strings.Replace(asks, "exceptions: {", "openRequests: {", 1)+"---"+hotfix, tuesday...); errOut != want {
+		t.Errorf("the rule for open requests: %s", errOut)
+	}
+	if _, _, errOut := execute(t, asks+"---"+strings.Replace(hotfix, "openPeriods:", "closePeriods:", 1), tuesday...); strings.Contains(errOut, "approv") {
+		t.Errorf("an exception that only closes: %s", errOut)
+	}
 	if _, _, errOut := execute(t, asks, tuesday...); errOut != "" {
 		t.Errorf("a gate without exceptions: %s", errOut)
 	}
 }
 
 func TestAnExceptionThatIsOverHasNoEffect(t *testing.T) {
-	manifest := strings.Replace(nights, "spec:\n", "spec:\n  exceptions: {approvals: 2}\n", 1) + "---" + hotfix + "---" + strings.Replace(hotfix, "name: hotfix", "name: other", 1)
+	manifest := strings.Replace(nights, "spec:\n", "spec:\n  approvals: {exceptions: {required: 2}}\n", 1) + "---" + hotfix + "---" + strings.Replace(hotfix, "name: hotfix", "name: other", 1)
 	code, out, errOut := execute(t, manifest, "-o", "json", "--from", "2026-11-25T00:00:00Z", "--until", "2026-11-26T00:00:00Z")
 	want := "warning: gates.yaml: flux-system/hotfix: spec.validUntil: the exception is already over\n"
 	if want += strings.Replace(want, "hotfix", "other", 1); code != 0 || errOut != want || len(opens(t, out, "flux-system/production")) > 0 {

@@ -14,7 +14,7 @@ func (s *session) openCommand() *cobra.Command {
 
 The request ends all close requests, and lasts until somebody closes the Gate, or as long as you say. A Gate with spec.window
 does not stay open longer than that. A close period with override: Deny, and a dependency of the Gate, keep it closed all the
-same, and with spec.approvals others have to approve the request first. The exit code is 3 then.`,
+same, and with spec.approvals.openRequests others have to approve the request first. The exit code is 3 then.`,
 		Example: `  # For an hour
   kubectl gate open production --for 1h --reason "hotfix 1234"
 

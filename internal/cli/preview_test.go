@@ -229,7 +229,7 @@ func TestPreviewTakesWhatAGateWatchesForReadyAndSaysSo(t *testing.T) {
 
 func TestPreviewSaysThatARequestWaitsForApprovals(t *testing.T) {
 	asks := strings.NewReplacer("namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-21T00:00:00Z"}}`,
-		"default: closed", "default: closed\n  approvals: {required: 1}").Replace(nights)
+		"default: closed", "default: closed\n  approvals: {openRequests: {required: 1}}").Replace(nights)
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
 	_, without, _ := execute(t, nights, args...)
 	code, out, errOut := execute(t, asks, args...)

@@ -90,7 +90,7 @@ func TestEveryReportIsAListOfItsKind(t *testing.T) {
 	at, r := metav1.NewTime(now), preview.Range{From: now, Until: now.AddDate(0, 0, 1)}
 	about := explain.Metadata{Namespace: "flux-system", Name: "production"}
 	ref := explain.Ref{APIVersion: "v1", Kind: "Kustomization", Namespace: "flux-system", Name: "production"}
-	cause := preview.Cause{State: "opened", Reason: "OpenPeriod", By: "nights"}
+	cause := preview.Cause{State: "opened", Reason: "OpenPeriod", Period: "nights"}
 	timeline := preview.Timeline{Intervals: []preview.Interval{{From: at, Until: at, Cause: cause}}}
 	change := preview.Change{Change: preview.Changed, Stretches: []preview.Stretch{{From: at, Until: at, Before: cause, After: cause}}}
 	g := freezing(v1alpha1.OverrideDeny)

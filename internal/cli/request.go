@@ -40,7 +40,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 	flags.StringVar(&f.until, "until", "", "When the request ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\".")
 	flags.StringVar(&f.at, "at", "", "When the request begins. Defaults to now.")
 	if action == v1alpha1.RequestOpen {
-		flags.BoolVar(&f.breakGlass, "break-glass", false, "An emergency: open at once, without the approvals that spec.approvals asks for. Needs a reason, and the verb break-glass.")
+		flags.BoolVar(&f.breakGlass, "break-glass", false, "An emergency: open at once, without the approvals that spec.approvals requires. Needs a reason, and the verb break-glass.")
 	}
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

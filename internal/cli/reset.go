@@ -23,7 +23,7 @@ reset withdraws the requests in force, to open or to close, of any user and of w
 makes a request instead of withdrawing any.
 
 To withdraw an open request, reset makes a close request without a duration, and to withdraw close requests an open request without a duration. So you
-need the permission to close or to open, and with spec.approvals others must approve the withdrawal of a close request. If no request is in force,
+need the permission to close or to open, and with spec.approvals.openRequests others must approve the withdrawal of a close request. If no request is in force,
 reset withdraws requests that wait for approval or are planned: open requests, or your own close requests.`,
 		Example: `  # The hotfix is out
   kubectl gate reset production --reason "hotfix 1234 is out"`,

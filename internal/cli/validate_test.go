@@ -40,7 +40,7 @@ func requestingOpen(value string) string {
 
 func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 	for _, test := range []struct{ name, manifest, want string }{
-		{"empty approvals", manifest("Gate", "a", "{default: closed, approvals: {}}"), "-: apps/a: spec.approvals.required: Required value: required must be set"},
+		{"empty approvals", manifest("Gate", "a", "{default: closed, approvals: {}}"), "-: apps/a: spec.approvals: Invalid value: approvals must have openRequests or exceptions: write openRequests: {required: 1}, or remove approvals"},
 		{"an interval of zero", manifest("Gate", "a", "{default: closed, interval: 0s}"), `-: apps/a: spec.interval: Invalid value: "0s": interval must be a duration of at least 10s, such as 1m`},
 		{"no days", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: []}]}`), "-: apps/a: spec.openPeriods[0].daysOfWeek: Invalid value: must have at least 1 item"},
 		{"a short day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: [Mon]}]}`),

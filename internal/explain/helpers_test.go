@@ -164,7 +164,9 @@ func commands(e explain.Explanation) string {
 }
 
 // fourEyes has a Gate ask for an approval.
-func fourEyes(g *v1alpha1.Gate) { g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1} }
+func fourEyes(g *v1alpha1.Gate) {
+	g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
+}
 
 // waiting has an open request of alice wait for it.
 func waiting(g *v1alpha1.Gate) {

@@ -109,10 +109,15 @@ func approvers(e *v1alpha1.GateException) []string {
 
 // Missing returns how many approvals an exception still needs to count for a Gate.
 func Missing(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
-	if g.Spec.Exceptions == nil {
+	return max(0, Required(g, e)-len(approvers(e)))
+}
+
+// Required returns how many people must approve an exception: none if it only closes.
+func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
+	if e.OnlyCloses() {
 		return 0
 	}
-	return max(0, int(g.Spec.Exceptions.Approvals)-len(approvers(e)))
+	return g.RequiredExceptionApprovals()
 }
 
 // waiting says which approvals an exception waits for.
@@ -120,10 +125,10 @@ func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {
 		return fmt.Sprintf("Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate '%s/%s' asks for %d approvals; create it again",
-			g.Namespace, g.Name, g.Spec.Exceptions.Approvals)
+			g.Namespace, g.Name, Required(g, e))
 	}
 	names := func(list []string) string { return OneLine(strings.Join(list, ", "), maxReason) }
-	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' asks for %d, there are %d", g.Namespace, g.Name, g.Spec.Exceptions.Approvals, len(approvers(e)))
+	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' asks for %d, there are %d", g.Namespace, g.Name, Required(g, e), len(approvers(e)))
 	if approvers := approvers(e); len(approvers) > 0 {
 		text += " by " + names(approvers)
 	}

@@ -106,7 +106,8 @@ func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
 	if d := gate.DecideException(last, g, all, at(3)); d.Reason != v1alpha1.PendingReason || d.TooMany != "" {
 		t.Errorf("three exceptions are over: %+v", d)
 	}
-	g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1}
+	g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}}
+	last.Spec.Default = isOpened
 	if d := gate.DecideException(last, g, all, noon); d.Reason != v1alpha1.WaitingApprovalReason {
 		t.Errorf("an exception that waits for approval takes nobody's place: %+v", d)
 	}

@@ -155,6 +155,11 @@ func TestWhatAnExceptionIs(t *testing.T) {
 			message: "Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate 'flux-system/production' asks for 2 approvals; create it again"},
 		"a newer one applies": {at: "2026-11-23T12:00:00Z", gate: closed(), others: []*v1alpha1.GateException{newest, newer, older},
 			state: pending, reason: "Overlapped", message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
+		"a newer one that only closes": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")), others: []*v1alpha1.GateException{
+			exception(closesIn(midday), called("y"), created("2026-11-02T00:00:00Z")),
+		}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
+		"it only closes and is newer": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(func(e *v1alpha1.GateException) { e.Spec.Default = "" }, closesIn(midday)), others: []*v1alpha1.GateException{older},
+			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"a newer one will apply": {at: "2026-11-23T12:30:00Z", gate: closed(), others: []*v1alpha1.GateException{newest, newer, older},
 			state: inForce, reason: "InForce", message: active, overlapped: winsLater, recheck: "2026-11-23T12:45:00Z"},
 		"a newer one begins when it ends": {at: "2026-11-23T12:00:00Z", gate: closed(), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z",

@@ -39,14 +39,18 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exception that applies at an instant, nil if none does.
-func applying(counts []*v1alpha1.GateException, now time.Time) *v1alpha1.GateException {
+// applying returns the exceptions that apply at an instant: the valid ones up to the first that does not only close,
+// because it decides without those after it.
+func applying(counts []*v1alpha1.GateException, now time.Time) (apply []*v1alpha1.GateException) {
 	for _, e := range counts {
-		if isValidAt(e, now) {
-			return e
+		if !isValidAt(e, now) {
+			continue
+		}
+		if apply = append(apply, e); !e.OnlyCloses() {
+			break
 		}
 	}
-	return nil
+	return apply
 }
 
 // nextEdge returns the next instant at which one of the exceptions begins or ends, zero if
@@ -69,14 +73,14 @@ type peers struct {
 	// notReady says why the exceptions change nothing, empty if they do.
 	notReady string
 	counts   []*v1alpha1.GateException
-	// winner is the one that applies, nil if none does.
-	winner *v1alpha1.GateException
-	now    time.Time
+	// apply are those that apply.
+	apply []*v1alpha1.GateException
+	now   time.Time
 }
 
 func peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) peers {
 	counts := counting(g, exceptions, now)
-	return peers{gate: g, notReady: notReady(g), counts: counts, winner: applying(counts, now), now: now}
+	return peers{gate: g, notReady: notReady(g), counts: counts, apply: applying(counts, now), now: now}
 }
 
 // recheck returns when the decision on an exception may change by itself: at its own edges, and at those of exceptions that overlap with it or
@@ -109,7 +113,7 @@ func (p *peers) reason(e *v1alpha1.GateException) string {
 		return v1alpha1.WaitingApprovalReason
 	case !isValidAt(e, p.now):
 		return v1alpha1.PendingReason
-	case p.winner == nil || p.winner.Name != e.Name:
+	case !slices.ContainsFunc(p.apply, func(a *v1alpha1.GateException) bool { return a.Name == e.Name }):
 		return v1alpha1.OverlappedReason
 	}
 	return v1alpha1.InForceReason
@@ -120,7 +124,7 @@ func (p *peers) reason(e *v1alpha1.GateException) string {
 func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	own := slices.IndexFunc(p.counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
 	return slices.DeleteFunc(slices.Clone(p.counts[:max(own, 0)]), func(newer *v1alpha1.GateException) bool {
-		return !overlap(newer, e)
+		return newer.OnlyCloses() || !overlap(newer, e)
 	})
 }
 
@@ -225,10 +229,7 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	if len(newer) == 0 {
 		return ""
 	}
-	first := newer[0]
-	if slices.Contains(newer, p.winner) {
-		first = p.winner
-	}
+	first := newer[max(0, slices.IndexFunc(newer, func(n *v1alpha1.GateException) bool { return isValidAt(n, p.now) }))]
 	return fmt.Sprintf("Exception '%s' of gate '%s' is newer and wins from %s until %s",
 		first.Name, gate, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
 }

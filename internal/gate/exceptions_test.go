@@ -175,7 +175,7 @@ func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
 
 // asking has a Gate ask for approvals.
 func asking(g *v1alpha1.Gate, n int32) *v1alpha1.Gate {
-	g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: n}
+	g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: n}}
 	return g
 }
 
@@ -309,9 +309,9 @@ func TestExceptionsAreCheckedAgainOnlyAtEdgesThatConcernThem(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, at(tc.want))
 		}
 	}
-	waits := exception(called("waits"), closesIn(midday))
+	waits := exception(called("waits"), byDefault(isClosed))
 	waits.Spec.ValidFrom, waits.Spec.ValidUntil, waits.CreationTimestamp = at(1), at(2), at(-2000)
-	if got := gate.DecideException(all[0], asking(production(closed()), 1), append(all, waits), noon).Recheck; !got.Equal(at(1000).Time) {
+	if got := gate.DecideException(all[0], asking(production(closed()), 1), append(all, waits), noon).Recheck; !got.Equal(at(960).Time) {
 		t.Errorf("with one that waits for approval: %s", got)
 	}
 }

@@ -131,7 +131,9 @@ func TestLinesAreHandledOnceAndRemovedAfterwards(t *testing.T) {
 
 func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 	line := func(source string) *v1alpha1.Gate {
-		g := closed(func(s *v1alpha1.GateSpec) { s.Approvals = &v1alpha1.GateApprovals{Required: 1} })
+		g := closed(func(s *v1alpha1.GateSpec) {
+			s.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
+		})
 		withLines(g, fmt.Sprintf("1|open|%s|2026-11-23T11:59:00Z|alice|incident", source))
 		return g
 	}

@@ -9,21 +9,19 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// inForceToo names the exception in force, unless the sentence before already does, and
-// says if it is excess or invalid.
-func inForceToo(reason string, exception *v1alpha1.GateException, excess []*v1alpha1.GateException, refused []string) string {
-	if exception == nil {
-		return ""
-	}
-	text := ""
-	if reason != v1alpha1.ExceptionAppliesReason {
-		text += fmt.Sprintf(", exception '%s' is in force until %s", exception.Name, rfc3339(exception.Spec.ValidUntil.Time))
-	}
-	if slices.Contains(excess, exception) {
-		return text + fmt.Sprintf(", exception '%s' is broken: more than %d exceptions are not over", exception.Name, v1alpha1.MaxEffectiveExceptions)
-	}
-	if len(ValidateException(exception)) > 0 || slices.Contains(refused, exception.Name) {
-		text += fmt.Sprintf(", exception '%s' is invalid", exception.Name)
+// inForceToo names the exceptions in force, except the one that the sentence before names, and
+// reports which are excess or invalid.
+func inForceToo(d *Decision, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
+	for _, e := range apply {
+		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
+			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, rfc3339(e.Spec.ValidUntil.Time))
+		}
+		switch {
+		case slices.Contains(excess, e):
+			text += fmt.Sprintf(", exception '%s' is broken: more than %d exceptions are not over", e.Name, v1alpha1.MaxEffectiveExceptions)
+		case len(ValidateException(e)) > 0 || slices.Contains(refused, e.Name):
+			text += fmt.Sprintf(", exception '%s' is invalid", e.Name)
+		}
 	}
 	return text
 }

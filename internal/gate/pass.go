@@ -109,7 +109,7 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 		return "it has not decided yet"
 	case opened.Reason == v1alpha1.InvalidSpecReason:
 		return "its spec is invalid"
-	case g.Spec.Approvals != nil:
+	case g.RequiredApprovals() > 0:
 		return "others have to approve what opens it, and nobody approves a pass"
 	case opened.Reason == v1alpha1.TimeUnknownReason:
 		return "the API server does not say what time it is"

@@ -24,7 +24,9 @@ func TestWhichGatesLetNothingPass(t *testing.T) {
 	hard := func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze"}, Override: v1alpha1.OverrideDeny}}
 	}
-	asks := func(g *v1alpha1.Gate) { g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1} }
+	asks := func(g *v1alpha1.Gate) {
+		g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
+	}
 	for name, tc := range map[string]struct {
 		gate *v1alpha1.Gate
 		want string

@@ -12,7 +12,9 @@ import (
 
 // eyesOn has a Gate ask for approvals.
 func eyesOn(required int32) func(*v1alpha1.GateSpec) {
-	return func(s *v1alpha1.GateSpec) { s.Approvals = &v1alpha1.GateApprovals{Required: required} }
+	return func(s *v1alpha1.GateSpec) {
+		s.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: required}}
+	}
 }
 
 // asks has somebody ask a Gate to open, and returns what came of it.

@@ -203,7 +203,7 @@ func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 		}
 		e.gate.Annotations = map[string]string{}
 		e.gate.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
-		e.gate.Spec.Approvals = &v1alpha1.GateApprovals{Required: rapid.Int32Range(1, 2).Draw(t, "required")}
+		e.gate.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: rapid.Int32Range(1, 2).Draw(t, "required")}}
 		if rapid.Bool().Draw(t, "has a window") {
 			e.gate.Spec.Window = duration(2 * time.Hour)
 		}

@@ -47,12 +47,11 @@ func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 	if g.Spec.Suspend && s.keepsStatus(g) {
 		doubts = append(doubts, s.fault(g, "spec.suspend", "nobody opens or closes the gate while it is suspended, the preview takes it for resumed"))
 	}
-	if g.Spec.Exceptions == nil || g.Spec.Exceptions.Approvals == 0 {
-		return doubts
-	}
-	if slices.ContainsFunc(s.exceptions, func(e *v1alpha1.GateException) bool { return gate.IsOf(g, e) && !s.isKnown(e) && !e.ExpiredBy(r.From) }) {
-		doubts = append(doubts, s.fault(g, "spec.exceptions.approvals",
-			fmt.Sprintf("the gate asks for %d approvals, the preview takes its exceptions for approved", g.Spec.Exceptions.Approvals)))
+	if slices.ContainsFunc(s.exceptions, func(e *v1alpha1.GateException) bool {
+		return gate.IsOf(g, e) && !s.isKnown(e) && !e.ExpiredBy(r.From) && gate.Required(g, e) > 0
+	}) {
+		doubts = append(doubts, s.fault(g, "spec.approvals",
+			fmt.Sprintf("the exceptions of the gate need approval (required: %d), the preview treats them as approved", g.RequiredExceptionApprovals())))
 	}
 	return doubts
 }
@@ -111,7 +110,7 @@ func (s *Set) doubtsOf(e *v1alpha1.GateException, from time.Time) (doubts []Faul
 		if e.ExpiredBy(from) {
 			return nil
 		}
-		return []Fault{s.fault(e, "", fmt.Sprintf("the exception lacks %d of %d approvals, the preview does not count it", n, g.Spec.Exceptions.Approvals))}
+		return []Fault{s.fault(e, "", fmt.Sprintf("the exception lacks %d of %d approvals, the preview does not count it", n, gate.Required(g, e)))}
 	}
 	counting := s.counting(g)
 	own := counting[slices.IndexFunc(counting, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })]

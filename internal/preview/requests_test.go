@@ -14,7 +14,7 @@ import (
 // fourEyes returns the manifest of a Gate that asks for two approvals, with annotations, each as name: value.
 func fourEyes(annotations ...string) string {
 	return strings.NewReplacer("namespace: apps}", "namespace: apps, annotations: {"+strings.Join(annotations, ", ")+"}}",
-		"default: closed", "default: closed\n  approvals: {required: 2}").Replace(gate("web", "12:00"))
+		"default: closed", "default: closed\n  approvals: {openRequests: {required: 2}}").Replace(gate("web", "12:00"))
 }
 
 // A request in a manifest waits for others, as in a cluster with config/policies. Its other annotations change nothing in that.
@@ -42,7 +42,7 @@ func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 	if open, doubts := opens(t, manifests(t, fourEyes())); open != "apps/web 10:00-12:00 open period day" || doubts != "" {
 		t.Errorf("without a request: open %q, doubts %q", open, doubts)
 	}
-	free := strings.Replace(fourEyes(now+midnight), "\n  approvals: {required: 2}", "", 1)
+	free := strings.Replace(fourEyes(now+midnight), "\n  approvals: {openRequests: {required: 2}}", "", 1)
 	if open, doubts := opens(t, manifests(t, free)); open != "apps/web 00:00-00:00 open request" || doubts != "" {
 		t.Errorf("a gate without approvals: open %q, doubts %q", open, doubts)
 	}
@@ -52,7 +52,7 @@ func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 func TestARequestInAClusterWaitsForApprovalsAndNoCalendarNamesIt(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		at := metav1.NewMicroTime(day.From)
-		g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1}
+		g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
 			Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Source: v1alpha1.SourceAnnotation, Stamped: true, State: v1alpha1.RequestWaiting,
 		}}

@@ -197,10 +197,12 @@ func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	return counting
 }
 
-// WithoutApprovals returns a copy of a Gate that asks for no approvals: who previews has looked at them, or takes them for given.
+// WithoutApprovals returns a copy of a Gate whose exceptions need no approval. A preview has checked the approvals, or takes them for granted.
 func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
-	g.Spec.Exceptions = nil
+	if g.Spec.Approvals != nil {
+		g.Spec.Approvals.Exceptions = &v1alpha1.ApprovalRule{}
+	}
 	return g
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-func asksForOne(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} }
+func asksForOne(g *v1alpha1.Gate) {
+	g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}}
+}
 
 func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
 	waits := extending("hotfix", "web")
@@ -63,7 +65,7 @@ func TestAnExceptionThatIsTheSameInTheClusterKeepsItsApprovals(t *testing.T) {
 	}
 	later := strings.NewReplacer("20:00", "22:00", "21:00", "23:00").Replace(exception("hotfix", "web"))
 	open, doubts := opens(t, cluster.Applied(manifests(t, later)))
-	if open != "apps/web 10:00-12:00 open period day\napps/web 22:00-23:00 exception hotfix" || !strings.Contains(doubts, "the preview takes its exceptions for approved") {
+	if open != "apps/web 10:00-12:00 open period day\napps/web 22:00-23:00 exception hotfix" || !strings.Contains(doubts, "the preview treats them as approved") {
 		t.Errorf("another one: %q, %q", open, doubts)
 	}
 }

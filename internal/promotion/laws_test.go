@@ -65,9 +65,9 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 		return step
 	case !m.in.Gates.Open:
 		t.Fatalf("%v is promoted while a gate is closed", commit)
-	case m.g.Spec.Promote == whenApproved && !m.mayBe(commit):
+	case m.required > 0 && !m.mayBe(commit):
 		t.Fatalf("%v is promoted without approval: %+v", commit, m.approved)
-	case m.g.Spec.Promote == whenOpen && !strings.HasSuffix(m.in.Original.Revision, "sha1:"+commit.(string)): //nolint:forcetypeassert // it was just made
+	case m.required == 0 && !strings.HasSuffix(m.in.Original.Revision, "sha1:"+commit.(string)): //nolint:forcetypeassert // it was just made
 		t.Fatalf("%v is promoted, not the newest, %s", commit, m.in.Original.Revision)
 	}
 	want := runtime.DeepCopyJSON(m.in.Original.Spec)
@@ -82,9 +82,10 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 	letters := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{world: newWorld(rapid.SampledFrom([]v1alpha1.PromotePolicy{whenOpen, whenApproved}).Draw(t, "promote"), commit("a")), required: rapid.IntRange(1, 2).Draw(t, "required")}
-		if m.g.Spec.Promote == whenApproved {
-			m.g.Spec.Approvals = &v1alpha1.RevisionApprovals{Required: int32(m.required)}
+		m := &model{required: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "required")}
+		m.world = newWorld(int32(m.required), commit("a"))
+		if m.required == 0 && rapid.Bool().Draw(t, "no rule") {
+			m.g.Spec.Approvals = nil
 		}
 		seen := map[string]bool{}
 		t.Repeat(map[string]func(*rapid.T){
@@ -103,7 +104,7 @@ func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 			},
 			"approve": func(t *rapid.T) {
 				who, revision := rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "who"), commit(letters.Draw(t, "revision"))
-				if m.g.Status.Promoting != nil || m.g.Spec.Promote != whenApproved || !seen[revision] {
+				if m.g.Status.Promoting != nil || m.required == 0 || !seen[revision] {
 					return
 				}
 				m.approves(who, revision)

@@ -13,7 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
-const whenOpen, whenApproved = v1alpha1.PromoteWhenOpen, v1alpha1.PromoteWhenApproved
+// whenOpen and whenApproved are the number of approvals that a revision needs.
+const whenOpen, whenApproved = 0, 1
 
 func TestAGatedSourceIsAtTheRevisionThatItMayHave(t *testing.T) {
 	a, b, c := commit("a"), commit("b"), commit("c")
@@ -80,7 +81,7 @@ func TestGatedSourceCreatedSuspendedPinsNothing(t *testing.T) {
 func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenApproved, a)
-	w.g.Spec.Approvals = &v1alpha1.RevisionApprovals{Required: 2}
+	w.g.Spec.Approvals = &v1alpha1.ApprovalRule{Required: 2}
 	w.settles().approves("alice", a).approves("alice", a).settles()
 	if w.g.Status.Pinned != nil || !strings.Contains(w.message("Approved"), "1 of 2 by alice") {
 		t.Fatalf("%s: %s", w.is(), w.message("Approved"))

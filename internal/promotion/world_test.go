@@ -32,13 +32,13 @@ type world struct {
 	steps   []promotion.Step
 }
 
-// newWorld returns a world in which the Git repository is at a revision, and all Gates are open.
-func newWorld(promote v1alpha1.PromotePolicy, revision string) *world {
+// newWorld returns a world in which the Git repository is at a revision, and all Gates are open. A revision needs a number of approvals.
+func newWorld(required int32, revision string) *world {
 	w := &world{
 		g: &v1alpha1.GatedSource{
 			ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "shop", UID: types.UID("6d2c1e2f"), Generation: 1},
 			Spec: v1alpha1.GatedSourceSpec{
-				SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Promote: promote, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
+				SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Approvals: &v1alpha1.ApprovalRule{Required: required}, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 			},
 		},
 		in: promotion.Input{Now: start, Stamped: true, Gates: promotion.Gates{Open: true}, Original: &promotion.Source{

@@ -8,7 +8,7 @@ import (
 
 // Exception is a deviation from a schedule in [From, Until). While it is valid, its close
 // periods close the gate, then its open periods open it, and then its default decides. What
-// they leave undecided is left to the schedule.
+// they leave undecided is left to the schedule, or to the next exception if this one only closes.
 type Exception struct {
 	// Name by which a decision names it.
 	Name string
@@ -37,9 +37,10 @@ type span struct {
 	from, until int64
 }
 
-// addExceptions adds the rows of exceptions. At each instant the first valid exception
-// decides alone, as if there were no others. A broken one that cannot close leaves the rows
-// of the others that close.
+// addExceptions adds the rows of exceptions. At each instant the first valid exception that
+// does not only close decides, as if there were none after it. A broken one that cannot close leaves
+// the rows of the others that close. One that only closes adds its rows to those of the others, so that
+// it never opens what another keeps closed.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	exceptions = slices.Clone(exceptions)
 	leads := p.leads(base, exceptions)
@@ -56,6 +57,9 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 				row.within = free
 				p.layers = append(p.layers, row)
 			}
+		}
+		if e.onlyCloses() {
+			continue
 		}
 		taken[Opened] = take(taken[Opened], left[Opened])
 		if !e.Broken || e.mayClose() {
@@ -98,6 +102,12 @@ func (p *Plan) leads(base *Plan, exceptions []Exception) [][]Period {
 // mayClose returns whether the exception can close the gate if its periods are as intended.
 func (e *Exception) mayClose() bool {
 	return e.Closes || len(e.ClosePeriods) > 0 || e.Default != nil && *e.Default == Closed
+}
+
+// onlyCloses returns whether the exception has close periods that are known, and nothing that opens
+// the gate or sets the schedule aside.
+func (e *Exception) onlyCloses() bool {
+	return !e.Broken && len(e.ClosePeriods) > 0 && len(e.OpenPeriods) == 0 && e.Default == nil
 }
 
 // leadState returns the state that the periods of an exception with a lead bring.

@@ -300,7 +300,8 @@ func TestExceptionsThatDoNotOverlapHaveNoOrder(t *testing.T) {
 	})
 }
 
-func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
+// TestTheFirstOfValidExceptionsDecides has the exceptions after the first one that does not only close change nothing.
+func TestTheFirstOfValidExceptionsDecides(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
@@ -315,12 +316,42 @@ func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
 			instants = append(instants, within(t, e.from, e.until)...)
 		}
 		for _, at := range instants {
-			alone := d.plan
-			if i := slices.IndexFunc(exceptions, func(e exceptionSpec) bool { return e.validAt(at) }); i >= 0 {
-				alone = d.with(exceptions[i])
+			var decide []exceptionSpec
+			for _, e := range exceptions {
+				if e.validAt(at) {
+					decide = append(decide, e)
+				}
+				if e.validAt(at) && !e.onlyCloses() {
+					break
+				}
 			}
-			if got, want := rule(plan, at), rule(alone, at); got != want {
+			if got, want := rule(plan, at), rule(d.with(decide...), at); got != want {
 				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+// TestAnExceptionThatOnlyClosesOpensNothing adds one at any place among others. So it needs no approval.
+func TestAnExceptionThatOnlyClosesOpensNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		others := []exceptionSpec{drawException(t, d.now), drawException(t, d.now)}
+		others[0].name, others[1].name = "y", "z"
+		e := d.exception
+		if e.close, e.open, e.rest = slices.Concat(e.close, e.open), nil, nil; len(e.close) == 0 {
+			return
+		}
+		d.deviate(t, e)
+		place := rapid.IntRange(0, len(others)).Draw(t, "place")
+		without, with := d.with(others...), d.with(slices.Insert(slices.Clone(others), place, d.exception)...)
+		for _, at := range append(d.instants(t, without, with), within(t, e.from, e.until)...) {
+			if rule(with, at).state == schedule.Opened && rule(without, at).state == schedule.Closed {
+				t.Fatalf("at %s it is opened by %+v, and closed by %+v without %s", at, rule(with, at), rule(without, at), d.exception)
+			}
+			if got := rule(with, at); place == 0 && d.covers(d.inClose, at) && got.state == schedule.Opened && got.reason == schedule.ExceptionApplies {
+				t.Fatalf("at %s another exception wins over its close period: %+v", at, got)
 			}
 		}
 	})

@@ -173,10 +173,16 @@ func (m *model) excepted(valid []exceptionSpec, held map[string][]bool, i int) *
 			return by(schedule.Opened)
 		case e.rest != nil && (*e.rest == schedule.Closed || !blocked):
 			return by(*e.rest)
+		case e.onlyCloses():
+			continue
 		}
 		return nil
 	}
 	return nil
+}
+
+func (e exceptionSpec) onlyCloses() bool {
+	return len(e.close) > 0 && len(e.open) == 0 && e.rest == nil
 }
 
 func (e exceptionSpec) validAt(at time.Time) bool { return !at.Before(e.from) && at.Before(e.until) }

@@ -58,7 +58,7 @@ type Config struct {
 	// Open and Close are the intervals in which a request of a person is in
 	// force. They must not overlap.
 	Open, Close []Period
-	// Exceptions of the schedule. Where several are valid, the first decides.
+	// Exceptions of the schedule, in their order of precedence.
 	Exceptions []Exception
 	// Budget pays for the leads of exceptions and for each search for transitions. Nil means a new one of DecisionLookups.
 	Budget *Budget

@@ -27,19 +27,20 @@ var badSources = []badSpec{
 	{"a kind that is none", `{sourceRef: {kind: Secret, name: apps}}`, "spec.sourceRef", "kind must be GitRepository, OCIRepository or HelmChart"},
 	{"no source", `{}`, "spec.sourceRef", "Required value"},
 	{"its own source by its name", pinning(`, pinnedName: apps`), "spec", "the pinned source needs another name than the source in sourceRef"},
-	{"approvals without effect", pinning(`, approvals: {required: 1}`), "spec", "approvals need promote: WhenApproved"},
-	{"too many approvals", pinning(`, promote: WhenApproved, approvals: {required: 11}`), "spec.approvals.required", "should be less than or equal to 10"},
+	{"approvals without a number", pinning(`, approvals: {}`), "spec.approvals.required", "Required value"},
+	{"-1 approvals", pinning(`, approvals: {required: -1}`), "spec.approvals.required", "should be greater than or equal to 0"},
+	{"too many approvals", pinning(`, approvals: {required: 11}`), "spec.approvals.required", "should be less than or equal to 10"},
 	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "revision must be as source-controller writes it"},
 	{"a source whose name is none", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
 	{"a pinned source whose name is none", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
-	{"an unknown policy", pinning(`, promote: Always`), "spec.promote", "Unsupported value"},
 	{"an unknown deletion policy", pinning(`, deletionPolicy: Keep`), "spec.deletionPolicy", "Unsupported value"},
 }
 
 var goodSources = map[string]string{
 	"a repository":  pinning(``),
 	"a revision":    pinning(`, revision: "main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
-	"with approval": pinning(`, promote: WhenApproved, approvals: {required: 2}, deletionPolicy: Delete, pinnedName: pinned`),
+	"no approvals":  pinning(`, approvals: {required: 0}`),
+	"with approval": pinning(`, approvals: {required: 2}, deletionPolicy: Delete, pinnedName: pinned`),
 }
 
 func TestInvalidNamesOfPinnedSourcesAreRefused(t *testing.T) {
@@ -59,7 +60,7 @@ func TestTheKindOfAGatedSourceCannotBeChanged(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	g := gatedSource("apps", nil)
 	w.Create(g)
-	if g.Spec.Promote != v1alpha1.PromoteWhenOpen || g.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan || g.Status.ObservedGeneration != -1 {
+	if g.Spec.Approvals != nil || g.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan || g.Status.ObservedGeneration != -1 {
 		t.Errorf("the defaults are %+v, %d", g.Spec, g.Status.ObservedGeneration)
 	}
 	if err := w.Merge(g, `{"spec":{"sourceRef":{"kind":"OCIRepository"}}}`); err == nil || !strings.Contains(err.Error(), "the kind cannot be changed") {

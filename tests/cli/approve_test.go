@@ -10,7 +10,7 @@ func TestWithoutThePoliciesNobodyApproves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := frozen()
-	spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1}
+	spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}}
 	w.Decided(w.Gate("production", spec))
 	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", " is created, it needs 1 approval by others: kubectl gate approve exception/hotfix -n "+w.Namespace+"\n")
 	w.expect(w.gate("approve", "exception/hotfix"), exitError, "  authors    nobody knows", "error: nobody knows who wrote it, because it was created without config/policies")

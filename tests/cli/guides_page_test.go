@@ -163,7 +163,7 @@ func exceptionApprovalsPage(w *world) {
 // breaksTheGlass runs that part of docs/guides/hotfix-in-a-freeze.md as somebody who may do no more.
 func breaksTheGlass(w *world) {
 	spec := frozen()
-	spec.Approvals = &v1alpha1.GateApprovals{Required: 1}
+	spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
 	w.Decided(w.Gate("production", spec))
 	w.may("greta", "gate-glass-breaker")
 	for _, b := range w.blocksOf("guides/hotfix-in-a-freeze.md") {

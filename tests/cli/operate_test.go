@@ -13,7 +13,7 @@ import (
 // guardedScenes are those of the pages for operators that need the policies, a controller that elects a leader, or none at all.
 var guardedScenes = map[string]map[string]scene{
 	"troubleshooting-requests": {
-		"My request waits":               {has: gate("closed", "  approvals: {required: 1}\n", ""), who: with("alice", "gate-opener")},
+		"My request waits":               {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", ""), who: with("alice", "gate-opener")},
 		"The API server: denied request": {has: gate("closed", "", ""), who: with("edith", "gate-editor", "gate-viewer")},
 	},
 	"troubleshooting-webhooks": {
@@ -26,7 +26,7 @@ var guardedScenes = map[string]map[string]scene{
 	},
 	"break-glass": {
 		"Open now":                 {has: gate("closed", "", ""), then: isOpen},
-		"With four eyes":           {has: gate("closed", "  approvals: {required: 1}\n", ""), who: with("greta", "gate-glass-breaker"), then: isOpen},
+		"With four eyes":           {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", ""), who: with("greta", "gate-glass-breaker"), then: isOpen},
 		"In a hard freeze":         {has: kustomization("gates") + gate("closed", hardFreeze, ""), then: isOpen},
 		"One object only":          {first: func(w *world) { w.heldApps() }, then: passed},
 		"With a policy in the way": {then: putBack},

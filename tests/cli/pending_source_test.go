@@ -137,7 +137,7 @@ func TestPendingListsWhatWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	p := newPinned(t)
 	g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "reviewed"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "app"}, Promote: v1alpha1.PromoteWhenApproved, Approvals: &v1alpha1.RevisionApprovals{Required: 2},
+		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "app"}, Approvals: &v1alpha1.ApprovalRule{Required: 2},
 	}}
 	p.Create(g)
 	p.waitsFor(g, v1alpha1.WaitingApprovalReason)

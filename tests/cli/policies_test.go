@@ -87,7 +87,7 @@ func TestWithThePolicies(t *testing.T) {
 
 func approvals(w *world) {
 	spec := frozen()
-	spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2}
+	spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
 	w.Decided(w.Gate("production", spec))
 	for _, who := range []string{"alice", "bob", "carol"} {
 		w.may(who, "gate-viewer")

@@ -24,7 +24,7 @@ func (w *world) lunch(name, of string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.GateExceptionSpec{
 			GateRef: v1alpha1.GateReference{Name: of}, TimeZone: "UTC", ValidFrom: metav1.NewTime(at), ValidUntil: metav1.NewTime(at.Add(time.Hour)),
-			ClosePeriods: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}},
+			ClosePeriods: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}}, Default: v1alpha1.StateClosed,
 		},
 	})
 }
@@ -39,7 +39,7 @@ func TestPreviewCountsTheExceptionsOfTheCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("plain", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	w.Gate("strict", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Exceptions: &v1alpha1.ExceptionPolicy{Approvals: 1}})
+	w.Gate("strict", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Approvals: &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}}})
 	w.lunch("lunch", "plain")
 	w.lunch("waits", "strict")
 	const times = " 2026-11-24T10:00:00Z 2026-11-24T11:00:00Z "

@@ -26,7 +26,7 @@ const (
 // fourEyes creates a closed Gate whose open requests need approvals.
 func (w *world) fourEyes(required int32) *v1alpha1.Gate {
 	w.Helper()
-	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Required: required}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: required}}})
 	w.decided(g, metav1.ConditionFalse)
 	return g
 }

@@ -175,7 +175,7 @@ func TestThePageOnApprovalsOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
 	page := strings.Join(strings.Fields(markdown.Page(t, "docs/guides/approve-an-exception.md")), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)
-	_, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"exceptions":{"approvals":2}}}`)
+	_, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"approvals":{"exceptions":{"required":2}}}}`)
 	w.Must(err)
 	e := w.born(alice, "hotfix", opens(1), nil)
 	has := func(out string) {

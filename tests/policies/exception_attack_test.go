@@ -22,7 +22,7 @@ func (w *world) guarded(approvals int32) *v1alpha1.Gate {
 	w.Helper()
 	g := &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace},
-		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Exceptions: &v1alpha1.ExceptionPolicy{Approvals: approvals}},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: approvals}}},
 	}
 	w.Create(g)
 	w.decided(g, metav1.ConditionFalse)

@@ -215,7 +215,7 @@ func TestWhoMakesExceptionsEditsNoGate(t *testing.T) {
 	for _, a := range []attack{
 		openings[0], kubectl("close", "annotate gate GATE "+closeAt+"=NOW"), kubectl("label", "label gate GATE a=b"),
 		kubectl("spec", `patch gate GATE --type=merge -p {"spec":{"default":"opened"}}`), kubectl("delete", "delete gate GATE"),
-		kubectl("no approvals", `patch gate GATE --type=merge -p {"spec":{"exceptions":{"approvals":0}}}`),
+		kubectl("no approvals", `patch gate GATE --type=merge -p {"spec":{"approvals":{"exceptions":{"required":0}}}}`),
 		apply("replace", "replace", nil), apply("apply", "apply --server-side", nil),
 	} {
 		w.refused(ona, g, a, `User "ona" cannot`)

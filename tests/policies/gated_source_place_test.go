@@ -39,7 +39,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	mallory, alice := w.writer("mallory", sourceEditor, viewer), w.as("alice", sourceEditor, sourceApprover)
 	w.pushed(commit("a"))
 	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Promote: v1alpha1.PromoteWhenApproved,
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Approvals: &v1alpha1.ApprovalRule{Required: 1},
 	}})
 	evil := v1alpha1.PinnableReference{Kind: "GitRepository", Name: "evil"}
 	w.allowed(mallory, "create", "-f", repositoryFile(t.TempDir(), "evil", nil))
@@ -70,7 +70,7 @@ func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
 	ref := v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}
-	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "people"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: ref, Promote: v1alpha1.PromoteWhenApproved}})
+	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "people"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: ref, Approvals: &v1alpha1.ApprovalRule{Required: 1}}})
 	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "says"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: ref, Revision: commit("f")}})
 	mallory, alice := w.as("mallory", sourceEditor, viewer), w.as("alice", sourceEditor, sourceApprover)
 	w.Eventually("the pin is in the status", func() error {

@@ -43,8 +43,7 @@ func (w *world) following(letters ...string) *v1alpha1.GatedSource {
 	w.Helper()
 	w.pushed(commit(letters[0]))
 	g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Promote: v1alpha1.PromoteWhenApproved,
-		Approvals: &v1alpha1.RevisionApprovals{Required: 2},
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Approvals: &v1alpha1.ApprovalRule{Required: 2},
 	}}
 	w.Create(g)
 	for _, letter := range letters {
@@ -173,9 +172,9 @@ func TestAttacksOnARevision(t *testing.T) {
 	value := promotion.FormatApproval(g, commit("a"), time.Now())
 	without := func(text, with string) []string { return approveAs(strings.Replace(value, text, with, 1)) }
 	manifest := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps","annotations":{"` + approveAt + `":"` + value +
-		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"promote":"WhenApproved","approvals":{"required":2}}}`)
+		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"approvals":{"required":2}}}`)
 	born := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"born","annotations":{"` + approveAt + `":"` + value +
-		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"promote":"WhenApproved"}}`)
+		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"approvals":{"required":1}}}`)
 	pinned := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"pinned"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"revision":"` + commit("a") + `"}}`)
 	for name, forged := range map[string]struct{ who, lines string }{
 		"somebody approves in another name": {"alice", line(commit("a"), "bob")},
@@ -214,7 +213,7 @@ func TestAttacksOnARevision(t *testing.T) {
 		"who may only edit pins a revision":      {"edith", needs, merge(`{"spec":{"revision":"` + commit("a") + `"}}`)},
 		"who may only edit creates it pinned":    {"edith", needs, []string{"create", "-f", pinned}},
 		"who may only edit asks for fewer":       {"edith", needs, merge(`{"spec":{"approvals":{"required":1}}}`)},
-		"who may only edit asks for none":        {"edith", needs, merge(`{"spec":{"approvals":null,"promote":"WhenOpen"}}`)},
+		"who may only edit asks for none":        {"edith", needs, merge(`{"spec":{"approvals":null}}`)},
 		"who may only edit follows another one":  {"edith", needs, merge(`{"spec":{"sourceRef":{"name":"else"}}}`)},
 		"who may only approve edits":             {"alice", "may not change spec of gated source", merge(`{"spec":{"deletionPolicy":"Delete"}}`)},
 		"who may only approve leaves the gates":  {"alice", "may not change annotations other than those of approvals", []string{"annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation + "=none"}},

@@ -58,7 +58,7 @@ func active(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
 	}
 	s := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "probe"}, Promote: v1alpha1.PromoteWhenApproved,
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "probe"}, Approvals: &v1alpha1.ApprovalRule{Required: 1},
 	}}
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
 		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers","gatedsources"],"verbs":["patch","get","create","delete"]},` +

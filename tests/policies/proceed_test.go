@@ -52,7 +52,12 @@ func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, alice, grace := w.as("olga", opener), w.as("alice", opener, approver), w.as("grace", glassBreaker)
-	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not have the release of gate "+w.Namespace+"/production go on: with spec.approvals that needs the verb approve or break-glass")
+	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not have the release of gate "+w.Namespace+"/production go on: with spec.approvals.openRequests that needs the verb approve or break-glass")
+	w.Edit(g, func() {
+		g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{}, Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
+	})
+	w.allowed(olga, "annotate", "--overwrite", "gate", "production", proceed+"="+time.Now().UTC().Format(time.RFC3339Nano))
+	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}} })
 	for _, p := range []*person{alice, grace} {
 		w.allowed(p, "annotate", "--overwrite", "gate", "production", proceed+"="+time.Now().UTC().Format(time.RFC3339Nano))
 		w.stamped(g, requestedBy, p.Name)

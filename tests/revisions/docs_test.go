@@ -133,7 +133,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
-	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	first := "main@sha1:" + w.head
 	w.sees(first)
 	command := func(args string) string {

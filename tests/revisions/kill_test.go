@@ -102,7 +102,7 @@ const mostWrites = 12
 // moves it. A commit that lands meanwhile is not approved.
 func TestAControllerThatIsKilledAtAnyWritePromotesExactlyWhatWasApproved(t *testing.T) {
 	w := newWorld(t)
-	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	w.sees("main@sha1:" + w.head)
 	k := w.startThrough()
 	pins := w.Record(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"})
@@ -126,7 +126,7 @@ func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (ki
 	w.Helper()
 	name := fmt.Sprintf("apps-%d-%t", n, made)
 	w.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Promote: v1alpha1.PromoteWhenApproved,
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Approvals: &v1alpha1.ApprovalRule{Required: 1},
 	}}
 	w.Create(w.g)
 	var approved []string

@@ -50,7 +50,7 @@ const races = 100
 
 func TestWhatWasApprovedArrivesAlthoughOthersLandMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	next := "main@sha1:" + w.head
 	w.sees(next)
 	approved := map[string]bool{}

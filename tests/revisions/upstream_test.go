@@ -64,7 +64,7 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionWaitsForAGate(t *testing.T) {
 // The pin moves to what was approved, and the app keeps running until source-controller has fetched that.
 func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 	w := newWorld(t)
-	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	first := "main@sha1:" + w.head
 	w.sees(first)
 	w.Must(w.approve(first))
@@ -94,7 +94,7 @@ func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 // A force-push takes away what was approved and not yet pinned. Nothing that nobody approved takes its place.
 func TestAnApprovedCommitThatIsGoneUpstream(t *testing.T) {
 	w := newWorld(t)
-	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	base := w.head
 	first := "main@sha1:" + base
 	w.sees(first)

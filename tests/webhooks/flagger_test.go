@@ -152,7 +152,9 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 		t.Errorf("requested at %q because %q", at, reason)
 	}
 	eyes := w.ReadGate("podinfo")
-	w.Edit(eyes, func() { eyes.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1} })
+	w.Edit(eyes, func() {
+		eyes.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
+	})
 	want := "gate '" + w.Namespace + "/podinfo': the request waits for 1 approval by others: kubectl gate approve gate/podinfo -n " + w.Namespace
 	if got := w.post("/gate/open", body); got.code != http.StatusAccepted || got.body != want {
 		t.Errorf("with approvals: got %+v, want %q", got, want)

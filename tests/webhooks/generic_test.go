@@ -35,7 +35,9 @@ func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
-	w.Edit(obj, func() { obj.Spec.Approvals = &v1alpha1.GateApprovals{Required: 2} })
+	w.Edit(obj, func() {
+		obj.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 2}}
+	})
 	got := w.post(w.receiver("smoke", v1alpha1.GenericReceiver), "{}")
 	approve := "kubectl gate approve gate/production -n " + w.Namespace
 	if want := "open requested\ngate '" + w.Namespace + "/production': the request waits for 2 approvals by others: " + approve + "\n"; got.code != http.StatusOK || got.body != want {

@@ -133,7 +133,8 @@ func (c *check) existence() {
 // exception checks what a GateException says of itself.
 func (c *check) exception(e *v1alpha1.GateException) {
 	g := c.gates[e.Namespace+"/"+e.Spec.GateRef.Name]
-	applies := g != nil && !g.Spec.Suspend && g.DeletionTimestamp.IsZero() && g.exception(c.now) != nil && g.exception(c.now).UID == e.UID
+	applies := g != nil && !g.Spec.Suspend && g.DeletionTimestamp.IsZero() &&
+		slices.ContainsFunc(g.applying(c.now), func(a *v1alpha1.GateException) bool { return a.UID == e.UID })
 	want := map[bool]string{true: v1alpha1.InForceReason}[applies] // other reasons depend on why it does not apply
 	if expired := !c.now.Before(e.Spec.ValidUntil.Time); expired {
 		applies, want = false, v1alpha1.ExpiredReason

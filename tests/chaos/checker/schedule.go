@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 	case g.Spec.NotAfter != nil && !at.Before(g.Spec.NotAfter.Time):
 		return v1alpha1.StateClosed, "Expired"
 	}
-	if e := g.exception(at); e != nil {
+	for _, e := range g.applying(at) {
 		inside := func(p v1alpha1.Period) bool { return in(p, at) }
 		switch {
 		case slices.ContainsFunc(e.Spec.ClosePeriods, inside):
@@ -85,22 +86,26 @@ func in(p v1alpha1.Period, at time.Time) bool {
 	return !at.Before(p.From.Time()) && at.Before(p.Until.Time())
 }
 
-// exception returns the one that applies at an instant: the newest, of two of the same
-// second the first by name.
-func (g *gate) exception(at time.Time) *v1alpha1.GateException {
-	var found *v1alpha1.GateException
+// applying returns the exceptions that apply at an instant: the newest ones up to the first that has more than closePeriods.
+// Of two from the same second, the first by name counts as newer.
+func (g *gate) applying(at time.Time) (found []*v1alpha1.GateException) {
 	for i := range g.exceptions {
 		e := &g.exceptions[i]
-		if e.Spec.GateRef.Name != g.Name || e.Namespace != g.Namespace || !e.DeletionTimestamp.IsZero() ||
-			at.Before(e.Spec.ValidFrom.Time) || !at.Before(e.Spec.ValidUntil.Time) {
-			continue
-		}
-		if found == nil || e.CreationTimestamp.After(found.CreationTimestamp.Time) ||
-			e.CreationTimestamp.Equal(&found.CreationTimestamp) && strings.Compare(e.Name, found.Name) < 0 {
-			found = e
+		if e.Spec.GateRef.Name == g.Name && e.Namespace == g.Namespace && e.DeletionTimestamp.IsZero() &&
+			!at.Before(e.Spec.ValidFrom.Time) && at.Before(e.Spec.ValidUntil.Time) {
+			found = append(found, e)
 		}
 	}
-	return found
+	slices.SortFunc(found, func(a, b *v1alpha1.GateException) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	decides := slices.IndexFunc(found, func(e *v1alpha1.GateException) bool {
+		return len(e.Spec.OpenPeriods) > 0 || e.Spec.Default != "" || len(e.Spec.ClosePeriods) == 0
+	})
+	if decides < 0 {
+		return found
+	}
+	return found[:decides+1]
 }
 
 // edges returns all instants after another at which something may change, in order.
