@@ -31,7 +31,7 @@ const settleFor = time.Minute
 // if this process ends before it has told it. While targets are being held or released, or have not been looked at, nobody knows what is
 // held.
 func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, d *decision) error {
-	if len(obj.Spec.NotifyBefore)+len(obj.Status.Announced) == 0 || !t.tally.IsComplete() {
+	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
 		return nil
 	}
 	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(tallied(obj)).IsSettled() {
@@ -42,7 +42,7 @@ func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWr
 	}
 	f := with.calendars.Forecast(obj, d.at, with.exceptions...)
 	d.edges = append(d.edges, f.Next)
-	obj.Status.Announced = f.Announced
+	obj.Status.Memory.Announced = f.Announced
 	if f.IsSilent() {
 		return nil
 	}

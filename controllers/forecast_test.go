@@ -102,14 +102,14 @@ func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
 		w.forget() // the process ends, and another one begins
 		w.expectTold(g, step.after)
 	}
-	if n := len(g.Status.Announced); n != 1 { // the clock of another replica may be behind
-		t.Errorf("%v", g.Status.Announced)
+	if n := len(g.Status.Memory.Announced); n != 1 { // the clock of another replica may be behind
+		t.Errorf("%v", g.Status.Memory.Announced)
 	}
 	w.expectTold(g, 33)
 	w.forget()
 	w.expectTold(g, 40)
-	if n := len(g.Status.Announced); n != 0 {
-		t.Errorf("%v", g.Status.Announced)
+	if n := len(g.Status.Memory.Announced); n != 0 {
+		t.Errorf("%v", g.Status.Memory.Announced)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
 	g := w.telling(freeze(30, 32))
 	w.memory.background = newBackground() // nobody does what is in it
 	w.expectTold(g, 6)
-	if n := len(g.Status.Announced); n != 1 {
-		t.Errorf("%v", g.Status.Announced)
+	if n := len(g.Status.Memory.Announced); n != 1 {
+		t.Errorf("%v", g.Status.Memory.Announced)
 	}
 	w.forget()
 	w.expectTold(g, 6.5)
@@ -176,8 +176,8 @@ func TestAChangeOfTheScheduleIsToldToo(t *testing.T) {
 	w.expectTold(g, 29.5, "Gate closes at 2026-11-24T18:00:00Z (in 30m) by 'freeze': 1 target would be held: Kustomization NS/apps")
 	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods, s.NotifyBefore = nil, nil })
 	w.expectTold(g, 29.6)
-	if n := len(g.Status.Announced); n != 0 {
-		t.Errorf("%v", g.Status.Announced)
+	if n := len(g.Status.Memory.Announced); n != 0 {
+		t.Errorf("%v", g.Status.Memory.Announced)
 	}
 }
 

@@ -207,7 +207,7 @@ func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.Observed
 func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (bool, error) {
 	wakes := concerns(before, obj) || d.err == nil && !isCurrent(before)
 	changed := stateChanged(before, obj)
-	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 && !d.proceeds && before.Status.LastHandledLine == obj.Status.LastHandledLine {
+	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 && !d.proceeds && before.Status.Memory.LastHandledLine == obj.Status.Memory.LastHandledLine {
 		return false, nil
 	}
 	if !conditions.IsStalled(obj) && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other

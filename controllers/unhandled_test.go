@@ -33,8 +33,8 @@ func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 		w.in(hours(1) + time.Minute) // the second close is over
 		w.reconcile(g)
 		w.expectHeld(app, g)
-		if g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.LastHandledLine != 1 {
-			t.Errorf("annotations %v, last line %d", g.Annotations, g.Status.LastHandledLine)
+		if g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Memory.LastHandledLine != 1 {
+			t.Errorf("annotations %v, last line %d", g.Annotations, g.Status.Memory.LastHandledLine)
 		}
 		named := 0
 		for _, e := range g.Status.History {

@@ -265,12 +265,13 @@ type Transition struct {
 	// Opened.
 	Reason string `json:"reason"`
 
-	// Period is the name of the period that decides from then on. Missing if none does.
+	// Period is the name of the period that decides from then on. Missing if none
+	// does.
 	// +optional
 	Period string `json:"period,omitempty"`
 
-	// Exception is the name of the GateException that decides from then on. Missing if
-	// none does.
+	// Exception is the name of the GateException that decides from then on.
+	// Missing if none does.
 	// +optional
 	Exception string `json:"exception,omitempty"`
 }
@@ -375,18 +376,6 @@ type GateStatus struct {
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`
 
-	// HandledRequests is what the controller remembers of the annotations for open
-	// and close requests.
-	// +listType=map
-	// +listMapKey=action
-	// +optional
-	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
-
-	// LastHandledLine is the number of the last line of the annotation
-	// gating.toolkit.fluxcd.io/unhandled that was handled.
-	// +optional
-	LastHandledLine int64 `json:"lastHandledLine,omitempty"`
-
 	// LastTransition is when the Gate got its current state. Its reason, period
 	// and exception are the current ones. If the Gate changed its state and
 	// changed it back between two reconciliations, it is the time of the second
@@ -398,13 +387,6 @@ type GateStatus struct {
 	// is in sight.
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
-
-	// Announced are the future changes of the state that have been announced
-	// because of spec.notifyBefore, the soonest first. At most 64.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=atomic
-	// +optional
-	Announced []Announcement `json:"announced,omitempty"`
 
 	// History has the last changes of the state of the Gate and the last
 	// requests, newest first. At most 50, and fewer if their texts are long. See
@@ -445,11 +427,38 @@ type GateStatus struct {
 	// +optional
 	Dependencies []DependencyStatus `json:"dependencies,omitempty"`
 
+	// Memory is the internal state of the controller. It is not API: a release may
+	// change it.
+	// +optional
+	Memory GateMemory `json:"memory,omitzero"`
+
 	// Conditions of the Gate: Opened, Ready, Reconciling, Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// GateMemory is what the controller stores about a Gate for itself.
+type GateMemory struct {
+	// HandledRequests are the values of the annotations for open and close
+	// requests that the controller has handled.
+	// +listType=map
+	// +listMapKey=action
+	// +optional
+	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
+
+	// LastHandledLine is the number of the last line of the annotation
+	// gating.toolkit.fluxcd.io/unhandled that was handled.
+	// +optional
+	LastHandledLine int64 `json:"lastHandledLine,omitempty"`
+
+	// Announced are the future changes of the state that have been announced
+	// because of spec.notifyBefore, the soonest first. At most 64.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Announced []Announcement `json:"announced,omitempty"`
 }
 
 // Gate says when the objects that it governs may be reconciled.

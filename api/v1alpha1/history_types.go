@@ -29,8 +29,8 @@ type HistoryEntry struct {
 
 	// Reason of that state, as of the condition Opened, such as OpenPeriod.
 	// RequestAccepted, RequestTakenBack, RequestRefused or RequestApproved if the
-	// entry is about a request alone. PassGranted, PassEnded or PassRefused if it is
-	// about one reconciliation of a target.
+	// entry is about a request alone. PassGranted, PassEnded or PassRefused if it
+	// is about one reconciliation of a target.
 	Reason string `json:"reason"`
 
 	// Target whose reconciliation passes, such as Kustomization shop/web. Missing

@@ -161,7 +161,7 @@ func (r *request) wanted() v1alpha1.State {
 
 // isHandled returns whether the controller has looked at a request.
 func isHandled(g *v1alpha1.Gate, r *request) bool {
-	return slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool {
+	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.RequestMemory) bool {
 		return m.Action == r.action && (m.LastHandled == r.value() || slices.Contains(m.Earlier, r.value()))
 	}) || slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool {
 		return e.Action == r.action && e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)

@@ -155,7 +155,7 @@ func (r *request) of(g *v1alpha1.Gate) *request {
 		!slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool {
 			return later(a.RequestedAt) && a.State != v1alpha1.RequestPlanned
 		}) &&
-		!slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
+		!slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
 		own.at = second
 		if r.lasts {
 			own.until = r.until.Add(second.Sub(r.at))

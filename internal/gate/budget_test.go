@@ -131,8 +131,8 @@ func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
 	}
 	for range 2 {
 		got := foretold(g, noon)
-		if strings.Contains(got, "not closed") || strings.Contains(got, "next never") || len(g.Status.Announced) != 2 {
-			t.Errorf("%s; %v", got, g.Status.Announced)
+		if strings.Contains(got, "not closed") || strings.Contains(got, "next never") || len(g.Status.Memory.Announced) != 2 {
+			t.Errorf("%s; %v", got, g.Status.Memory.Announced)
 		}
 	}
 }

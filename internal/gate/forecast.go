@@ -49,12 +49,12 @@ func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1al
 	}
 	config, _, errs := c.compile(g)
 	if len(errs) > 0 {
-		return Forecast{Announced: g.Status.Announced}
+		return Forecast{Announced: g.Status.Memory.Announced}
 	}
 	config.Exceptions = compileExceptions(counting(g, exceptions, now))
 	config.Open, config.Close = wholeCourse(g).periods(now)
 	plan := schedule.NewPlan(config)
-	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Announced}
+	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Memory.Announced}
 	for _, lead := range g.Spec.NotifyBefore {
 		f.leads = append(f.leads, lead.Or(0))
 	}

@@ -23,7 +23,7 @@ func notified(leads ...time.Duration) func(*v1alpha1.GateSpec) {
 // foretold says in words what a forecast says at an instant, and notes it as told.
 func foretold(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) string {
 	f := gate.Calendars(nil).Forecast(g, now, exceptions...)
-	g.Status.Announced = f.Announced
+	g.Status.Memory.Announced = f.Announced
 	var said []string
 	for _, a := range f.CalledOff {
 		said = append(said, fmt.Sprintf("not %s at %s", a.State, a.At.UTC().Format("02 15:04")))
@@ -159,7 +159,7 @@ func TestTheLeadIsOfTimeThatPassesAlsoWhereClocksChange(t *testing.T) {
 	g := closed(windows(weekly("nights", "22:00", "05:00")), notified(24*time.Hour))
 	g.Spec.TimeZone = "Europe/Oslo"
 	at := utc("2026-10-24T03:00:00Z") // 05:00
-	g.Status.Announced = gate.Calendars(nil).Forecast(g, at).Announced
+	g.Status.Memory.Announced = gate.Calendars(nil).Forecast(g, at).Announced
 	f := gate.Calendars(nil).Forecast(g, at)
 	if want := utc("2026-10-24T04:00:00Z"); !f.Next.Equal(want) {
 		t.Fatalf("the next is told at %s, want %s", f.Next, want)
@@ -175,15 +175,15 @@ func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
 		minute := 2*i + 1
 		g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(cron(fmt.Sprintf("p%d", i), fmt.Sprintf("%d-59/10 * * * *", minute), time.Minute), ""))
 		f := gate.Calendars(nil).Forecast(g, noon)
-		if len(f.CalledOff) > 0 || len(f.Announced) != want || len(f.Notices) != want-len(g.Status.Announced) {
+		if len(f.CalledOff) > 0 || len(f.Announced) != want || len(f.Notices) != want-len(g.Status.Memory.Announced) {
 			t.Errorf("%d: %d announced, want %d; %d told, called off %v", i, len(f.Announced), want, len(f.Notices), f.CalledOff)
 		}
-		for _, a := range g.Status.Announced {
+		for _, a := range g.Status.Memory.Announced {
 			if !slices.Contains(f.Announced, a) {
 				t.Errorf("%d: %v is forgotten", i, a)
 			}
 		}
-		g.Status.Announced = f.Announced
+		g.Status.Memory.Announced = f.Announced
 	}
 }
 

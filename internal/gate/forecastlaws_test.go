@@ -97,7 +97,7 @@ func (l *listener) listen() gate.Forecast {
 	if !slices.IsSortedFunc(f.Announced, func(a, b v1alpha1.Announcement) int { return a.At.Compare(b.At.Time) }) || len(f.Announced) > v1alpha1.MaxAnnounced {
 		l.Fatalf("%d announced: %v", len(f.Announced), f.Announced)
 	}
-	l.gate.Status.Announced = f.Announced
+	l.gate.Status.Memory.Announced = f.Announced
 	return f
 }
 

@@ -28,7 +28,7 @@ type intake struct {
 // lines handles the requests in lines, in the order of admission.
 func (p *intake) lines() {
 	for _, r := range recorded(p.gate, p.now) {
-		p.gate.Status.LastHandledLine = max(p.gate.Status.LastHandledLine, r.line)
+		p.gate.Status.Memory.LastHandledLine = max(p.gate.Status.Memory.LastHandledLine, r.line)
 		if r.isLastOf(handledOf(p.gate, r.Action)) {
 			continue // handled when it was still in its annotation, and replaced before the status was written
 		}

@@ -36,7 +36,7 @@ func recorded(g *v1alpha1.Gate, now time.Time) (all []*Request) {
 				source: v1alpha1.SourceAnnotation, Reason: "a line of " + v1alpha1.UnhandledAnnotation + " cannot be read",
 			}
 		}
-		if !ok || r.line > g.Status.LastHandledLine {
+		if !ok || r.line > g.Status.Memory.LastHandledLine {
 			all = append(all, r)
 		}
 	}

@@ -97,7 +97,7 @@ func TestALineThatWasHandledBeforeItWasReplacedIsNotHandledAgain(t *testing.T) {
 	annotate(g, v1alpha1.RequestClose, "2026-11-23T12:00:01Z/10s")
 	by(g, v1alpha1.RequestClose, "carl", "a try")
 	handled := handle(g, utc("2026-11-23T12:00:02Z"))
-	if len(handled) != 1 || handled[0].By != "carl" || g.Status.LastHandledLine != 1 || len(g.Status.Requests) != 2 {
+	if len(handled) != 1 || handled[0].By != "carl" || g.Status.Memory.LastHandledLine != 1 || len(g.Status.Requests) != 2 {
 		t.Errorf("handled %+v, status %+v", handled, g.Status)
 	}
 }
@@ -107,8 +107,8 @@ func TestLinesAreHandledOnceAndRemovedAfterwards(t *testing.T) {
 	g := opened()
 	withLines(g, "7|close|annotation|2026-11-23T11:59:00Z/2h|alice|", "8|close|webhook|2026-11-23T11:59:10Z/1h|GateReceiver ops/ci|")
 	decided := g.DeepCopy()
-	if handled := handle(g, noon); len(handled) != 2 || g.Status.LastHandledLine != 8 {
-		t.Fatalf("handled %+v, last line %d", handled, g.Status.LastHandledLine)
+	if handled := handle(g, noon); len(handled) != 2 || g.Status.Memory.LastHandledLine != 8 {
+		t.Fatalf("handled %+v, last line %d", handled, g.Status.Memory.LastHandledLine)
 	}
 	if handled := handle(g, noon.Add(time.Minute)); len(handled) > 0 {
 		t.Errorf("handled again after a crash: %+v", handled)

@@ -37,7 +37,7 @@ func TestWhetherAGateIsReportedOpen(t *testing.T) {
 		return func(g *v1alpha1.Gate) {
 			g.Annotations = map[string]string{string(action) + ".gate.fluxcd.io/requestedAt": value}
 			for _, last := range handled {
-				g.Status.HandledRequests = []v1alpha1.RequestMemory{{Action: action, LastHandled: last}}
+				g.Status.Memory.HandledRequests = []v1alpha1.RequestMemory{{Action: action, LastHandled: last}}
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestWhetherAGateIsReportedOpen(t *testing.T) {
 		}, true, false},
 		"a close in a line, and heard": {func(g *v1alpha1.Gate) {
 			g.Annotations = map[string]string{v1alpha1.UnhandledAnnotation: "1\tclose\tannotation\t" + stamp(noon) + "\tjane\t"}
-			g.Status.LastHandledLine = 1
+			g.Status.Memory.LastHandledLine = 1
 		}, true, true},
 		"asked to close in bad form": {requested(v1alpha1.RequestClose, "noon"), true, false},
 	} {

@@ -339,9 +339,9 @@ func (r *Request) form() *annotations.Form {
 
 // handledOf returns what is remembered of the annotation for an action, nil for nothing.
 func handledOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
-	for i := range g.Status.HandledRequests {
-		if g.Status.HandledRequests[i].Action == action {
-			return &g.Status.HandledRequests[i]
+	for i := range g.Status.Memory.HandledRequests {
+		if g.Status.Memory.HandledRequests[i].Action == action {
+			return &g.Status.Memory.HandledRequests[i]
 		}
 	}
 	return nil
@@ -352,7 +352,7 @@ func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Request
 	if memory := handledOf(g, action); memory != nil {
 		return memory
 	}
-	g.Status.HandledRequests = append(g.Status.HandledRequests, v1alpha1.RequestMemory{Action: action})
+	g.Status.Memory.HandledRequests = append(g.Status.Memory.HandledRequests, v1alpha1.RequestMemory{Action: action})
 	return handledOf(g, action)
 }
 

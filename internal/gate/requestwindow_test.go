@@ -99,7 +99,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 			if len(handled) != 1 {
 				t.Fatalf("%d requests handled, want 1", len(handled))
 			}
-			r, memory := handled[0], g.Status.HandledRequests[0]
+			r, memory := handled[0], g.Status.Memory.HandledRequests[0]
 			if tc.refusal != "" {
 				if r.Err == nil || !strings.Contains(r.Err.Error(), tc.refusal) || r.Malformed != strings.HasPrefix(tc.refusal, "must ") {
 					t.Errorf("got error %v, want %q", r.Err, tc.refusal)

@@ -69,7 +69,7 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 				by(g, v1alpha1.RequestAction(action), "GateReceiver apps/other", "")
 			}
 			tc.memory.Action = v1alpha1.RequestOpen
-			g.Status.HandledRequests = []v1alpha1.RequestMemory{tc.memory}
+			g.Status.Memory.HandledRequests = []v1alpha1.RequestMemory{tc.memory}
 			before := gate.Requested(g, v1alpha1.RequestOpen)
 			err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon)
 			if !errors.Is(err, tc.err) {

@@ -225,7 +225,7 @@ func (w *walk) strip(random *rand.Rand) {
 		return
 	}
 	gone := map[string]any{}
-	for _, m := range g.Status.HandledRequests {
+	for _, m := range g.Status.Memory.HandledRequests {
 		if g.Annotations[annotation(m.Action)] == m.LastHandled {
 			gone[annotation(m.Action)], gone[string(m.Action)+".gate.fluxcd.io/reason"] = nil, nil
 		}
@@ -255,7 +255,7 @@ func (w *walk) putBack(random *rand.Rand) {
 }
 
 func handled(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool {
-	for _, m := range g.Status.HandledRequests {
+	for _, m := range g.Status.Memory.HandledRequests {
 		if m.Action == action && m.LastHandled == value {
 			return true
 		}

@@ -84,8 +84,8 @@ func TestWhoMayNotIsToldWhatIsMissing(t *testing.T) {
 			t.Errorf("%v: %+v, want %q", tc.args, got, want)
 		}
 	}
-	if g := w.Opened("staging", "True"); len(g.Status.HandledRequests) > 0 {
-		t.Errorf("somebody has asked: %+v", g.Status.HandledRequests)
+	if g := w.Opened("staging", "True"); len(g.Status.Memory.HandledRequests) > 0 {
+		t.Errorf("somebody has asked: %+v", g.Status.Memory.HandledRequests)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"staging", "production"} {
-		if g := w.ReadGate(name); len(g.Status.HandledRequests) > 0 {
-			t.Errorf("somebody has asked %s: %+v", name, g.Status.HandledRequests)
+		if g := w.ReadGate(name); len(g.Status.Memory.HandledRequests) > 0 {
+			t.Errorf("somebody has asked %s: %+v", name, g.Status.Memory.HandledRequests)
 		}
 	}
 }

@@ -239,7 +239,7 @@ func TestOtherSpellingsOpenNothing(t *testing.T) {
 		t.Error("the annotation is there")
 	}
 	w.decided(g, metav1.ConditionFalse)
-	if g.LatestRequest() != nil || len(g.Status.HandledRequests) > 0 {
+	if g.LatestRequest() != nil || len(g.Status.Memory.HandledRequests) > 0 {
 		t.Errorf("a request was handled: %+v", g.Status.Requests)
 	}
 }

@@ -101,7 +101,7 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 	g.Name = "production"
 	w.decided(g, metav1.ConditionFalse)
-	if g.Spec.Interval.Duration != 4*time.Minute || len(g.Status.HandledRequests) > 0 {
+	if g.Spec.Interval.Duration != 4*time.Minute || len(g.Status.Memory.HandledRequests) > 0 {
 		t.Errorf("spec %+v, status %+v", g.Spec, g.Status)
 	}
 }

@@ -57,7 +57,7 @@ func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T
 		return nil
 	})
 	g = w.get(g)
-	if g.Status.LastHandledLine != 1 || len(g.Status.Requests) != 2 {
+	if g.Status.Memory.LastHandledLine != 1 || len(g.Status.Requests) != 2 {
 		t.Errorf("the status has %+v", g.Status)
 	}
 	reset := g.Status.ResetToDefaultAt
@@ -190,7 +190,7 @@ func TestFluxStripsAnUnhandledCloseWhichCountsAllTheSame(t *testing.T) {
 	r.decided(g, metav1.ConditionFalse)
 	r.synced()
 	r.settled(g)
-	if g = r.get(g); g.Status.LastHandledLine != 2 || g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Requests[0].RequestedBy != "alice" {
+	if g = r.get(g); g.Status.Memory.LastHandledLine != 2 || g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Requests[0].RequestedBy != "alice" {
 		t.Errorf("annotations %v, status %+v", g.Annotations, g.Status)
 	}
 }

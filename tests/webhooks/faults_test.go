@@ -230,7 +230,7 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 				continue // the answer is on its way
 			}
 			obj := w.ReadGate("production")
-			obj.Status.HandledRequests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
+			obj.Status.Memory.HandledRequests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
 			w.Must(w.Client.Status().Update(t.Context(), obj))
 			seen = true
 		}

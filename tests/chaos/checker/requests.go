@@ -159,10 +159,10 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 		h.memories[g.UID] = t
 	}
 	t.accepts(g)
-	for _, m := range g.Status.HandledRequests {
+	for _, m := range g.Status.Memory.HandledRequests {
 		key := fmt.Sprint(m.Action, " ", m.LastHandled)
 		t.handled[key] = true
-		isNew := !slices.ContainsFunc(was.Status.HandledRequests, func(o v1alpha1.RequestMemory) bool {
+		isNew := !slices.ContainsFunc(was.Status.Memory.HandledRequests, func(o v1alpha1.RequestMemory) bool {
 			return o.Action == m.Action && o.LastHandled == m.LastHandled
 		})
 		if isNew && !listed && !t.took(m) {
