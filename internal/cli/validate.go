@@ -62,7 +62,7 @@ func (s *session) validate(f *validateFlags, args []string) error {
 	}
 	s.warnAll(warnings)
 	if set.Validated() == 0 {
-		s.errLine("%s", "The files contain no manifests of the API group "+api.Group+".")
+		s.errLine("The files contain no manifests of the API group %s.", api.Group)
 		return nil
 	}
 	s.say("%s: valid, with %s.", count(set.Validated(), "manifest"), count(len(warnings), "warning"))

@@ -118,6 +118,7 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 		{"a period before the begin", manifest("Gate", "a", `{default: opened, notBefore: "2027-01-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs after notBefore"},
 		{"a period outside of both", manifest("Gate", "a", `{default: opened, notBefore: "2027-01-01T00:00:00Z", notAfter: "2027-02-01T00:00:00Z", closePeriods: [{name: c, from: "2027-03-02T00:00:00Z", until: "2027-03-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c never occurs between notBefore and notAfter"},
 		{"a period in 2050", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, from: "2050-12-02", until: "2050-12-03"}]}`), ""},
+		{"a period in 2050 of a bounded Gate", manifest("Gate", "a", `{default: closed, notBefore: "2026-01-01T00:00:00Z", openPeriods: [{name: c, from: "2050-12-02", until: "2050-12-03"}]}`), ""},
 		{"a Gate from 2050 on", manifest("Gate", "a", `{default: closed, notBefore: "2050-01-01T00:00:00Z", openPeriods: [{name: w, start: "08:00", end: "09:00"}]}`), ""},
 		{"closed until 2050", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, from: "2026-01-01", until: "2050-12-03"}]}`), ""},
 		{"closed since notBefore", manifest("Gate", "a", `{default: closed, notBefore: "2027-01-01T00:00:00Z", openPeriods: [{name: c, from: "2026-12-02", until: "2026-12-03"}]}`), "spec: the gate never opens: its periods and notBefore leave no time in which it is open"},
@@ -186,7 +187,7 @@ func TestValidateAcceptsOneNameInSeveralOverlays(t *testing.T) {
 		return manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}]}`) + calendarOn(day)
 	}
 	for path, content := range map[string]string{
-		"eu/gate.yaml": days("20261224"), "us/gate.yaml": days("20261225"), "built/gate.yaml": days("20261226"), "built/kustomization.yaml": "resources: [gate.yaml]\n",
+		"eu/gate.yaml": days("20261224"), "us/gate.yaml": days("20261225"), "built/gate.yaml": strings.Replace(days("20261226"), "{default: closed,", "{default: closed, mode: Audit,", 1), "built/kustomization.yaml": "resources: [gate.yaml]\n",
 		"bad/gate.yaml": manifest("Gate", "a", "{default: ajar}"), "twice/a.yaml": days("20261224"), "twice/b.yaml": days("20261224"),
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {

@@ -135,13 +135,11 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		s.faults = append(s.faults, Fault{File: file, Object: name, Field: field, Cause: cause})
 	}
 	other, again := s.seen[key{gvk.Kind, name}]
-	switch again = again && obj.GetName() != ""; {
-	case again && (!s.overlays || directory(file) == directory(other)):
+	if again = again && obj.GetName() != ""; again && (!s.overlays || directory(file) == directory(other)) {
 		fail("metadata.name", "is already defined in "+other)
 		return
-	case again:
-		s.overlaid = append(s.overlaid, Fault{File: file, Object: name, Cause: "is also defined in " + other + ": other warnings are given only for that one"})
-	default:
+	}
+	if !again {
 		s.seen[key{gvk.Kind, name}] = file
 	}
 	s.validated++
@@ -150,14 +148,23 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		for _, err := range errs {
 			fail(err.Field, causeIn(err))
 		}
-		if !known || len(errs) > 0 {
+		if len(errs) > 0 {
 			return
 		}
 	}
 	if again {
+		s.overlaid = append(s.overlaid, Fault{File: file, Object: name, Cause: "is also defined in " + other + ": other warnings are given only for that one"})
 		return
 	}
-	switch {
+	if known {
+		s.add(kind, obj, fail)
+	}
+}
+
+// add adds a manifest of a kind to the set, or reports what is wrong with it.
+func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, cause string)) {
+	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
+	switch gvk := obj.GroupVersionKind(); {
 	case gvk.Version != v1alpha1.GroupVersion.Version:
 		fail("apiVersion", fmt.Sprintf("%s is not supported, use %s", obj.GetAPIVersion(), v1alpha1.GroupVersion))
 		return
