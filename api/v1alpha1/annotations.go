@@ -136,31 +136,31 @@ const (
 	// pass before, later than when the Gates have closed, and at most a minute
 	// ahead. A pass lasts at most 10 minutes, or a duration of at most an hour that
 	// follows after a slash. Each value counts once.
-	PassRequestedAtAnnotation = passPrefix + "requestedAt" //nolint:gosec // it is not a password
+	PassRequestedAtAnnotation = passPrefix + "requestedAt"
 
 	// PassGatesAnnotation lists the Gates that were checked for a pass: those in
 	// HeldByAnnotation before the request was written, separated by commas, or *
 	// for more than MaxPassGates. A pass is refused if any other Gate holds the
 	// object. With config/policies on Kubernetes 1.36 and later, the API server
 	// sets it; otherwise the client does.
-	PassGatesAnnotation = passPrefix + "gates" //nolint:gosec // it is not a password
+	PassGatesAnnotation = passPrefix + "gates"
 
 	// MaxPassGates is the number of Gates that PassGatesAnnotation lists by name.
 	MaxPassGates = 8
 
 	// PassReasonAnnotation is free text that says why one reconciliation is to
 	// pass.
-	PassReasonAnnotation = passPrefix + "reason" //nolint:gosec // it is not a password
+	PassReasonAnnotation = passPrefix + "reason"
 
 	// PassRequestedByAnnotation says who asked for a pass. With config/policies
 	// the API server overwrites it with the name of the caller. Without it, this is
 	// what the caller claims.
-	PassRequestedByAnnotation = passPrefix + "requestedBy" //nolint:gosec // it is not a password
+	PassRequestedByAnnotation = passPrefix + "requestedBy"
 
 	// PassAnnotation is on a target and records its last pass, as lines of
 	// key=value. While the state is Passing, the target is not held. Only the
 	// controller writes it.
-	PassAnnotation = api.Group + "/pass" //nolint:gosec // it is not a password
+	PassAnnotation = api.Group + "/pass"
 
 	// ActivateIntoAnnotation is on a Certificate and names a Secret in its
 	// namespace. The issued certificate is promoted into that Secret while the

@@ -4,6 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // LabelSelector selects objects by their labels: it matches those that meet
 // all its conditions, and all objects if it is empty.
+//
 // +structType=atomic
 type LabelSelector struct {
 	// MatchLabels are labels that the objects must have, all of them, such as

@@ -9,8 +9,7 @@ const WouldBeHeld State = "would be held"
 // target that is free, which no list has.
 func StateTo(e Explanation) (State, bool) {
 	wouldHold := slices.ContainsFunc(e.Gates, func(g Gate) bool { return g.WouldHold })
-	switch {
-	case e.State == Free && wouldHold:
+	if e.State == Free && wouldHold {
 		return WouldBeHeld, true
 	}
 	return e.State, e.State != Free || e.Becomes != ""
