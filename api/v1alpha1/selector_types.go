@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// +structType=atomic
+
 // LabelSelector selects objects by their labels: it matches those that meet
 // all its conditions, and all objects if it is empty.
-//
-// +structType=atomic
 type LabelSelector struct {
 	// MatchLabels are labels that the objects must have, all of them, such as
 	// team: shop. At most 32.
