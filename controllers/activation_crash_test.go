@@ -240,7 +240,7 @@ func soonPermitted(t *testing.T, w *world, g *v1alpha1.Gate) {
 	t.Helper()
 	soon(t, "the certificate is activated", func() bool {
 		w.reconcile(g)
-		return len(g.Status.Failures) == 0
+		return len(g.Status.TargetFailures()) == 0
 	})
 }
 

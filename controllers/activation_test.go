@@ -40,8 +40,8 @@ func (w *world) expectActivated(g *v1alpha1.Gate, want string) {
 	if strings.HasPrefix(want, "False ActivationFailed") {
 		failed = 1
 	}
-	if len(g.Status.Failures) != failed {
-		w.Errorf("failures %v", g.Status.Failures)
+	if len(g.Status.TargetFailures()) != failed {
+		w.Errorf("failures %v", g.Status.TargetFailures())
 	}
 }
 

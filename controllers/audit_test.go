@@ -52,13 +52,13 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	w.reconcile(other)
 	g := w.auditGate("audit", named("free"), named("held"), named("foreign"), certificateRef("expires"))
 	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 5})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5})
 	w.expectReady(g, "audit: 0 of 5 targets would be held, nothing is")
 
 	w.writes.take("")
 	w.close(g, w.in(hours(1)))
 	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 5, WouldHold: 3, SuspendedByOthers: 1, Exempt: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5, WouldHold: 3, SuspendedByOthers: 1, Exempt: 1})
 	if opened := conditions.Get(g, v1alpha1.OpenedCondition); opened.Status != metav1.ConditionFalse || opened.Reason != v1alpha1.CloseRequestedReason {
 		t.Errorf("the Gate says %+v", opened)
 	}
@@ -82,14 +82,14 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	late := w.kustomization("late", nil)
 	w.name(late, "audit")
 	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 6, WouldHold: 5, Exempt: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6, WouldHold: 5, Exempt: 1})
 	w.open(other, w.clock.Now())
 	w.reconcile(other)
 	w.expect(held, look{approved: fmt.Sprintf("True GateOpened Released: gate '%s' is open, and gate '%s' has mode Audit.", key(other), key(g))})
 
 	w.open(g, w.in(hours(2)))
 	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 6})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6})
 }
 
 // The interval, an edit of the spec and a restart are not news, and neither is that the Gate opens.
@@ -203,7 +203,7 @@ func TestTheModeIsSwitchedByOneEdit(t *testing.T) {
 		w.expectReleased(apps, g)
 		w.expectHeld(both, other)
 		w.expectReady(g, "audit: 2 of 2 targets would be held, nothing is")
-		equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, WouldHold: 2})
+		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, WouldHold: 2})
 		equal(t, w.events.take("Kustomization/"), []string{"Normal Kustomization/apps GateOpened: Released: gate '" + key(g) + "' has mode Audit."})
 		equal(t, w.lock(w.Namespace).Spec.Gates[key(g)], false)
 		if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
@@ -237,11 +237,11 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 				want := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): to == v1alpha1.ModeEnforce}}
 				if to == v1alpha1.ModeEnforce {
 					w.expectHeld(app, g)
-					equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+					equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 					want.Targets = map[string][]string{"Kustomization/apps": {key(g)}}
 				} else {
 					w.expectReleased(app, g)
-					equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
+					equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
 				}
 				w.expectLock(w.Namespace, want)
 				if err == nil {
@@ -290,7 +290,7 @@ func TestAGateWithModeAuditLetsACertificateBePutToUse(t *testing.T) {
 	w.reconcile(g)
 	w.expectActivated(g, "True Activated")
 	w.has("web-tls", data)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
 
 	blocking := w.Gate("blocking", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{certificateRef("web")}})
 	w.reconcile(blocking)
@@ -314,12 +314,12 @@ func TestACertificateWouldBeLetGoBeforeItExpires(t *testing.T) {
 	w.reconcile(g)
 	w.close(g, w.clock.Now())
 	again := w.reconcile(g).RequeueAfter
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
 	w.expectRenewal(www, "", "")
 	equal(t, again, 60*day)
 	w.in(again)
 	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
 }
 
 func TestAGateWithModeAuditThroughTheCaches(t *testing.T) {
@@ -330,7 +330,7 @@ func TestAGateWithModeAuditThroughTheCaches(t *testing.T) {
 	counts := func(want v1alpha1.TargetCounts) {
 		t.Helper()
 		w.soonStatus(g, fmt.Sprintf("%+v", want), func(g *v1alpha1.Gate) bool {
-			return g.Status.ObservedGeneration == g.Generation && g.Status.Targets != nil && *g.Status.Targets == want && conditions.IsReady(g)
+			return g.Status.ObservedGeneration == g.Generation && g.Status.Targets != nil && g.Status.Targets.TargetCounts == want && conditions.IsReady(g)
 		})
 	}
 	counts(v1alpha1.TargetCounts{Total: 3})

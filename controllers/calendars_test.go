@@ -160,7 +160,7 @@ func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 			if opened.Reason != v1alpha1.ClosePeriodReason || !strings.HasPrefix(opened.Message, told) || conditions.IsStalled(g) {
 				t.Errorf("got  %s %q, stalled %t\nwant %q", opened.Reason, opened.Message, conditions.IsStalled(g), told)
 			}
-			if f := g.Status.Failures; len(f) != 1 || f[0].Kind != "ConfigMap" || f[0].Namespace != w.Namespace || f[0].Name != "days" ||
+			if f := g.Status.TargetFailures(); len(f) != 1 || f[0].Kind != "ConfigMap" || f[0].Namespace != w.Namespace || f[0].Name != "days" ||
 				f[0].Reason != v1alpha1.CalendarFailedReason || !strings.HasPrefix(f[0].Message, "key no.ics: "+tc.cause) || g.Status.Targets.Failed != 1 {
 				t.Errorf("failures %+v of %+v", f, g.Status.Targets)
 			}
@@ -173,8 +173,8 @@ func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 			w.days(holiday("20271225", "Christmas"))
 			w.reconcile(g)
 			w.expectReleased(app, g)
-			if len(g.Status.Failures) > 0 || !conditions.IsTrue(g, meta.ReadyCondition) {
-				t.Errorf("failures %+v", g.Status.Failures)
+			if len(g.Status.TargetFailures()) > 0 || !conditions.IsTrue(g, meta.ReadyCondition) {
+				t.Errorf("failures %+v", g.Status.TargetFailures())
 			}
 		})
 	}
@@ -293,7 +293,7 @@ func TestAManagerFollowsCalendars(t *testing.T) {
 	w.Must(cluster.Client.Delete(w.Context(), days))
 	w.soonHeld(app, g)
 	w.soonStatus(g, "the failure is told", func(g *v1alpha1.Gate) bool {
-		return slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool { return f.Reason == v1alpha1.CalendarFailedReason })
+		return slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool { return f.Reason == v1alpha1.CalendarFailedReason })
 	})
 	w.days(holiday("20271225", "Christmas"))
 	w.soonFree(app)

@@ -47,7 +47,7 @@ func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 	w.expectMessage(www, "RenewalDeferred", fmt.Sprintf("Gate '%s' is closed. Next allowed renewal window starts at 2026-11-23T22:00:00+01:00 (Europe/Oslo)."+
 		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew by hand: cmctl renew -n %s www", key(g), w.Namespace))
-	equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Held: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 
 	w.writes.take("")
 	w.reconcile(g)
@@ -97,7 +97,7 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 			w.events.take("")
 			w.reconcile(g)
 			w.expectRenewal(www, "", key(g), isBypassed...)
-			equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Exempt: 1})
+			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
 			if got := w.events.take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
 				t.Errorf("events %q", got)
 			}
@@ -164,7 +164,7 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	for range 2 {
 		w.reconcile(g)
 		w.expectRenewal(www, "0 3 * * *", "")
-		equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
+		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 	}
 	w.open(g, start)
 	w.reconcile(g)
@@ -270,7 +270,7 @@ func TestReleasesOfCertManagerThatCannotDeferOrDisable(t *testing.T) {
 	w.reconcile(g)
 	w.expectRenewal(www, "24h0m0s", key(g), isDeferred...)
 	w.expectRenewal(theirs, "720h", key(g), "Approved=True UnsupportedVersion", "RenewalConfigInvalid=True UnsupportedVersion")
-	equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 2, Held: 1, Exempt: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 1, Exempt: 1})
 
 	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewal": true}, Release: "v1.21.0"}}

@@ -22,8 +22,8 @@ func TestAConflictIsRetried(t *testing.T) {
 			w.writes.before = once(at, conflict)
 			w.reconcile(g)
 			w.expectReleased(app, g)
-			if len(g.Status.Failures) > 0 {
-				t.Errorf("failures %v", g.Status.Failures)
+			if len(g.Status.TargetFailures()) > 0 {
+				t.Errorf("failures %v", g.Status.TargetFailures())
 			}
 		})
 	}

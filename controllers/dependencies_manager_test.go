@@ -94,7 +94,7 @@ func TestAWatchedKindThatIsInstalledLater(t *testing.T) {
 
 	installPolicies(t)
 	w.soonStatus(g, "the kind is there, the object is not", func(g *v1alpha1.Gate) bool {
-		return len(g.Status.Failures) == 0 && strings.HasSuffix(opened(g), "is not ready: does not exist")
+		return len(g.Status.TargetFailures()) == 0 && strings.HasSuffix(opened(g), "is not ready: does not exist")
 	})
 	policy := w.imagePolicy("podinfo", "v1")
 	w.reports(policy, "True", "Succeeded", "")

@@ -55,7 +55,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 			seen[0].Ready != (step.waits == "") || seen[0].Message != step.waits || !seen[0].Since.Time.Equal(start.Add(hours(step.since))) {
 			t.Errorf("step %d: status.dependencies is %+v", i, seen)
 		}
-		if !conditions.IsReady(g) || len(g.Status.Failures) > 0 || result.RequeueAfter > 2*time.Minute {
+		if !conditions.IsReady(g) || len(g.Status.TargetFailures()) > 0 || result.RequeueAfter > 2*time.Minute {
 			t.Errorf("step %d: %v, %v", i, conditions.Get(g, meta.ReadyCondition), result)
 		}
 	}

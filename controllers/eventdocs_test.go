@@ -144,11 +144,11 @@ func refusalOf(gate string, stand verdict.Stand) string {
 func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
 	_, table, _ := strings.Cut(notificationDocs(t, "notification-messages.md"), "| key | meaning |")
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z]+)` \\|").FindAllStringSubmatch(table, -1) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(documented)
-	keys := []string{gateNews, stateNews, reasonNews, requesterNews, messageNews, periodNews, exceptionNews, actionNews, atNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
+	keys := []string{gateNews, stateNews, reasonNews, requesterNews, approverNews, messageNews, periodNews, exceptionNews, actionNews, atNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
 	slices.Sort(keys)
 	equal(t, documented, keys)
 }

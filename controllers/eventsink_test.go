@@ -131,7 +131,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	k, revision := key(g), "revision=main@sha1:4ab1|gate="+key(g)
 	said, on := "gate="+k+"|", func(i int) time.Time { return w.in(time.Hour + time.Duration(i)*time.Second) }
 	frozen, held, freed := "Held by gate '"+k+"' until 2026-11-25T12:00:00Z: close period 'freeze'.", "Held by gate '"+k+"': closed on request of bob: incident 5678.", "Released: gate '"+k+"' is open."
-	byAlice, byBob := "|by=alice|why=hotfix 1234", "|by=bob|why=incident 5678"
+	byAlice, byBob := "|requestedBy=alice|message=hotfix 1234", "|requestedBy=bob|message=incident 5678"
 	w.reconcile(g)
 	all := w.expectPosted(sink, posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-23T13:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"})
 
@@ -148,8 +148,8 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	w.reconcile(g)
 	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m`
 	all = append(all, w.expectPosted(sink,
-		posted{onGate, "error", "RequestRefused", refused, said + "action=open|reason=RequestRefused|by=mallory"},
-		posted{onApp, "error", "RequestRefused", "Request for gate '" + k + "' refused, " + refused, revision + "|action=open|reason=RequestRefused|by=mallory"})...)
+		posted{onGate, "error", "RequestRefused", refused, said + "action=open|reason=RequestRefused|requestedBy=mallory"},
+		posted{onApp, "error", "RequestRefused", "Request for gate '" + k + "' refused, " + refused, revision + "|action=open|reason=RequestRefused|requestedBy=mallory"})...)
 
 	// Open, close, open within two seconds.
 	for i := range 2 {

@@ -42,7 +42,7 @@ func (b brokenTargets) Select(ctx context.Context, adapter target.Adapter, names
 // failuresOf returns the failures as "Kind/name reason".
 func failuresOf(g *v1alpha1.Gate) []string {
 	var all []string
-	for _, f := range g.Status.Failures {
+	for _, f := range g.Status.TargetFailures() {
 		all = append(all, fmt.Sprintf("%s/%s %s", f.Kind, f.Name, f.Reason))
 	}
 	return all
@@ -112,7 +112,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 			if got := failuresOf(g); !slices.Equal(got, []string{tc.failure}) {
 				t.Fatalf("failures %q, want %q", got, tc.failure)
 			}
-			if got := g.Status.Failures[0]; !strings.Contains(got.Message, tc.message) || !got.At.Time.Equal(start) {
+			if got := g.Status.TargetFailures()[0]; !strings.Contains(got.Message, tc.message) || !got.At.Time.Equal(start) {
 				t.Errorf("got %+v, want message %q", got, tc.message)
 			}
 			if ready := conditions.Get(g, meta.ReadyCondition); ready.Status != "False" || ready.Reason != v1alpha1.TargetsFailedReason || !strings.Contains(ready.Message, tc.message) {
@@ -143,7 +143,7 @@ func TestAFailureThatIsMendedIsForgotten(t *testing.T) {
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	if len(g.Status.Failures) > 0 || !conditions.IsReady(g) || conditions.IsReconciling(g) {
+	if len(g.Status.TargetFailures()) > 0 || !conditions.IsReady(g) || conditions.IsReconciling(g) {
 		t.Errorf("failures %q, conditions %v", failuresOf(g), g.Status.Conditions)
 	}
 }
@@ -162,7 +162,7 @@ func TestAFailureKeepsTheTimeAtWhichItWasFirstSeen(t *testing.T) {
 	if got := failuresOf(g); !slices.Equal(got, []string{"Deployment/new UnsupportedKind", "Deployment/old UnsupportedKind"}) {
 		t.Fatalf("want the newest first, got %q", got)
 	}
-	if f := g.Status.Failures; !f[0].At.Time.Equal(start.Add(hours(1))) || !f[1].At.Time.Equal(start) {
+	if f := g.Status.TargetFailures(); !f[0].At.Time.Equal(start.Add(hours(1))) || !f[1].At.Time.Equal(start) {
 		t.Errorf("seen at %s and %s", f[0].At, f[1].At)
 	}
 }

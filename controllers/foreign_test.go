@@ -17,12 +17,12 @@ func TestASuspendOfSomebodyElseIsNeverTouchedNorResumed(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.expect(app, userSuspended)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 
 	w.open(g, w.in(hours(1)))
 	w.reconcile(g)
 	w.expect(app, userSuspended)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1})
 	w.close(g, w.in(hours(2)))
 	w.reconcile(g)
 	w.Must(cluster.Client.Delete(w.Context(), g))
@@ -65,7 +65,7 @@ func TestAForeignTargetThatIsResumedWhileTheGateIsClosedBecomesHeld(t *testing.T
 			w.events.take("")
 			w.reconcile(g)
 			w.expectHeld(app, g)
-			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 			if events := w.events.take("Warning"); len(events) > 0 {
 				t.Errorf("nobody resumed a held target, but %q", events)
 			}
@@ -83,7 +83,7 @@ func TestASuspendThatGitAddsDuringAHoldOutlivesIt(t *testing.T) {
 	if got := w.look(app).owners; len(got) != 2 {
 		t.Fatalf("owners of spec.suspend are %q", got)
 	}
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
@@ -127,7 +127,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 			w.resume(app)
 			w.suspend(app)
 			w.reconcile(g)
-			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
+			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and suspended by hand. Gates leave it alone until it is resumed."})
 			w.open(g, w.clock.Now())
 			w.reconcile(g)

@@ -45,7 +45,7 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 			w.reconcile(opening)
 			w.expectHolder(app, closing) // before its own reconciliation
 			w.expectOpened(opening, other)
-			equal(t, *opening.Status.Targets, v1alpha1.TargetCounts{Total: 2})
+			equal(t, opening.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2})
 			w.reconcile(closing)
 			w.expectHeld(app, closing)
 			w.in(hours(2)) // the other way round

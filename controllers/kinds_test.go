@@ -90,7 +90,7 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 
 	for _, round := range []string{"first", "second"} {
 		installPolicies(t)
-		w.soonStatus(g, "the kind is no longer missing", func(g *v1alpha1.Gate) bool { return len(g.Status.Failures) == 0 })
+		w.soonStatus(g, "the kind is no longer missing", func(g *v1alpha1.Gate) bool { return len(g.Status.TargetFailures()) == 0 })
 		policy := w.imagePolicy(round, "v1")
 		w.soonSuspended(policy, true)
 		w.open(g, time.Now())

@@ -180,7 +180,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
-	equal(t, len(g.Status.Failures), 0)
+	equal(t, len(g.Status.TargetFailures()), 0)
 
 	w.open(g, start)
 	w.writes.before = failing("GateLock")

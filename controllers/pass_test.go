@@ -83,7 +83,7 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	w.askPass(app, w.in(time.Minute), "alice", "hotfix 1234")
 	again := w.reconcile(g).RequeueAfter
 	w.expectPassing(app, g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 	if again <= 0 || again > 11*time.Minute {
 		t.Errorf("looked at again after %s", again)
 	}

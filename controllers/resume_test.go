@@ -49,7 +49,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 		w.in(time.Duration(i) * time.Minute)
 		w.reconcile(g)
 		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
-		equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 1})
+		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 1})
 	}
 	w.expectHeld(other, g)
 	if events := w.events.take(""); len(events) > 0 {

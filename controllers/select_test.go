@@ -37,9 +37,9 @@ func TestTargetsAreSelected(t *testing.T) {
 			g := w.ClosedGate("production", tc.targets...)
 			w.reconcile(g)
 			n := int64(len(tc.held))
-			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: n, Held: n})
-			if !conditions.IsTrue(g, meta.ReadyCondition) || len(g.Status.Failures) > 0 {
-				t.Errorf("not ready: %s, %v", conditions.GetMessage(g, meta.ReadyCondition), g.Status.Failures)
+			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: n, Held: n})
+			if !conditions.IsTrue(g, meta.ReadyCondition) || len(g.Status.TargetFailures()) > 0 {
+				t.Errorf("not ready: %s, %v", conditions.GetMessage(g, meta.ReadyCondition), g.Status.TargetFailures())
 			}
 			for _, name := range []string{"a", "b", "c"} {
 				obj := inGit(w.Namespace, name, nil)
@@ -95,7 +95,7 @@ func TestATargetThatIsNoLongerNamedIsReleased(t *testing.T) {
 	w.git(b)
 	w.reconcile(g)
 	w.expectReleased(b, g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 }
 
 func TestATargetUnderDeletionIsNotHeld(t *testing.T) {
@@ -131,8 +131,8 @@ func TestATargetThatVanishesBetweenReadingAndWritingIsNoFailure(t *testing.T) {
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("a deleted target is back: %v", err)
 			}
-			if len(g.Status.Failures) > 0 {
-				t.Errorf("failures %v", g.Status.Failures)
+			if len(g.Status.TargetFailures()) > 0 {
+				t.Errorf("failures %v", g.Status.TargetFailures())
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func TestAGateThatGovernsByBothWaysCountsOnce(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"), all())
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 
 	w.name(app)
 	w.reconcile(g)
@@ -83,7 +83,7 @@ func TestAGateThatGovernsByBothWaysCountsOnce(t *testing.T) {
 	w.name(app)
 	w.reconcile(g)
 	w.expectReleased(app, g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 }
 
 func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w.reconcile(qa)
 	refused := outOfReach(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
-	equal(t, *qa.Status.Targets, v1alpha1.TargetCounts{})
+	equal(t, qa.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 
 	w.Must(cluster.Client.Delete(w.Context(), qa))
 	w.reconcile(qa)

@@ -94,7 +94,7 @@ func TestOneGateForAllNamespaces(t *testing.T) {
 	w.expectHeld(here, g)
 	w.expectHeld(there, g)
 	w.expectUntouched(stranger)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 2})
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 2})
 
 	w.open(g, start)
 	w.reconcile(g)
@@ -312,7 +312,7 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 		equal(t, failuresOf(g), []string{"Kustomization/* AccessDenied"})
 		want := fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with "+
 			"{key: kubernetes.io/metadata.name, operator: NotIn, values: [%s]}", w.Own, w.Own)
-		equal(t, g.Status.Failures[0].Message, want)
+		equal(t, g.Status.TargetFailures()[0].Message, want)
 
 		w.Edit(g, func() {
 			g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{
@@ -339,7 +339,7 @@ func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeld(here, g)
 	w.expectUntouched(there)
-	equal(t, g.Status.Failures[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs", w.Namespace))
+	equal(t, g.Status.TargetFailures()[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs", w.Namespace))
 
 	t.Run("a controller of one namespace", func(t *testing.T) {
 		w := reaching(t)
@@ -350,7 +350,7 @@ func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
 		w.reconcile(g)
 		w.expectHeld(here, g)
 		w.expectUntouched(there)
-		equal(t, g.Status.Failures[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
+		equal(t, g.Status.TargetFailures()[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
 	})
 }
 

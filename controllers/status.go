@@ -136,11 +136,11 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, edges)}, nil // its sums are too low: it is woken when they are not
 	}
 	s := o.sums
-	obj.Status.Targets = &v1alpha1.TargetCounts{
+	obj.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{
 		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
-	}
+	}}
 	gate.RecordPasses(obj, r.Passes.entries(tallied(obj)))
-	obj.Status.Failures = newest(o.failures, before.Status, d.at)
+	obj.Status.Targets.Failures = newest(o.failures, before.Status, d.at)
 	found := r.accidents.look(ctx, before, obj, s, d.at)
 	if found != nil {
 		edges, o.empty = append(edges, found.again), found.message
@@ -231,8 +231,8 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		}
 		conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", o.err)
 		conditions.MarkReconciling(obj, meta.ProgressingWithRetryReason, "%s", o.err)
-	case len(obj.Status.Failures) > 0:
-		first := obj.Status.Failures[0]
+	case len(obj.Status.TargetFailures()) > 0:
+		first := obj.Status.TargetFailures()[0]
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
 			o.sums.Failed, first.Kind, first.Namespace, first.Name, first.Message)
@@ -276,8 +276,8 @@ func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now t
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
 	ranks := map[identity]int{}
-	for i, f := range before.Failures {
-		ranks[of(f)] = i - len(before.Failures)
+	for i, f := range before.TargetFailures() {
+		ranks[of(f)] = i - len(before.TargetFailures())
 	}
 	unknown := int64(0)
 	for _, f := range failures {
@@ -287,14 +287,14 @@ func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now t
 	}
 	// As many as did not fit in before are taken for those, whose time is lost.
 	at := metav1.NewTime(now)
-	if n := len(before.Failures); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
-		at = before.Failures[n-1].At
+	if n := len(before.TargetFailures()); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
+		at = before.TargetFailures()[n-1].At
 	}
 	for i := range failures {
 		f := &failures[i]
 		f.At = at
 		if rank := ranks[of(*f)]; rank < 0 {
-			f.At = before.Failures[rank+len(before.Failures)].At
+			f.At = before.TargetFailures()[rank+len(before.TargetFailures())].At
 		}
 	}
 	slices.SortStableFunc(failures, func(a, b v1alpha1.TargetFailure) int {

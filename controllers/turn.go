@@ -62,7 +62,7 @@ func turnOf(g *v1alpha1.Gate, t *target.Object) pace.Item {
 		notAfter, _, _ := unstructured.NestedString(t.Object, "status", "notAfter")
 		item.Expiry, _ = time.Parse(time.RFC3339, notAfter) // one that has none has its turn last
 	}
-	item.Failed = slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+	item.Failed = slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
 	})
 	return item

@@ -111,7 +111,7 @@ func TestACloseDoesNotWaitForCalendarsAndAnOpenDoes(t *testing.T) {
 			}
 			w.APIReader = reader
 			w.reconcile(g)
-			if failures := g.Status.Failures; len(failures) > 0 {
+			if failures := g.Status.TargetFailures(); len(failures) > 0 {
 				t.Errorf("once the calendar is read there is still %+v", failures)
 			}
 		})

@@ -33,7 +33,7 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 		w.Client = behind{w.Client, stale}
 		w.reconcile(g)
 		w.expectHeld(app, g)
-		if !conditions.IsReady(g) || conditions.IsReconciling(g) || len(g.Status.Failures) > 0 || g.Status.Targets.Failed > 0 {
+		if !conditions.IsReady(g) || conditions.IsReconciling(g) || len(g.Status.TargetFailures()) > 0 || g.Status.Targets.Failed > 0 {
 			t.Errorf("conditions %v, failures %q, %+v", g.Status.Conditions, failuresOf(g), g.Status.Targets)
 		}
 	})

@@ -23,7 +23,7 @@ const (
 	// MaxAnnounced is the number of entries that status.announced keeps.
 	MaxAnnounced = 64
 
-	// MaxFailures is the number of entries that status.failures keeps.
+	// MaxFailures is the number of entries that status.targets.failures keeps.
 	MaxFailures = 10
 
 	// AnyName as the name of a target stands for all objects of its kind, and as
@@ -322,9 +322,29 @@ type TargetCounts struct {
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
 
-	// Failed is the number of objects and of target references that are not as the
-	// Gate wants them. See status.failures.
+	// Failed is the number of objects and of target references that do not have the
+	// desired state.
 	Failed int64 `json:"failed"`
+}
+
+// TargetStatus is what became of the targets.
+type TargetStatus struct {
+	TargetCounts `json:",inline"`
+
+	// Failures are the targets that do not have the desired state, newest first.
+	// At most 10: failed counts all.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Failures []TargetFailure `json:"failures,omitempty"`
+}
+
+// TargetFailures returns status.targets.failures.
+func (in *GateStatus) TargetFailures() []TargetFailure {
+	if in.Targets == nil {
+		return nil
+	}
+	return in.Targets.Failures
 }
 
 // TargetFailure is a target that does not have the desired state.
@@ -396,21 +416,15 @@ type GateStatus struct {
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
-	// Targets counts the objects that the Gate governs, by what became of them.
+	// Targets counts the objects that the Gate governs, by what became of them, and
+	// lists failures.
 	// +optional
-	Targets *TargetCounts `json:"targets,omitempty"`
+	Targets *TargetStatus `json:"targets,omitempty"`
 
 	// Release says how far the release of the targets has come, or had come when
 	// the Gate closed. Only with spec.release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
-
-	// Failures are the targets that are not as the Gate wants them, newest first.
-	// At most 10: status.targets.failed counts all.
-	// +kubebuilder:validation:MaxItems=10
-	// +listType=atomic
-	// +optional
-	Failures []TargetFailure `json:"failures,omitempty"`
 
 	// Exceptions are the GateExceptions of this Gate: those that apply, those that
 	// will, and the latest of those that did. At most 10. Expired ones are dropped

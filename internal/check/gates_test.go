@@ -58,10 +58,10 @@ func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
 
 func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 	none, some, unnamed, unknown := gate("none", "apps"), gate("some", "apps"), gate("unnamed"), gate("unknown", "apps")
-	none.Status.Targets, unnamed.Status.Targets = &v1alpha1.TargetCounts{}, &v1alpha1.TargetCounts{}
-	some.Status.Targets = &v1alpha1.TargetCounts{Total: 1}
+	none.Status.Targets, unnamed.Status.Targets = &v1alpha1.TargetStatus{}, &v1alpha1.TargetStatus{}
+	some.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 1}}
 	suspended := gate("suspended", "apps")
-	suspended.Status.Targets, suspended.Spec.Suspend = &v1alpha1.TargetCounts{}, true
+	suspended.Status.Targets, suspended.Spec.Suspend = &v1alpha1.TargetStatus{}, true
 	finds(t, check.Targets([]v1alpha1.Gate{none, some, unnamed, unknown, suspended}), "warning Gate flux-system/none: none of its targets exists")
 }
 
@@ -73,7 +73,7 @@ func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T
 	}
 	wide := func(name string, change func(*v1alpha1.Gate)) v1alpha1.Gate {
 		g := gate(name, v1alpha1.AnyName)
-		g.Generation, g.Status.ObservedGeneration, g.Status.Targets = 2, 2, &v1alpha1.TargetCounts{Total: 12}
+		g.Generation, g.Status.ObservedGeneration, g.Status.Targets = 2, 2, &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 12}}
 		change(&g)
 		return g
 	}
@@ -218,8 +218,8 @@ func TestAGateWithModeAuditIsNotedWithWhatItWouldHold(t *testing.T) {
 	for _, g := range []*v1alpha1.Gate{&closed, &opened, &untold} {
 		g.Spec.Mode = v1alpha1.ModeAudit
 	}
-	closed.Status.Targets = &v1alpha1.TargetCounts{Total: 14, WouldHold: 12}
-	opened.Status.Targets = &v1alpha1.TargetCounts{Total: 14}
+	closed.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 14, WouldHold: 12}}
+	opened.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 14}}
 	found := check.Audits([]v1alpha1.Gate{enforcing, closed, opened, untold})
 	finds(t, found,
 		"note Gate flux-system/closed: it has mode Audit and holds nothing; it would hold 12 of its 14 targets",

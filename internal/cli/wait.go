@@ -101,7 +101,7 @@ func (s *session) settled(results []result) error {
 			held += fmt.Sprintf(", %d would be (mode Audit)", counts.WouldHold)
 		}
 		s.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.SuspendedByOthers, counts.Failed)
-		for _, f := range r.gate.Status.Failures {
+		for _, f := range r.gate.Status.TargetFailures() {
 			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
 		}
 		failed += counts.Failed

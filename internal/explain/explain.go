@@ -188,7 +188,7 @@ func (k Known) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 
 // Reaches returns whether a Gate may govern an object: its status says where the controller does not let it.
 func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
-	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
 	})
 }

@@ -53,7 +53,7 @@ func TestADiffComparesHowManyTargetsAGateHas(t *testing.T) {
 	counts := func(total int64) func(*v1alpha1.Gate) {
 		return func(g *v1alpha1.Gate) {
 			g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps-1"}}
-			g.Status.Targets = &v1alpha1.TargetCounts{Total: total}
+			g.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: total}}
 		}
 	}
 	applied := func(total int64, manifest string) (before, after *preview.Set) {

@@ -160,7 +160,7 @@ func (b *bench) agedGates(ctx context.Context, n int) ([]client.ObjectKey, error
 }
 
 func agedStatus(now metav1.Time) v1alpha1.GateStatus {
-	s := v1alpha1.GateStatus{ObservedGeneration: 1, Targets: &v1alpha1.TargetCounts{Total: 10, Held: 10}}
+	s := v1alpha1.GateStatus{ObservedGeneration: 1, Targets: &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 10, Held: 10}}}
 	s.LastTransition = &v1alpha1.Transition{At: now, State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason}
 	s.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(now.Add(time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, Period: "nights"}
 	for _, kind := range []string{v1alpha1.OpenedCondition, "Ready"} {

@@ -38,8 +38,8 @@ func TestAKindThatMayNotBeReadStopsNoOther(t *testing.T) {
 		if err := w.Client.Get(w.Context(), w.Key("production"), g); err != nil {
 			return err
 		}
-		if n := len(g.Status.Failures); n != 2 || g.Status.Failures[0].Reason != v1alpha1.ReadFailedReason {
-			return fmt.Errorf("status.failures is %v", g.Status.Failures)
+		if n := len(g.Status.TargetFailures()); n != 2 || g.Status.TargetFailures()[0].Reason != v1alpha1.ReadFailedReason {
+			return fmt.Errorf("status.targets.failures is %v", g.Status.TargetFailures())
 		}
 		return nil
 	})

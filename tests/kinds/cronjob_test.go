@@ -121,7 +121,7 @@ func TestNothingIsWrittenIntoTheStatusOfACronJob(t *testing.T) {
 	g := w.ClosedGate("production", v1alpha1.TargetReference{APIVersion: "batch/v1", Kind: "CronJob", Name: v1alpha1.AnyName})
 	w.field(job, "suspend", true)
 	w.Eventually("the gate is settled", func() error {
-		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.Held != 1 || g.Status.Targets.Pending != 0 || len(g.Status.Failures) > 0 {
+		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.Held != 1 || g.Status.Targets.Pending != 0 || len(g.Status.TargetFailures()) > 0 {
 			return fmt.Errorf("%+v", g.Status.Targets)
 		}
 		return nil

@@ -139,7 +139,7 @@ func TestAKindThatGetsItsFieldLaterIsHeldThen(t *testing.T) {
 	w.define("Later", "laters", namespaced, boolean, conditions)
 	w.field(obj, "suspend", true)
 	w.Eventually("the gate is ready", func() error {
-		if w.Read(g); len(g.Status.Failures) > 0 || g.Status.Targets.Held != 1 {
+		if w.Read(g); len(g.Status.TargetFailures()) > 0 || g.Status.Targets.Held != 1 {
 			return fmt.Errorf("%+v", g.Status)
 		}
 		return nil

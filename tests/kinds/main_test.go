@@ -155,8 +155,8 @@ func (w *world) fails(g *v1alpha1.Gate, reason, message string) {
 	w.Helper()
 	w.Eventually("gate "+g.Name+" says why it fails", func() error {
 		w.Read(g)
-		if len(g.Status.Failures) != 1 || g.Status.Failures[0].Reason != reason || g.Status.Failures[0].Message != message {
-			return fmt.Errorf("it says %+v", g.Status.Failures)
+		if len(g.Status.TargetFailures()) != 1 || g.Status.TargetFailures()[0].Reason != reason || g.Status.TargetFailures()[0].Message != message {
+			return fmt.Errorf("it says %+v", g.Status.TargetFailures())
 		}
 		return nil
 	})

@@ -33,12 +33,12 @@ func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
 	w.Eventually("both references are refused", func() error {
 		w.Read(g)
 		refused := func(name string) bool {
-			return slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+			return slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 				return f.Name == name && f.Reason == v1alpha1.AccessDeniedReason
 			})
 		}
 		if !refused(v1alpha1.AnyName) || !refused("apps") {
-			return fmt.Errorf("failures are %+v", g.Status.Failures)
+			return fmt.Errorf("failures are %+v", g.Status.TargetFailures())
 		}
 		return nil
 	})

@@ -59,12 +59,12 @@ func TestWhatTheControllerCannotHoldNeedsNoVerb(t *testing.T) {
 		{"kind":"Kustomizations","name":"x"}]}`))
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "freeze", Namespace: w.Namespace}}
 	w.Eventually("each of them is a failure", func() error {
-		if w.Read(g); len(g.Status.Failures) != len(g.Spec.Targets) {
-			return fmt.Errorf("failures are %+v", g.Status.Failures)
+		if w.Read(g); len(g.Status.TargetFailures()) != len(g.Spec.Targets) {
+			return fmt.Errorf("failures are %+v", g.Status.TargetFailures())
 		}
 		return nil
 	})
-	for _, f := range g.Status.Failures {
+	for _, f := range g.Status.TargetFailures() {
 		if f.Reason != v1alpha1.UnsupportedKindReason {
 			t.Errorf("got %+v", f)
 		}

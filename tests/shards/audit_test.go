@@ -20,7 +20,7 @@ func auditsBeside(t *testing.T) {
 	w.has(one, b)
 	w.settled()
 	w.Read(b) // it counts its targets after it is ready
-	if counts := *b.Status.Targets; counts != (v1alpha1.TargetCounts{Total: 2, WouldHold: 2}) {
+	if counts := b.Status.Targets.TargetCounts; counts != (v1alpha1.TargetCounts{Total: 2, WouldHold: 2}) {
 		t.Errorf("it counts %+v", counts)
 	}
 	if all := written.All(); len(all) > 0 {
