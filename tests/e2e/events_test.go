@@ -80,13 +80,13 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
 	gate := w.Namespace + "/production"
 	closed := w.hears(sink, "Kustomization", "GateClosed")
-	w.says(closed, map[string]string{"gate": gate, "state": "closed", "reason": "Default", "revision": "v1", "by": ""})
+	w.says(closed, map[string]string{"gate": gate, "state": "closed", "reason": "Default", "revision": "v1", "requestedBy": ""})
 
 	w.publish("v2")
 	w.Annotate(w.ReadGate("production"), "open.gate.fluxcd.io/requestedBy", "alice", "open.gate.fluxcd.io/reason", "hotfix 1234",
 		"open.gate.fluxcd.io/requestedAt", time.Now().UTC().Format(time.RFC3339))
 	w.says(w.hears(sink, "Kustomization", "GateOpened"), map[string]string{
-		"gate": gate, "state": "opened", "reason": "OpenRequested", "revision": "v1", "by": "alice", "why": "hotfix 1234"})
+		"gate": gate, "state": "opened", "reason": "OpenRequested", "revision": "v1", "requestedBy": "alice", "message": "hotfix 1234"})
 	w.arrives("v2")
 	w.Eventually("the revision is in the status", func() error { return w.at(app, "v2") })
 	w.Opened("production", metav1.ConditionTrue)
