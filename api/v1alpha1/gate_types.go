@@ -20,7 +20,7 @@ const (
 	// together. It bounds the time of a decision.
 	MaxPeriods = 100
 
-	// MaxAnnounced is the number of entries that status.announced keeps.
+	// MaxAnnounced is the number of entries that status.memory.announced keeps.
 	MaxAnnounced = 64
 
 	// MaxFailures is the number of entries that status.targets.failures keeps.

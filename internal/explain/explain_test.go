@@ -192,7 +192,7 @@ func TestAGateOfAnotherNamespaceGovernsUnlessTheControllerDeniesIt(t *testing.T)
 	if e := explain.Explain(kustomization(), in(g)); len(e.Gates) != 1 {
 		t.Errorf("allowed: %+v", e.Gates)
 	}
-	g.Status.Targets.Failures = []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "shop", Name: "apps", Reason: v1alpha1.AccessDeniedReason}}
+	g.Status.Targets = &v1alpha1.TargetStatus{Failures: []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "shop", Name: "apps", Reason: v1alpha1.AccessDeniedReason}}}
 	if e := explain.Explain(kustomization(), in(g)); len(e.Gates) != 0 {
 		t.Errorf("denied: %+v", e.Gates)
 	}
@@ -248,7 +248,7 @@ func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
 	if got := explain.Explain(obj, known).Gates; len(got) > 0 {
 		t.Errorf("nothing there is held, got %+v", got)
 	}
-	g.Status.Targets.Failures = []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "*", Name: "*", Reason: v1alpha1.AccessDeniedReason}}
+	g.Status.Targets = &v1alpha1.TargetStatus{Failures: []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "*", Name: "*", Reason: v1alpha1.AccessDeniedReason}}}
 	if got := explain.Explain(kustomization(), known).Gates; len(got) > 0 {
 		t.Errorf("the controller does not let the gate, got %+v", got)
 	}

@@ -138,7 +138,7 @@ func freeze(manual v1alpha1.Override) change {
 // requestedClose has alice close a Gate, which the controller has seen.
 func requestedClose(g *v1alpha1.Gate) {
 	at := metav1.NewMicroTime(noon.Add(-30 * time.Minute))
-	g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Message: "incident 77", Source: v1alpha1.SourceAnnotation}}
+	g.Status.Requests = []v1alpha1.AcceptedRequest{{State: v1alpha1.RequestInForce, Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Message: "incident 77", Source: v1alpha1.SourceAnnotation}}
 	because(v1alpha1.CloseRequestedReason, "")(g)
 }
 

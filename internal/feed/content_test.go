@@ -151,7 +151,7 @@ func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
 	at := metav1.NewMicroTime(testNow.AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(15 * time.Hour))
 	planned := func(g *v1alpha1.Gate) {
 		g.Spec.Window = &v1alpha1.Duration{Duration: time.Hour}
-		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestOpen, Source: v1alpha1.SourceAnnotation, RequestedAt: at, AcceptedAt: metav1.NewMicroTime(testNow)}}
+		g.Status.Requests = []v1alpha1.AcceptedRequest{{State: v1alpha1.RequestInForce, Action: v1alpha1.RequestOpen, Source: v1alpha1.SourceAnnotation, RequestedAt: at, AcceptedAt: metav1.NewMicroTime(testNow)}}
 	}
 	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.State, c.Spec.Days = v1alpha1.StateOpened, 3 }, gateOf("web", planned), evening, other)
 	var got []string

@@ -82,11 +82,11 @@ func courseOf(g *v1alpha1.Gate) *course {
 			c.waiting = append(c.waiting, r)
 		case r.EndedAt != nil:
 			c.span(r)
-		case r.Action == v1alpha1.RequestOpen:
-			c.open = c.span(r)
-		default:
+		case r.Action != v1alpha1.RequestOpen:
 			c.closes = append(c.closes, c.span(r))
-		}
+		case r.State == v1alpha1.RequestInForce || r.State == v1alpha1.RequestEnded:
+			c.open = c.span(r)
+		} // an open request with a state of another release opens nothing
 	}
 	for _, s := range c.spans {
 		s.begun = true

@@ -152,15 +152,27 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 // compileExceptions returns the exceptions that count for the schedule of their Gate. The excess ones are broken: to ignore them could open the Gate.
 func compileExceptions(counts []*v1alpha1.GateException) []schedule.Exception {
 	var compiled []schedule.Exception
-	for i, e := range counts {
-		compiled = append(compiled, compileException(e, i < excess(counts)))
+	tooMany := excess(counts)
+	for _, e := range counts {
+		compiled = append(compiled, compileException(e, slices.Contains(tooMany, e)))
 	}
 	return compiled
 }
 
-// excess returns how many of the exceptions that count are too many: those that were created last, which come first.
-func excess(counts []*v1alpha1.GateException) int {
-	return max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)
+// excess returns the exceptions that are too many, of those that count: the newest ones that only close, because these need no approval and must not
+// break approved ones, and then the newest others.
+func excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
+	order := slices.Clone(counts)
+	slices.SortStableFunc(order, func(a, b *v1alpha1.GateException) int {
+		switch {
+		case a.OnlyCloses() == b.OnlyCloses():
+			return 0
+		case a.OnlyCloses():
+			return -1
+		}
+		return 1
+	})
+	return order[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }
 
 // compileException returns an exception for the schedule of its Gate: a broken one if it is

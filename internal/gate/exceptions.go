@@ -137,10 +137,10 @@ func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1al
 
 // tooMany says that an exception is broken because too many older ones of its Gate are not over. It is empty if that is not so.
 func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
-	if !slices.ContainsFunc(p.counts[:excess(p.counts)], func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
+	if !slices.ContainsFunc(excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
 		return ""
 	}
-	return fmt.Sprintf("Exception is broken: %d older exceptions of gate '%s' are not over, and no more take effect. "+
+	return fmt.Sprintf("Exception is broken: %d other exceptions of gate '%s' are not over, and no more take effect. "+
 		"From %s until %s it opens nothing, and everything that it could close is closed. Delete exceptions that are no longer needed",
 		v1alpha1.MaxEffectiveExceptions, gate, rfc3339(e.Spec.ValidFrom.Time), rfc3339(e.Spec.ValidUntil.Time))
 }
@@ -155,7 +155,7 @@ type ExceptionDecision struct {
 	Refused, Approve string
 	// Overlapped says which newer exception wins over it, empty if none does.
 	Overlapped string
-	// TooMany says that it is broken because older exceptions of its Gate leave no room for it, empty if they do.
+	// TooMany says that it is broken because other exceptions of its Gate leave no room for it, empty if they do.
 	TooMany string
 	// Errors of an invalid spec.
 	Errors field.ErrorList

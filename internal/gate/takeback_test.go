@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -140,5 +142,20 @@ func TestARequestHasAState(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A later release may know more states, and a user may go back to this one.
+func TestAnOpenRequestWithAnUnknownStateOpensNothing(t *testing.T) {
+	for state, want := range map[v1alpha1.RequestState]v1alpha1.State{v1alpha1.RequestInForce: isOpened, "": isClosed, "Rejected": isClosed} {
+		g, at := closed(), metav1.NewMicroTime(noon)
+		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestOpen, State: state, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}
+		if d := gate.Decide(g, noon.Add(time.Minute)); d.State != want {
+			t.Errorf("state %q: the gate is %s", state, d.State)
+		}
+		g.Status.Requests[0].Action, g.Spec.Default = v1alpha1.RequestClose, isOpened
+		if d := gate.Decide(g, noon.Add(time.Minute)); d.State != isClosed {
+			t.Errorf("state %q of a close: the gate is %s", state, d.State)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func TestWhoHasDecidedOnAGate(t *testing.T) {
 	asked := func(by, reason string, action v1alpha1.RequestAction) *v1alpha1.Gate {
 		g := closed()
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: reason}}
-		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: action, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), RequestedBy: by}}
+		g.Status.Requests = []v1alpha1.AcceptedRequest{{State: v1alpha1.RequestInForce, Action: action, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), RequestedBy: by}}
 		return g
 	}
 	for _, g := range []*v1alpha1.Gate{

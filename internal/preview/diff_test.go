@@ -62,6 +62,7 @@ func TestDiffHasTheStretchesInWhichTheStateDiffers(t *testing.T) {
 func TestAStretchSaysWhatDecidesWhenItBegins(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
+			State:  v1alpha1.RequestInForce,
 			Action: v1alpha1.RequestOpen, RequestedAt: metav1.NewMicroTime(day.From), Window: &v1alpha1.Duration{Duration: 11 * time.Hour},
 		}}
 	}

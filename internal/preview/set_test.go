@@ -35,6 +35,7 @@ func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
 func TestTheRequestsInTheStatusOfAClusterCount(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
+			State:  v1alpha1.RequestInForce,
 			Action: v1alpha1.RequestOpen, RequestedAt: metav1.NewMicroTime(day.From.Add(14 * time.Hour)), Window: &v1alpha1.Duration{Duration: time.Hour},
 		}}
 	}

@@ -71,7 +71,11 @@ func PassOf(obj *target.Object) Pass {
 	if !canPass(obj) {
 		return Pass{}
 	}
-	p, _ := ParseRecord(obj.GetAnnotations()[v1alpha1.PassAnnotation])
+	record := obj.GetAnnotations()[v1alpha1.PassAnnotation]
+	p, ok := ParseRecord(record)
+	if !ok && record != "" { // it may say that the present request was handled
+		return Pass{State: PassEnded, Value: obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation]}
+	}
 	if Us.IsPassForeign(&obj.Unstructured) {
 		return p.brief()
 	}

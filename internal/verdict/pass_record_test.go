@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -55,4 +56,14 @@ func TestARecordOfAPassIsReadAsItWasWritten(t *testing.T) {
 			t.Errorf("%q has two states", record)
 		}
 	})
+}
+
+// A value counts once, also if a later release has written what became of it.
+func TestAnUnreadableRecordOfAPassKeepsItsRequestFromASecondPass(t *testing.T) {
+	for _, record := range []string{`{"state":"Passing"}`, "state=Ended\nlater=x"} {
+		obj := kustomization("apps", annotated(v1alpha1.PassAnnotation, record), annotated(v1alpha1.PassRequestedAtAnnotation, "2026-11-24T12:00:00Z"))
+		if p := verdict.PassOf(obj); p.State != verdict.PassEnded || p.Value != "2026-11-24T12:00:00Z" {
+			t.Errorf("%q: got %+v", record, p)
+		}
+	}
 }

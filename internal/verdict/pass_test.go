@@ -51,7 +51,7 @@ func closedBy(g *v1alpha1.Gate, asked time.Time) {
 	because(v1alpha1.CloseRequestedReason, "")(g)
 	at := metav1.NewMicroTime(asked)
 	g.Spec.Default = v1alpha1.StateOpened
-	g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}
+	g.Status.Requests = []v1alpha1.AcceptedRequest{{State: v1alpha1.RequestInForce, Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}
 }
 
 func TestWhatIsRefusedAPass(t *testing.T) {

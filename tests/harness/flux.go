@@ -23,8 +23,7 @@ var quick = []string{
 func (c *ControlPlane) StartKustomizeController(ctx context.Context) (*Process, error) {
 	health := FreeAddress()
 	return c.run(ctx, tool("kustomize-controller"), health, c.fluxEnv(),
-		// Between two attempts to fetch an artifact it sleeps up to 30 seconds, and does not stop meanwhile.
-		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true", "--http-retry=1")...)
+		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true")...)
 }
 
 // StartSourceController starts the real one.

@@ -18,7 +18,8 @@ import (
 const (
 	// readyTimeout is generous: two cores may be busy with other tests.
 	readyTimeout = 2 * time.Minute
-	stopTimeout  = 20 * time.Second
+	// stopTimeout exceeds the 30 seconds that kustomize-controller sleeps at most between two attempts to fetch an artifact.
+	stopTimeout  = 45 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 

@@ -133,7 +133,7 @@ func (r *reader) seesWithoutDeployments() {
 	r.Must(err)
 	grace := r.Person("grace").Kubeconfig
 	_, errOut, code := plugin(r.Context(), grace, "why", "cronjob/backup", "-n", r.Namespace)
-	if code != 2 || !strings.Contains(errOut, "if the controller has more in its flag --suspend-kinds, which you cannot see, give it here as well") {
+	if code != 2 || !strings.Contains(errOut, "if the controller has more kinds in its flag --suspend-kinds, which you cannot see, set the flag here as well") {
 		r.Errorf("exit code %d: %s", code, errOut)
 	}
 	out, errOut, code := plugin(r.Context(), grace, "why", "cronjob/backup", "-n", r.Namespace, "--suspend-kinds=batch/CronJob")

@@ -15,7 +15,7 @@ import (
 // forgedStatus is what the controller remembers of an open request.
 func forgedStatus() string {
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	return `{"requests":[{"action":"open","source":"annotation","requestedAt":"` + at + `","acceptedAt":"` + at + `"}]}`
+	return `{"requests":[{"action":"open","source":"annotation","requestedAt":"` + at + `","acceptedAt":"` + at + `","state":"InForce"}]}`
 }
 
 // forge puts an open request into the memory of a Gate.
@@ -26,7 +26,7 @@ func forge(w *world, g *v1alpha1.Gate) {
 
 var statusWrites = []attack{
 	kubectl("merge patch", "patch gate GATE --subresource=status --type=merge -p "+`{"status":`+forgedStatus()+`}`),
-	kubectl("JSON patch", `patch gate GATE --subresource=status --type=json -p [{"op":"add","path":"/status/handledRequests","value":[{"action":"open","lastHandled":"x"}]}]`),
+	kubectl("JSON patch", `patch gate GATE --subresource=status --type=json -p [{"op":"add","path":"/status/memory","value":{"handledRequests":[{"action":"open","lastHandled":"x"}]}}]`),
 	kubectl("the condition alone", `patch gate GATE --subresource=status --type=json -p [{"op":"replace","path":"/status/conditions/0/status","value":"True"}]`),
 	kubectl("an annotation by way of the status", `patch gate GATE --subresource=status --type=merge -p {"metadata":{"annotations":{"`+openAt+`":"NOW"}},"status":{"observedGeneration":9}}`),
 	{"update in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
