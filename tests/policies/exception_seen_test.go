@@ -235,8 +235,8 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	})
 	for _, tc := range []struct{ value, because string }{
 		{seen, "generation 1 is not the present one"},
-		{now(), "it must be TIME,generation=NUMBER,uid=UID"},
-		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it must be TIME,generation=NUMBER,uid=UID"},
+		{now(), "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"},
+		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"},
 	} {
 		w.allowed(alice, annotated(tc.value)...)
 		w.stampedException("hotfix", "ona", "")
