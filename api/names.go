@@ -1,5 +1,5 @@
-// Package api has the names that would change if Flux adopted this API. No other
-// Go code of the product has them as literals.
+// Package api declares the names that would change if Flux adopted this API. Other
+// Go code of the product must not contain them as literals.
 package api
 
 const (
@@ -11,8 +11,8 @@ const (
 	// policies use.
 	InternalGroup = "internal." + Group
 
-	// ReportGroup is the group of the reports that kubectl gate writes as JSON. No
-	// API server has it.
+	// ReportGroup is the group of the reports that kubectl gate prints as JSON. No
+	// API server serves it.
 	ReportGroup = "cli." + Group
 
 	// RequestDomain is the domain of the annotations with which users make

@@ -12,105 +12,102 @@ const (
 )
 
 const (
-	// OpenRequestedAtAnnotation asks a Gate to open at a time in RFC 3339, at most
-	// 366 days away. A time in the future plans a release. With a slash and a
+	// OpenRequestedAtAnnotation requests that a Gate open at a time in RFC 3339, at
+	// most 366 days away. A time in the future plans a release. With a slash and a
 	// duration after the time, as in 2026-12-19T12:00:00Z/30m, the request lasts
 	// that long, but not longer than spec.window. With 0s it opens nothing: it
-	// takes back the close requests in force, or, if there are none, those that
-	// the same person has planned.
+	// withdraws the close requests in force or, if there are none, those that the
+	// same user has planned.
 	OpenRequestedAtAnnotation = openPrefix + "requestedAt"
 
-	// OpenReasonAnnotation is free text that says why the Gate is asked to open.
+	// OpenReasonAnnotation is free text that states why the Gate should open.
 	OpenReasonAnnotation = openPrefix + "reason"
 
-	// OpenRequestedByAnnotation says who asked a Gate to open. With
-	// config/policies the API server overwrites it with the name of the caller.
-	// Without it, this is what the caller claims.
+	// OpenRequestedByAnnotation names the requester. With config/policies the API
+	// server overwrites it with the name of the caller. Without them, the caller
+	// can write any name.
 	OpenRequestedByAnnotation = openPrefix + "requestedBy"
 
 	// OpenReceivedAnnotation is the value of OpenRequestedAtAnnotation that a
 	// GateReceiver wrote. Only the controller writes it. The request is from the
 	// receiver in OpenRequestedByAnnotation only while the two values are the same:
-	// somebody who asks by hand may leave the name of the last receiver behind.
+	// a manual request may leave the name of the last receiver in place.
 	OpenReceivedAnnotation = openPrefix + "received"
 
-	// BreakGlassAnnotation lets an open request count at once although
-	// spec.approvals requires approval: an emergency. Its value is that of
-	// OpenRequestedAtAnnotation, and the request has a reason. With
-	// config/policies it needs the verb break-glass. Without them it changes
-	// nothing.
+	// BreakGlassAnnotation makes an open request count at once in an emergency,
+	// without the approvals that spec.approvals requires. Its value is that of
+	// OpenRequestedAtAnnotation, and the request must have a reason. With
+	// config/policies it needs the verb break-glass. Without them it has no effect.
 	BreakGlassAnnotation = openPrefix + "breakGlass"
 
-	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339, at
-	// most 366 days away. With a slash and a duration after the time, the request
+	// CloseRequestedAtAnnotation requests that a Gate close at a time in RFC 3339,
+	// at most 366 days away. With a slash and a duration after the time, the request
 	// lasts that long, and with /unlimited until an open request ends it: spec.window
 	// does not limit it. Without them it lasts for spec.window. With 0s it closes
-	// nothing: it takes back the open requests.
+	// nothing: it withdraws the open requests.
 	CloseRequestedAtAnnotation = closePrefix + "requestedAt"
 
-	// CloseReasonAnnotation is free text that says why the Gate is asked to
-	// close.
+	// CloseReasonAnnotation is free text that states why the Gate should close.
 	CloseReasonAnnotation = closePrefix + "reason"
 
-	// CloseRequestedByAnnotation says who asked a Gate to close. With
-	// config/policies the API server overwrites it with the name of the caller.
-	// Without it, this is what the caller claims.
+	// CloseRequestedByAnnotation names the requester, as OpenRequestedByAnnotation
+	// does.
 	CloseRequestedByAnnotation = closePrefix + "requestedBy"
 
 	// CloseReceivedAnnotation is the value of CloseRequestedAtAnnotation that a
 	// GateReceiver wrote. It works like OpenReceivedAnnotation.
 	CloseReceivedAnnotation = closePrefix + "received"
 
-	// ProceedRequestedAtAnnotation has a release by waves go on at once that waits or has
-	// stopped: with what is wrong with its waves, or with the next wave. A time in
-	// RFC 3339, later than that of the value before, not before the Gate opened and
-	// not in the future. With the current wave after it, as in
-	// 2026-12-19T12:00:00Z,wave=canary, it counts for that wave alone. It counts
-	// once, and does nothing if no release is on.
+	// ProceedRequestedAtAnnotation requests that a release by waves that waits or
+	// has stopped proceed at once: to the next wave, or although its waves are
+	// invalid. The value is a time in RFC 3339, later than that of the previous
+	// value, not before the Gate opened, and at most a minute in the future. With
+	// the current wave after it, as in 2026-12-19T12:00:00Z,wave=canary, it counts
+	// for that wave only. It counts once, and has no effect if no release is in progress.
 	ProceedRequestedAtAnnotation = proceedPrefix + "requestedAt"
 
-	// ProceedReasonAnnotation is free text that says why a release goes on.
+	// ProceedReasonAnnotation is free text that states why the release should
+	// proceed.
 	ProceedReasonAnnotation = proceedPrefix + "reason"
 
-	// ProceedRequestedByAnnotation says who has a release go on. With config/policies the
-	// API server overwrites it with the name of the caller. Without it, this is
-	// what the caller claims.
+	// ProceedRequestedByAnnotation names the requester, as
+	// OpenRequestedByAnnotation does.
 	ProceedRequestedByAnnotation = proceedPrefix + "requestedBy"
 
 	// ApproveRequestedAtAnnotation approves what its value names. The time only
-	// tells approvals apart. The keys name what the approver has read. If the object
-	// has changed since, the value approves nothing, and config/policies refuses it.
+	// distinguishes approvals. The keys identify the version that the approver has
+	// read: if the object has changed since, the value approves nothing, and
+	// config/policies refuses it.
 	//
 	//	GateException: TIME,generation=NUMBER,uid=UID
 	//	Gate:          TIME,request=TIME,uid=UID
 	//	GatedSource:   TIME,round=NUMBER,uid=UID,revision=REVISION
 	//
-	// On a Gate it approves an open request that waits, by its acceptedAt in
-	// status.requests. On a GatedSource it approves a revision, in status.round. The
-	// revision is last and may contain commas. There, config/policies turns the
-	// value into a line of ApproveRequestedByAnnotation and removes it.
+	// On a Gate, request is the acceptedAt of a waiting open request in
+	// status.requests. On a GatedSource, round is status.round, and the revision is
+	// last because it may contain commas. There, config/policies moves the value
+	// into a line of ApproveRequestedByAnnotation.
 	ApproveRequestedAtAnnotation = approvePrefix + "requestedAt"
 
-	// ApproveRequestedByAnnotation says who approved a GateException or a request,
-	// one approval per line: what was approved, as generation=3,uid=... or
-	// request=...,uid=..., a blank, and the name of the user. On a GatedSource a
-	// line is round=7,uid=...,revision=..., a blank, the name of the user, and
-	// after a tab the reason. The API server writes it and overwrites what the
-	// caller sets, see config/policies.
+	// ApproveRequestedByAnnotation has a line for each approval: the keys of the
+	// value of ApproveRequestedAtAnnotation, a space, and the name of the user. On a
+	// GatedSource a tab and the reason follow. With config/policies, the API server
+	// writes it and overwrites what the caller sets.
 	ApproveRequestedByAnnotation = approvePrefix + "requestedBy"
 
-	// ApproveReasonAnnotation is free text that says why a revision is approved.
+	// ApproveReasonAnnotation is free text that states why a revision is approved.
 	ApproveReasonAnnotation = approvePrefix + "reason"
 
-	// AuthorsAnnotation names everybody who ever created or changed the spec of a
-	// GateException, one per line. None of them can approve it. The API server
+	// AuthorsAnnotation names all users who created a GateException or changed its
+	// spec, one per line. None of them can approve it. The API server
 	// writes it and overwrites what the caller sets, see config/policies.
 	AuthorsAnnotation = approvePrefix + "authors"
 
 	// DeliveriesAnnotation is on a Gate and has the digests of the webhooks of the
-	// last 10 minutes, so that none opens twice: at most 16 KiB, which is enough for
-	// 512 webhooks. A GateReceiver uses at most 256 of them, and no more room than it
-	// leaves free. Only the controller writes it.
+	// last 10 minutes, so that none opens the Gate twice. It has at most 16 KiB,
+	// which is enough for 512 webhooks. A GateReceiver can use 256 of them, and at
+	// most half of the space that the other receivers leave. Only the controller
+	// writes it.
 	DeliveriesAnnotation = api.Group + "/deliveries"
 
 	// UnhandledAnnotation is on a Gate and has the requests that were replaced, and
@@ -148,13 +145,12 @@ const (
 	// MaxPassGates is the number of Gates that PassGatesAnnotation lists by name.
 	MaxPassGates = 8
 
-	// PassReasonAnnotation is free text that says why one reconciliation is to
-	// pass.
+	// PassReasonAnnotation is free text that states why one reconciliation
+	// should pass.
 	PassReasonAnnotation = passPrefix + "reason"
 
-	// PassRequestedByAnnotation says who asked for a pass. With config/policies
-	// the API server overwrites it with the name of the caller. Without it, this is
-	// what the caller claims.
+	// PassRequestedByAnnotation names the requester, as OpenRequestedByAnnotation
+	// does.
 	PassRequestedByAnnotation = passPrefix + "requestedBy"
 
 	// PassAnnotation is on a target and records its last pass, as lines of
@@ -170,11 +166,11 @@ const (
 
 	// ActivatedAnnotation is on a Secret that a certificate is promoted into. It
 	// is the fingerprint of what was promoted last. The same data is not promoted
-	// again, so that a person can go back to what was there before.
+	// again, so that a user can restore the previous data.
 	ActivatedAnnotation = api.Group + "/activated"
 
-	// ActivatedFromAnnotation is on the same Secret, and on the one that keeps
-	// what was there before. It is the name of the Certificate.
+	// ActivatedFromAnnotation is on the same Secret, and on the one that keeps the
+	// previous data. It is the name of the Certificate.
 	ActivatedFromAnnotation = api.Group + "/activatedFrom"
 
 	// PinnedByAnnotation is on a source that a GatedSource has pinned, and has the

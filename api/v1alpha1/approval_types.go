@@ -12,16 +12,16 @@ type GateApprovals struct {
 	// Exceptions is the rule for GateExceptions. An approver must not have created
 	// the exception or changed its spec, and a change of its spec voids all
 	// approvals. An exception that has only closePeriods needs none. Defaults to
-	// the rule in openRequests, so that an exception is no way around it.
+	// the rule in openRequests, so that an exception cannot bypass it.
 	// +optional
 	Exceptions *ApprovalRule `json:"exceptions,omitempty"`
 }
 
 // ApprovalRule states how many people must approve something.
 type ApprovalRule struct {
-	// Required is how many different people must approve, from 0 to 10. With 0,
-	// nobody needs to. A value above 0 needs config/policies: without them, the
-	// controller cannot distinguish users and counts no approval.
+	// Required is how many different people must approve, from 0 to 10. 0 means
+	// that no approval is needed. A value above 0 needs config/policies: without
+	// them, the controller cannot distinguish users and counts no approval.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +required

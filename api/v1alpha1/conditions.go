@@ -120,8 +120,8 @@ const (
 	// approved it.
 	ApprovalsVoidedReason = "ApprovalsVoided"
 	// ApprovalRefusedReason means that an approval does not count: it does not
-	// name the present generation and uid of the exception, or nobody has stamped
-	// who made it.
+	// name the present generation and uid of the exception, or the API server has
+	// not stamped the approver.
 	ApprovalRefusedReason = "ApprovalRefused"
 )
 
@@ -155,13 +155,13 @@ const (
 	GateNotFoundReason = "GateNotFound"
 	// GateOpenedReason means that the target is released.
 	GateOpenedReason = "GateOpened"
-	// ResumedReason means that somebody resumed the target and the Gate respects
-	// that, or that somebody suspended it afterwards.
+	// ResumedReason means that a user resumed the target and the mode of the Gate is
+	// Lenient, or that a user suspended it afterwards.
 	ResumedReason = "Resumed"
 	// WouldHoldReason means that a Gate with mode Audit would hold the target. Also the
 	// reason of an event on a Gate with many of them.
 	WouldHoldReason = "WouldHold"
-	// HeldAgainReason means that somebody resumed the target while it was held.
+	// HeldAgainReason means that a user resumed the target while it was held.
 	HeldAgainReason = "HeldAgain"
 )
 
@@ -204,8 +204,7 @@ const (
 	// PassEndedReason means that the target is held again, or that nothing needs to
 	// hold it any more.
 	PassEndedReason = "PassEnded"
-	// PassRefusedReason means that no reconciliation passes, although somebody asked
-	// for one.
+	// PassRefusedReason means that a request for a pass was refused.
 	PassRefusedReason = "PassRefused"
 )
 
@@ -232,12 +231,12 @@ const RequestTakenBackReason = "RequestTakenBack"
 // Reasons of events on a Gate with spec.notifyBefore, and on one of its targets of
 // each kind in each namespace.
 const (
-	// GateOpensSoonReason means that the Gate is to open, and GateClosesSoonReason that
-	// it is to close.
+	// GateOpensSoonReason means that the Gate will open, and GateClosesSoonReason that it
+	// will close.
 	GateOpensSoonReason  = "GateOpensSoon"
 	GateClosesSoonReason = "GateClosesSoon"
-	// AnnouncementCalledOffReason means that a change of the state that was told in
-	// advance does not come.
+	// AnnouncementCalledOffReason means that an announced change of the state will
+	// not take place.
 	AnnouncementCalledOffReason = "AnnouncementCalledOff"
 )
 

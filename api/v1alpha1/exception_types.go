@@ -6,8 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // keeps.
 const MaxExceptions = 10
 
-// ExceptionRecord is the state of one of the GateExceptions of a Gate. One
-// that was interrupted has a record for each time in which it applied.
+// ExceptionRecord is the state of a GateException of a Gate. An exception that
+// was interrupted has a record for each time in which it applied.
 type ExceptionRecord struct {
 	// Name of the GateException.
 	Name string `json:"name"`
@@ -18,7 +18,7 @@ type ExceptionRecord struct {
 	// ValidUntil is when the exception stops applying.
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// Reason is that of the condition Active of the exception: InForce, Pending,
+	// Reason of the condition Active of the exception: InForce, Pending,
 	// WaitingApproval, Overlapped, GateNotReady or Expired.
 	Reason string `json:"reason"`
 

@@ -54,7 +54,7 @@ type State string
 const (
 	// StateClosed means that the targets of the Gate are held.
 	StateClosed State = "closed"
-	// StateOpened means that the targets of the Gate go on as they are.
+	// StateOpened means that the targets of the Gate are not held.
 	StateOpened State = "opened"
 )
 
@@ -156,7 +156,7 @@ type GateSpec struct {
 
 	// Approvals states how many other people must approve open requests and
 	// GateExceptions. Close requests and the periods of the Gate need no approval.
-	// If omitted, nothing does.
+	// If omitted, nothing needs approval.
 	// +optional
 	Approvals *GateApprovals `json:"approvals,omitempty"`
 
@@ -211,7 +211,7 @@ type TargetReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// Namespace of the targets, or * for all namespaces but that of the
+	// Namespace of the targets, or * for all namespaces except that of the
 	// controller. Defaults to the namespace of the Gate. Another namespace needs
 	// --no-cross-namespace-refs=false.
 	// +kubebuilder:validation:MaxLength=63
@@ -322,8 +322,8 @@ type TargetCounts struct {
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
 
-	// Failed is the number of objects and of target references that do not have the
-	// desired state.
+	// Failed is the number of objects and of target references that do not have
+	// the desired state.
 	Failed int64 `json:"failed"`
 }
 
@@ -404,7 +404,7 @@ type GateStatus struct {
 	LastTransition *Transition `json:"lastTransition,omitempty"`
 
 	// NextTransition is the next change of the state of the Gate. Missing if none
-	// is in sight.
+	// is scheduled.
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
 
@@ -427,14 +427,14 @@ type GateStatus struct {
 	Release *ReleaseStatus `json:"release,omitempty"`
 
 	// Exceptions are the GateExceptions of this Gate: those that apply, those that
-	// will, and the latest of those that did. At most 10. Expired ones are dropped
-	// first.
+	// will apply, and the latest of those that applied. At most 10. Expired ones
+	// are dropped first.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// Dependencies is what the controller saw of the objects in spec.dependsOn, in
+	// Dependencies are the observed states of the objects in spec.dependsOn, in
 	// the same order.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic

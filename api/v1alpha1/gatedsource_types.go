@@ -45,8 +45,8 @@ type GatedSourceSpec struct {
 
 	// PinnedName is the name of the pinned source, which has the same kind.
 	// Kustomizations and HelmReleases refer to that one. A source of that name
-	// that is not of this GatedSource is never changed. Defaults to the name of
-	// the GatedSource with -gated after it.
+	// that does not belong to this GatedSource is never changed. Defaults to the
+	// name of the GatedSource with -gated after it.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="pinnedName must be the name of a source, such as apps-gated: lower case letters, digits, dashes and dots"
 	// +optional
@@ -76,9 +76,8 @@ type GatedSourceSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Suspend tells the controller to suspend the reconciliation of this
-	// GatedSource: nothing is promoted, and what is pinned stays. Defaults to
-	// false.
+	// Suspend stops the reconciliation of this GatedSource: nothing is promoted,
+	// and the pinned revision stays. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -138,7 +137,7 @@ type RevisionApproval struct {
 	// ApprovedBy is the user who approved, as the API server stamped it.
 	ApprovedBy string `json:"approvedBy"`
 
-	// Message that was given with the approval.
+	// Message given with the approval.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -162,8 +161,7 @@ type Promotion struct {
 	// Adopted.
 	Reason string `json:"reason"`
 
-	// Approvals that let it through. Missing unless the reason is
-	// RevisionApproved.
+	// Approvals of the revision. Missing unless the reason is RevisionApproved.
 	// +listType=atomic
 	// +optional
 	Approvals []RevisionApproval `json:"approvals,omitempty"`

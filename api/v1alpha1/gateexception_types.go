@@ -93,8 +93,9 @@ type GateExceptionSpec struct {
 	// +optional
 	OpenPeriods []Period `json:"openPeriods,omitempty"`
 
-	// ClosePeriods are when the exception closes the Gate, written as openPeriods,
-	// over which they win. An open request opens the Gate in them.
+	// ClosePeriods are when the exception closes the Gate. They have the same form
+	// as openPeriods and win over them. An open request opens the Gate in these
+	// periods, too.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.calendar))",message="closePeriods of an exception must not have a calendar: write start and end, schedule and duration, or from and until"
 	// +listType=map
@@ -102,22 +103,22 @@ type GateExceptionSpec struct {
 	// +optional
 	ClosePeriods []Period `json:"closePeriods,omitempty"`
 
-	// LeadTime is how long before each period of the exception the schedule of the
-	// Gate starts nothing against it: it does not open before closePeriods, and
-	// does not close before openPeriods. What would start in that time waits until
-	// the period is over. What has begun continues until the period. It delays no
-	// requests, no close periods with override: Deny, and nothing that notBefore,
-	// notAfter or dependsOn close. From 1s to 2160h (90 days), such as 1h. Needs
-	// exactly one of openPeriods and closePeriods, and no default. If omitted,
-	// there is none.
+	// LeadTime is the time before each period of the exception in which the
+	// schedule of the Gate does not begin the opposite state: it does not open the
+	// Gate before closePeriods, and does not close it before openPeriods. Such a
+	// change waits until the period is over. A state that began earlier continues
+	// until the period begins. Requests, close periods with override: Deny,
+	// notBefore, notAfter and dependsOn are not delayed. From 1s to 2160h (90
+	// days), such as 1h. Needs exactly one of openPeriods and closePeriods, and no
+	// default. If omitted, nothing is delayed.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 90 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
 	// +optional
 	LeadTime *Duration `json:"leadTime,omitempty"`
 
 	// TTLAfterExpired is how long after validUntil the controller deletes the
 	// exception, from 0s to 87600h (10 years), such as 720h. If omitted, it is
-	// kept for audit until a user deletes it. Omit it for an exception in Git, and
-	// remove the exception there: Flux would create it again.
+	// kept for audit until a user deletes it. Omit it for an exception in Git,
+	// because Flux would create the exception again: remove it from Git instead.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 3650 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
 	// +optional
 	TTLAfterExpired *Duration `json:"ttlAfterExpired,omitempty"`

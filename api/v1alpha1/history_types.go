@@ -16,8 +16,8 @@ const (
 	MaxHistoryBytes = 16 << 10
 )
 
-// HistoryEntry is what has happened to a Gate at an instant: its state has
-// changed, or somebody has asked for something that did not change it at once.
+// HistoryEntry is what happened to a Gate at an instant: its state changed, or
+// it received a request that did not change its state at once.
 type HistoryEntry struct {
 	// At is when it happened, by the clock of the controller.
 	At metav1.Time `json:"at"`
@@ -72,12 +72,13 @@ type HistoryEntry struct {
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// Message was given with the request.
+	// Message given with the request.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// ApprovedBy are those who have approved the request, separated by commas. Cut
-	// to 96 bytes: their events name all. Missing unless somebody has.
+	// ApprovedBy are the users who approved the request, separated by commas. Cut
+	// to 96 bytes: the events about the approvals name all. Missing if there are
+	// none.
 	// +optional
 	ApprovedBy string `json:"approvedBy,omitempty"`
 

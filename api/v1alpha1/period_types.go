@@ -171,9 +171,8 @@ type Period struct {
 	Until *DateTime `json:"until,omitempty"`
 
 	// Calendar is an iCalendar file, such as one of holidays. Its events are the
-	// period. Not in a GateException. While the file is missing or
-	// cannot be read, a close period closes all the time, and an open period
-	// never opens.
+	// period. Not allowed in a GateException. While the file is missing or cannot
+	// be read, a close period closes all the time, and an open period never opens.
 	// +optional
 	Calendar *CalendarReference `json:"calendar,omitempty"`
 

@@ -101,7 +101,7 @@ type ReleaseStatus struct {
 
 	// Proceed is the request in the annotation proceed.gate.fluxcd.io/requestedAt.
 	// It takes effect as soon as all targets have the desired state, even if Flux
-	// removes the annotation before. Removed once the controller has acted on it.
+	// removes the annotation before. Missing once the controller has acted on it.
 	// Only with spec.release.waves.
 	// +optional
 	Proceed *NotedProceed `json:"proceed,omitempty"`
@@ -114,23 +114,23 @@ type ReleaseStatus struct {
 	LastHandledProceed string `json:"lastHandledProceed,omitempty"`
 }
 
-// NotedProceed is what a person asks of a release by waves.
+// NotedProceed is a recorded request that a release by waves proceed.
 type NotedProceed struct {
 	// Value of the annotation, cut to 128 bytes.
 	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
 
-	// RequestedBy is who asks, cut to 339 bytes. Empty if unknown.
+	// RequestedBy is the requester, cut to 339 bytes. Empty if unknown.
 	// +kubebuilder:validation:MaxLength=339
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// Message was given with it, cut to 512 bytes.
+	// Message given with the request, cut to 512 bytes.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// NotedAt is when the controller took note of it.
+	// NotedAt is when the controller recorded the request.
 	NotedAt metav1.MicroTime `json:"notedAt"`
 }
 
@@ -172,9 +172,9 @@ type WavesStatus struct {
 	// +optional
 	WaitingFor []WaitingTarget `json:"waitingFor,omitempty"`
 
-	// ProceededPast is the last wave that a person did not wait for, with the
-	// annotation proceed.gate.fluxcd.io/requestedAt: what fails in it, or in one
-	// before it, stops the release no more.
+	// ProceededPast is the last wave for which the release does not wait, because
+	// of a request in the annotation proceed.gate.fluxcd.io/requestedAt. Failures
+	// in this wave and in earlier ones no longer stop the release.
 	// +optional
 	ProceededPast string `json:"proceededPast,omitempty"`
 
@@ -183,8 +183,9 @@ type WavesStatus struct {
 	// +optional
 	ProceededAt *metav1.MicroTime `json:"proceededAt,omitempty"`
 
-	// FaultsAccepted says that a person goes on although waves overlap, match
-	// nothing, or have targets that depend on each other in a circle.
+	// FaultsAccepted is true if a user has requested that the release proceed
+	// although waves overlap, match nothing, or have targets that depend on each
+	// other in a circle.
 	// +optional
 	FaultsAccepted bool `json:"faultsAccepted,omitempty"`
 }

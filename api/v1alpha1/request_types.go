@@ -24,7 +24,7 @@ const (
 // the request. The namespace and name of the GateReceiver follow.
 const ReceiverRequester = GateReceiverKind + " "
 
-// RequestState is how far an accepted request has come.
+// RequestState is the state of an accepted request.
 // +kubebuilder:validation:Enum=Planned;Waiting;InForce;Ended
 type RequestState string
 
@@ -41,9 +41,9 @@ const (
 	RequestEnded RequestState = "Ended"
 )
 
-// RequestMemory is what the controller remembers of the annotation for one
-// action. Requests are edge-triggered: a value is looked at once. A value
-// older than the last one is taken for what Flux puts back from Git.
+// RequestMemory is what the controller records about the annotation for one
+// action. Requests are edge-triggered: each value is handled once. A value
+// older than the last one counts as restored by Flux from Git.
 type RequestMemory struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
@@ -58,7 +58,7 @@ type RequestMemory struct {
 	LastRequestedBy string `json:"lastRequestedBy,omitempty"`
 
 	// Earlier are the values that were handled before that, latest first. To open,
-	// none of them counts again: Flux puts back what is in Git.
+	// none of them counts again: Flux restores the value in Git.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
@@ -76,7 +76,7 @@ type RequestMemory struct {
 	// +optional
 	Unlimited bool `json:"unlimited,omitempty"`
 
-	// RequestedBy is who requested that, empty if unknown.
+	// RequestedBy is the requester of that, empty if unknown.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 }
@@ -109,19 +109,19 @@ type AcceptedRequest struct {
 
 	// State is Planned until the time of the request has come, Waiting while an
 	// open request needs more approvals, InForce while the request counts, and
-	// Ended after that. At most 8 people have one waiting request each. A waiting
-	// request is dropped when a user closes the Gate, and when its window,
+	// Ended after that. At most 8 users can have a waiting request, one each. A
+	// waiting request is dropped when a user closes the Gate, and when its window,
 	// spec.window or 7 days have passed.
 	State RequestState `json:"state"`
 
-	// Approvals are those of an open request, by others than who made it.
+	// Approvals of an open request by users other than its requester.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Approvals []RequestApproval `json:"approvals,omitempty"`
 
-	// Stamped is true if the API server has noted who made the request. Only then
-	// can others approve it.
+	// Stamped is true if the API server has recorded the requester. Only then can
+	// others approve the request.
 	// +optional
 	Stamped bool `json:"stamped,omitempty"`
 
@@ -141,7 +141,7 @@ type AcceptedRequest struct {
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 
-	// RequestedBy is who made the request, empty if unknown.
+	// RequestedBy is the requester, empty if unknown.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
@@ -150,7 +150,7 @@ type AcceptedRequest struct {
 	Message string `json:"message,omitempty"`
 
 	// Source of the request: annotation, or webhook if a GateReceiver made it.
-	// Only people end what people have closed.
+	// A webhook does not end a close request of a user.
 	Source string `json:"source"`
 }
 
