@@ -206,7 +206,7 @@ func TestAnExceptionFromBeforeThePoliciesCountsForNoGateThatAsksForApprovals(t *
 	beth := w.as("beth", exceptionEditor, exceptionApprover)
 	unstamped(w, func() { w.bornUnstamped(beth, opens(1)) })
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.refusedException(beth, "hotfix", "nobody knows who wrote it", w.approval()...)
+	w.refusedException(beth, "hotfix", "its authors are unknown", w.approval()...)
 	w.allowed(beth, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"`+authors+`":"alice","`+approveBy+`":"`+w.lines("1 alice")+`"}}}`)
 	w.stampedException("hotfix", "", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)

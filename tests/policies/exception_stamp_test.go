@@ -242,7 +242,7 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	edith := w.as("edith", exceptionEditor, viewer)
 	unstamped(w, func() { w.bornUnstamped(ona, "") })
 	w.stampedException("hotfix", "", "")
-	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it again"
+	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix: it is older than the policy gate-exception-stamp, so its authors are unknown; delete it and create it again"
 	w.refusedException(alice, "hotfix", cause, w.approval()...)
 	w.allowed(edith, ttl("1h")...) // of two authors, one would be known
 	w.stampedException("hotfix", "", "")

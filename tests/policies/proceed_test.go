@@ -41,7 +41,7 @@ func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 		for _, a := range goings {
 			t.Run(a.name+" by "+p.Name, func(t *testing.T) {
 				w := w.on(t)
-				w.refused(p, g, a, fmt.Sprintf("user %s may not have the release of gate %s/production go on: that needs the verb open", p.Name, w.Namespace))
+				w.refused(p, g, a, fmt.Sprintf("user %s may not make the release of gate %s/production proceed: that needs the verb open", p.Name, w.Namespace))
 			})
 		}
 	}
@@ -52,7 +52,7 @@ func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, alice, grace := w.as("olga", opener), w.as("alice", opener, approver), w.as("grace", glassBreaker)
-	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not have the release of gate "+w.Namespace+"/production go on: with spec.approvals.openRequests that needs the verb approve or break-glass")
+	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not make the release of gate "+w.Namespace+"/production proceed: with spec.approvals.openRequests that needs the verb approve or break-glass")
 	w.Edit(g, func() {
 		g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{}, Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
 	})
@@ -81,7 +81,7 @@ func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
 
 	// A role with the verb patch alone takes nothing back, and leaves no name of its own.
 	patrick := w.as("patrick", w.role([]string{"get", "patch"}, []string{"gates"}))
-	w.refused(patrick, g, kubectl("remove", "annotate gate GATE "+proceed+"-"), "may not take back that the release of gate "+w.Namespace+"/production goes on")
+	w.refused(patrick, g, kubectl("remove", "annotate gate GATE "+proceed+"-"), "may not withdraw the request that the release of gate "+w.Namespace+"/production proceed")
 	w.allowed(bob, "annotate", "gate", "production", proceed+"-")
 	w.stamped(g, requestedBy, "")
 	w.allowed(patrick, "annotate", "gate", "production", requestedBy+"=bob")
