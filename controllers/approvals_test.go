@@ -39,16 +39,16 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 	g, e := w.twoApprovals()
 	w.expectHeld(app, g)
 	for _, step := range []struct{ approvals, says string }{
-		{"", "there are 0; its authors cannot approve it: alice"},
-		{"1 bob", "there are 1 by bob; its authors cannot approve it: alice"},
-		{"1 bob\n1 bob", "there are 1 by bob; its authors cannot approve it: alice"},
-		{"1 alice\n1 bob", "there are 1 by bob; its authors cannot approve it: alice"},
-		{"0 carol\n2 carol\ncarol\n1 ", "there are 1 by bob; its authors cannot approve it: alice"},
+		{"", "0 given; its authors cannot approve it: alice"},
+		{"1 bob", "1 given by bob; its authors cannot approve it: alice"},
+		{"1 bob\n1 bob", "1 given by bob; its authors cannot approve it: alice"},
+		{"1 alice\n1 bob", "1 given by bob; its authors cannot approve it: alice"},
+		{"0 carol\n2 carol\ncarol\n1 ", "1 given by bob; its authors cannot approve it: alice"},
 	} {
 		w.stamped(e, "alice", step.approvals)
 		w.reportOn(e)
 		w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
-		want := fmt.Sprintf("Exception waits for approval: gate '%s' asks for 2, %s; %s", key(g), step.says, howTo(e))
+		want := fmt.Sprintf("Exception waits for approval: gate '%s' requires 2 approvals, %s; %s", key(g), step.says, howTo(e))
 		if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); got != want {
 			t.Errorf("%q:\ngot  %q\nwant %q", step.approvals, got, want)
 		}
@@ -141,7 +141,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
-	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight; "+howTo(e)) {
+	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read; "+howTo(e)) {
 		t.Errorf("it says %q", got)
 	}
 	if stamped, err := StampedBy(cluster.Client, ExceptionStamp)(w.Context()); err != nil || stamped {
@@ -211,7 +211,7 @@ func TestAPolicyThatTheControllerMayNotSeeIsNotThere(t *testing.T) {
 }
 
 // unstamped is what is said as long as nobody stamps who approves.
-const unstamped = "the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight"
+const unstamped = "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read"
 
 // refusedApproval checks what an exception says of an approval that does not count, and
 // that it is told once, on the exception and on its Gate.
@@ -251,7 +251,7 @@ func TestAnApprovalThatDoesNotNameWhatIsThereIsToldAndDoesNotCount(t *testing.T)
 		w.expectHeld(app, g)
 	}
 	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
-	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped who made it; %s", e.Annotations[v1alpha1.ApproveRequestedAtAnnotation], unstamped))
+	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped the approver; %s", e.Annotations[v1alpha1.ApproveRequestedAtAnnotation], unstamped))
 	w.expectHeld(app, g)
 }
 
@@ -265,7 +265,7 @@ func TestAnApprovalInAdvanceDoesNotCountOnceItsGenerationIsThere(t *testing.T) {
 	w.asks(e, gate.FormatApproval(next, w.clock.Now()))
 	w.reportOn(e)
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) })
-	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped who made it", gate.FormatApproval(e, w.clock.Now())))
+	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped the approver", gate.FormatApproval(e, w.clock.Now())))
 	if len(e.Status.Approvals) > 0 {
 		t.Errorf("the status has %+v", e.Status.Approvals)
 	}

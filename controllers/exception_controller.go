@@ -167,7 +167,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	}
 	decision := calendars.DecideException(obj, g, exceptions, now)
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
-		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight")
+		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
 	}
 	// An approval that an edit has voided is told as that.
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)

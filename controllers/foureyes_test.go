@@ -148,13 +148,13 @@ func TestAGateThatAsksForApprovalsOpensByNoRequestThatNobodyStamps(t *testing.T)
 	w.approvedBy(g, "bob", "carol")
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); !strings.HasSuffix(got, ", the approvals in its annotations do not count, because the policy gate-approval is not there or out of sight") {
+	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); !strings.HasSuffix(got, ", the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read") {
 		t.Errorf("it says %q", got)
 	}
 	w.events.take("")
 	w.asksToOpen(g, "greta", "outage", v1alpha1.BreakGlassAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
 	w.expectHeld(app, g)
-	if got := w.events.take("nobody knows for certain who asks: that needs config/policies"); len(got) != 2 {
+	if got := w.events.take("the requester is not verified: that needs config/policies"); len(got) != 2 {
 		t.Errorf("events %q", got)
 	}
 }

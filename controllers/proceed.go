@@ -13,18 +13,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// proceed is what somebody has asked with the annotation v1alpha1.ProceedRequestedAtAnnotation.
+// proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
 type proceed struct {
 	v1alpha1.NotedProceed
-	// err says why it does not count.
+	// err is why the request does not count, empty if it does.
 	err string
 }
 
-// ahead is how far the clock of who has a release go on may be ahead.
+// ahead is how far the clock of the requester may be ahead.
 const ahead = time.Minute
 
-// takeProceed takes what gate.NoteProceed has noted out of the status of an open Gate, to act on it. It returns nil if that is nothing.
-// A value that Flux puts back from Git is older than what came since, or than the opening of the Gate.
+// takeProceed removes the request that gate.NoteProceed has recorded from the status of an open Gate and returns it, nil if there is none.
+// A value that Flux restores from Git is older than a later request, or than the opening of the Gate.
 func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	if status.Proceed == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 var (
 	errReplayed = errors.New("this webhook was taken before")
-	errTooMany  = fmt.Errorf("the gate cannot record another webhook that opens, because it has taken too many in %s: try again later", replayWindow)
+	errTooMany  = fmt.Errorf("the gate cannot record another webhook that opens, because it has recorded too many in %s: try again later", replayWindow)
 )
 
 // Lengths in the annotation, in bytes.
@@ -36,7 +36,7 @@ const (
 //
 // A webhook always has the same digest, so collisions never let it open twice. They can only refuse a webhook that is new, because the
 // digest of another one is recorded. An attacker who knows the token can find two webhooks with the same digest in 2^48 steps, and has the
-// second one refused: not sending it has the same effect. To block the webhook of somebody else, the attacker needs the digest of that webhook, which
+// second one refused: not sending it has the same effect. To block the webhook of another sender, the attacker needs the digest of that webhook, which
 // takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
 func deliveryOf(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
@@ -50,7 +50,7 @@ const (
 	opened = 'o'
 	closed = 'c'
 	// forgotten is for a webhook that closed and is no longer recorded. It has the time
-	// when the webhook was taken. Its id is the receiver alone, or empty for any receiver.
+	// when the webhook was accepted. Its id is the receiver alone, or empty for any receiver.
 	forgotten = 'x'
 )
 
@@ -73,10 +73,10 @@ func (i item) size() int {
 	return 1 + lengthOfTime + lengthOfDigest
 }
 
-// memory is what a Gate records of the webhooks that it must not take twice, the oldest of each receiver first.
+// memory has the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
 type memory []item
 
-// recall reads what still matters of an annotation, as memory.String writes it. It leaves out what we cannot have written.
+// recall parses an annotation that memory.String has written. It skips expired and malformed items.
 func recall(annotation string, now time.Time) (m memory) {
 	first, groups, _ := strings.Cut(annotation, ",")
 	from, err := strconv.ParseInt(first, 10, 40)
@@ -174,13 +174,13 @@ func (m memory) used(id string) (webhooks, bytes int) {
 	return webhooks, bytes + len(",:") + len(sender(id))
 }
 
-// fits returns whether a receiver is within its quota, uses no more bytes than it leaves to the others, and the annotation has room.
+// fits returns whether a receiver is within its quota, and uses at most half of the bytes that the others leave.
 func (m memory) fits(id string, room int) bool {
 	webhooks, bytes := m.used(id)
 	return webhooks <= maxDeliveries && bytes <= room-m.size()
 }
 
-// replaces returns whether m needs no more room than before, within the quota of a receiver.
+// replaces returns whether m needs no more bytes than before, within the quota of a receiver.
 func (m memory) replaces(before memory, id string, room int) bool {
 	webhooks, _ := m.used(id)
 	return webhooks <= maxDeliveries && m.size() <= min(room, before.size())

@@ -98,14 +98,14 @@ const (
 	// receiver that opens.
 	maxDeliveries = 256
 
-	// maxDeliveriesBytes is for the webhooks of all receivers of a Gate: 512 in the replay
-	// window even if each is from another receiver, and 850 from few receivers. A webhook
-	// takes 19 bytes, and a receiver 10. A receiver uses at most as many bytes as
-	// it leaves free. So two receivers can fill their quotas, and any number of busy ones
-	// leave room for another. It shrinks if the other annotations of the Gate need
-	// more of the 256 KiB that the API server grants. Nothing is evicted for a webhook
-	// that opens before its replay window is over. A receiver that has no room even for
-	// its note shares one with all, and then none of them opens.
+	// maxDeliveriesBytes bounds the annotation with the webhooks of all receivers of a Gate:
+	// 512 in the replay window even if each is from another receiver, and 850 from few
+	// receivers. A webhook takes 19 bytes, and a receiver 10. A receiver uses at most half
+	// of the bytes that the others leave. So two receivers can fill their quotas, and there
+	// is always space for another one. The bound shrinks if the other annotations of the
+	// Gate need more of the 256 KiB that the API server allows. A webhook that opens never
+	// evicts a record in its replay window. A receiver without space for its note shares
+	// one with all receivers, and then none of them opens.
 	maxDeliveriesBytes = 16 << 10
 
 	// maxRequestBytes is what a request may need besides what it remembers: two reasons,

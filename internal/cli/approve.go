@@ -37,23 +37,23 @@ func (s *session) approveCommand() *cobra.Command {
 	f := &approveFlags{}
 	cmd := &cobra.Command{
 		Use:   "approve exception/NAME | gate/NAME | source/NAME",
-		Short: "Approve a GateException that somebody else wrote, an open request, or a revision of a GatedSource",
-		Long: `Approve a GateException that somebody else wrote, the open request of a Gate that somebody else made, or a revision of a GatedSource.
+		Short: "Approve a GateException or an open request of another user, or a revision of a GatedSource",
+		Long: `Approve a GateException or the open request of a Gate by another user, or a revision of a GatedSource.
 
-exception/NAME prints the exception and approves what was printed: if somebody edits the exception in the meantime, the approval is refused. To read it
-first, use --dry-run=server, and then approve the --generation that you have read. This needs config/policies and the ClusterRole
+exception/NAME prints the exception and approves the printed generation: if the exception is edited in the meantime, the approval is refused. To read
+it first, use --dry-run=server, and then approve the --generation that you have read. This needs config/policies and the ClusterRole
 gate-exception-approver.
 
-gate/NAME, or NAME alone, does the same with the open request of a Gate that waits because of spec.approvals.openRequests. To read it first, use --dry-run=server,
-and then approve the --request that you have read. This needs the ClusterRole gate-approver.
+gate/NAME, or NAME alone, does the same with the open request of a Gate that waits because of spec.approvals.openRequests. To read it first, use
+--dry-run=server, and then approve the --request that you have read. This needs the ClusterRole gate-approver.
 
 source/NAME approves the --revision of a GatedSource. If another revision is promoted in the meantime, or the spec of the source changes, the approval
 is refused. Before you approve, kubectl gate pending --diff shows what the revision would change in the cluster. This needs the ClusterRole
 gated-source-approver.`,
-		Example: `  # See what it is, and whether you may approve it
+		Example: `  # Read the exception, and check whether you may approve it
   kubectl gate approve exception/hotfix --dry-run=server
 
-  # Approve that, and nothing that it became since
+  # Approve exactly that generation
   kubectl gate approve exception/hotfix --generation 1
 
   # The open request of a Gate
@@ -64,9 +64,9 @@ gated-source-approver.`,
 		Args: oneName("exception/NAME, gate/NAME or source/NAME"),
 	}
 	f.out = newOutput(cmd)
-	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve this generation alone. Defaults to the present one.")
-	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve this request alone. Defaults to the only one that waits.")
-	cmd.Flags().StringVar(&f.revision, "revision", "", "With source/NAME: the revision to approve, as the status has it.")
+	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve only this generation. Defaults to the present one.")
+	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve only this request. Defaults to the only one that waits.")
+	cmd.Flags().StringVar(&f.revision, "revision", "", "With source/NAME: the revision to approve, as in the status.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "With source/NAME: why the revision is approved, for the status and events. Cut to 256 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -94,7 +94,7 @@ gated-source-approver.`,
 	return cmd
 }
 
-// check refuses flags that are for other kinds.
+// check returns an error if a flag is for another kind.
 func (f *approveFlags) check(kind nameKind) error {
 	for _, flag := range []struct {
 		name  string
@@ -198,7 +198,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	case e.ExpiredBy(now):
 		return fmt.Errorf("it is over since %s: an approval would change nothing", formatTime(e.Spec.ValidUntil.In(now.Location())))
 	case len(authors) == 0:
-		return errors.New("nobody knows who wrote it, because it was created without config/policies, so nobody can approve it: delete it and create it again")
+		return errors.New("its authors are unknown, because it was created without config/policies, so it cannot be approved: delete it and create it again")
 	case slices.Contains(authors, me):
 		return fmt.Errorf("you, %s, wrote it: somebody else has to approve it", me)
 	case me != "" && slices.Contains(approversOf(e), me):
@@ -250,15 +250,14 @@ func doesNotCount(e *v1alpha1.GateException) string {
 	return ""
 }
 
-// askedFor finds how many approvals a Gate asks for in the condition Active.
-var askedFor = regexp.MustCompile(`asks for ([0-9]+)`)
+// requiredApprovals matches the number of approvals that a Gate requires, in the message of the condition Active.
+var requiredApprovals = regexp.MustCompile(`requires ([0-9]+) approval`)
 
-// describeApprovals says how many approvals an exception has, of how many, and what it is with them. The Gate is nil if it could not be
-// read.
+// describeApprovals returns how many of the required approvals an exception has, and its state. The Gate is nil if it could not be read.
 func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
 	has, wants := len(approversOf(e)), -1
 	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
-	switch found := askedFor.FindStringSubmatch(active.Message); {
+	switch found := requiredApprovals.FindStringSubmatch(active.Message); {
 	case g != nil:
 		wants = gate.Required(g, e)
 	case found != nil && active.Reason == v1alpha1.WaitingApprovalReason:

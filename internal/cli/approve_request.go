@@ -160,7 +160,7 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 		}
 		found = &g.Status.Requests[i]
 		if message := conditionOf(g.Status.Conditions, v1alpha1.OpenedCondition).Message; strings.Contains(message, "do not count") {
-			return false, errors.New("the controller does not count this, because the policy gate-approval is not there or out of sight")
+			return false, errors.New("the controller does not count this, because the policy gate-approval is missing or cannot be read")
 		}
 		// It opens at the next whole second.
 		soon := found.State == v1alpha1.RequestWaiting || found.State == v1alpha1.RequestPlanned || stateOf(g) == string(v1alpha1.StateOpened) || s.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second

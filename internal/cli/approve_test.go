@@ -52,7 +52,7 @@ func TestWhoCannotApproveIsToldBeforeTheAPIServerIsAsked(t *testing.T) {
 		"who has done so":                {approvedBy("bob"), "bob", 0, 0, "you, bob, have approved generation 2 already"},
 		"who has approved an older one":  {func(e *v1alpha1.GateException) { approvedBy("bob")(e); e.Generation = 3 }, "bob", 0, 0, ""},
 		"anybody, if it is over":         {approvedBy(), "bob", 0, time.Hour, "it is over since 2026-"},
-		"anybody, if no author is known": {func(e *v1alpha1.GateException) { e.Annotations = nil }, "bob", 0, 0, "nobody knows who wrote it"},
+		"anybody, if no author is known": {func(e *v1alpha1.GateException) { e.Annotations = nil }, "bob", 0, 0, "its authors are unknown"},
 		"a name that is unknown can":     {approvedBy(), "", 0, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
 	asks := func(n int32) *v1alpha1.Gate {
 		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: n}}}}
 	}
-	message := waiting("Exception waits for approval: gate 'flux-system/production' asks for 3, there are 1 by bob")
+	message := waiting("Exception waits for approval: gate 'flux-system/production' requires 3 approvals, 1 given by bob")
 	for name, tc := range map[string]struct {
 		gate   *v1alpha1.Gate
 		names  []string

@@ -19,12 +19,12 @@ func (s *session) checkCommand() *cobra.Command {
 		Short: "Find what is wrong with the installation, and say what to do about it",
 		Long: `Find what is wrong with the installation, and say what to do about it.
 
-It looks at the definitions, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your
-permissions, the clocks, and the age of the time zone data. Of each Gate it says whether it is ready, matches something, holds its own source, contradicts another
-one, or has a cron schedule that may mean something else than you think. It finds annotations of Gates, exceptions and targets that do not exist. It changes nothing. If you may not read something, there is
-a note, and no check of it.
+The command checks the CRDs, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your permissions, the clocks, and
+the age of the time zone data. For each Gate it checks whether the Gate is ready, matches objects, holds its own source, conflicts with another Gate, or
+has an ambiguous cron schedule. It also reports unknown annotations of Gates, exceptions and targets. It changes nothing. Checks for which you lack a
+permission are skipped and reported as notes.
 
-The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if nothing could be asked.`,
+The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if the cluster cannot be read.`,
 		Example: `  # What is wrong?
   kubectl gate check
 

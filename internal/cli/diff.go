@@ -37,7 +37,7 @@ func (s *session) diffCommand() *cobra.Command {
 cluster.
 
 Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
-the cluster keeps its approvals, any other one of a manifest counts as if it were approved. Doubts are said on standard error.
+the cluster keeps its approvals; other exceptions in the manifests count as approved. Warnings are printed to standard error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.
 
@@ -54,7 +54,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.span = newSpan(cmd, defaultPreview, mostDays, "From --from on: ")
-	cmd.Flags().BoolVar(&f.prune, "prune", false, "Take what no manifest has for deleted: in the namespaces of the manifests, as when Flux prunes it.")
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "Treat objects that no manifest has as deleted, in the namespaces of the manifests, as when Flux prunes them.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only what has these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
 	f.output = newFormats(cmd, "")
 	return cmd

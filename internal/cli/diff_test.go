@@ -66,7 +66,7 @@ func TestDiffRefusesWrongArguments(t *testing.T) {
 		"a fault before":           {[]string{"--old", broken, "-f", old}, broken + ": flux-system/production: spec.timeZone: "},
 		"a file that is none":      {[]string{"--old", old, "-f", "missing"}, "error: missing: no such file\n"},
 		"an argument that is none": {[]string{"--old", old, "-f", old, "missing"}, "error: missing: no such file; with -f, arguments are files\n"},
-		"until and days":           {[]string{"-f", old, "--until", "7d", "--days", "7"}, "error: --until and --days say the same: use one of them\n"},
+		"until and days":           {[]string{"-f", old, "--until", "7d", "--days", "7"}, "error: --until and --days exclude each other: use one of them\n"},
 		"no cluster":               {[]string{"-f", old}, "error: no cluster: "},
 	} {
 		var out, errOut bytes.Buffer

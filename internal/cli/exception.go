@@ -46,10 +46,10 @@ The exception opens the Gate (openPeriods), or closes it with --close (closePeri
 unless you add --open.
 
 --from and --until are in your time zone. The times of --period are in the zone of --timezone, or else in that of the Gate, and the exception gets that
-zone as its timeZone. The command reads the Gate from the cluster, and reports what keeps the exception from having its effect. Without a cluster it
-writes the exception all the same, but then --period needs --timezone.
+zone as its timeZone. The command reads the Gate from the cluster, and warns if the exception has no effect or only a part of it. Without a cluster,
+there are no such warnings, and --period needs --timezone.
 
-The exit code is 3 if the exception is created and the Gate stays as it is all the same, such as in a close period with override: Deny.`,
+The exit code is 3 if the exception is created but has no effect on the Gate, such as in a close period with override: Deny.`,
 		Example: `  # A hotfix in a freeze
   kubectl gate exception production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
 
@@ -82,24 +82,24 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.closes, "close", false, "Close the Gate.")
 	flags.StringVar(&f.rest, "default", "", "closed or opened: the state outside of the periods, instead of the schedule of the Gate.")
 	flags.StringVar(&f.from, "from", "", "When the exception begins, such as 14:00 or \"monday 08:00\". Defaults to now.")
-	flags.StringVar(&f.until, "until", "", "When it is over, such as 16:00, the next one after --from. At most 90 days after --from.")
-	flags.StringVar(&f.lasts, "for", "", "How long it is in force, instead of --until, such as 2h or 3d.")
-	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which it opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
-	flags.StringVar(&f.lead, "lead-time", "", "How long before an open period no closing begins, or with --close no opening, such as 1h.")
-	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes it, such as 30d. Leave it out for Git.")
-	flags.StringVar(&f.reason, "reason", "", "Why: it is in the annotation kubernetes.io/description.")
+	flags.StringVar(&f.until, "until", "", "When the exception ends, such as 16:00, which is the first one after --from. At most 90 days after --from.")
+	flags.StringVar(&f.lasts, "for", "", "How long the exception is in force, instead of --until, such as 2h or 3d.")
+	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which the exception opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
+	flags.StringVar(&f.lead, "lead-time", "", "The time before an open period in which the schedule does not close the Gate, or before a close period in which it does not open it, such as 1h.")
+	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes the exception, such as 30d. Omit it for Git.")
+	flags.StringVar(&f.reason, "reason", "", "The reason, for the annotation kubernetes.io/description.")
 	flags.StringVar(&f.name, "name", "", "The name. Defaults to that of the Gate and the time of --from in UTC.")
-	flags.BoolVar(&f.apply, "apply", false, "Create it in the cluster, and wait for what the controller says of it. Never changes an exception that is there.")
+	flags.BoolVar(&f.apply, "apply", false, "Create the exception in the cluster, and wait until the controller has reported on it. Never changes an existing exception.")
 	flags.StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the exception, and nothing is created.")
 }
 
-// check refuses flags that do not go together.
+// check returns an error if flags exclude each other or one is missing.
 func (f *exceptionFlags) check() error {
 	switch {
 	case f.until == "" && f.lasts == "":
-		return errors.New("say when it ends, with --until or --for")
+		return errors.New("--until or --for is required")
 	case f.until != "" && f.lasts != "":
-		return errors.New("--for and --until say the same: use one of them")
+		return errors.New("--for and --until exclude each other: use one of them")
 	case f.opens && f.closes:
 		return errors.New("--open and --close exclude each other: write two exceptions, or edit the output")
 	case f.rest != "" && !slices.Contains(states, f.rest):
@@ -127,7 +127,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 		return fmt.Errorf("%w; without the gate, --period needs --timezone", err)
 	default:
 		g = nil
-		s.warn("written without a look at the gate: %s", oneLine(err.Error()))
+		s.warn("the exception is not checked against the gate: %s", oneLine(err.Error()))
 	}
 	e, err := f.exception(key, g, now)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 	return s.excepted(ctx, c, e, inVain, now)
 }
 
-// manifest prints an exception: as YAML unless another format is wanted.
+// manifest prints an exception, as YAML by default.
 func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
 	manifest := asManifest(e.DeepCopy(), v1alpha1.GateExceptionKind)
 	if o.isTable() {
@@ -177,7 +177,7 @@ func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
 	return o.object(s.Out, manifest)
 }
 
-// create creates an exception. One of the same name is left as it is.
+// create creates an exception. It returns an error if one of this name exists.
 func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun bool) error {
 	opts := []client.CreateOption{client.FieldOwner("kubectl-gate-exception"), client.FieldValidation(metav1.FieldValidationStrict)}
 	if dryRun {
@@ -186,25 +186,25 @@ func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun b
 	err := c.Create(ctx, e, opts...)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("there is a %s already: choose another name with --name", nameOfException(e))
+		return fmt.Errorf("%s already exists: choose another name with --name", nameOfException(e))
 	case apierrors.IsForbidden(err) && isPolicy(err):
 		return errors.New("refused: " + refusalOf(err))
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
-		return fmt.Errorf("there is no namespace %q", e.Namespace)
+		return fmt.Errorf("namespace %q does not exist", e.Namespace)
 	}
 	return asked{"create", "gateexceptions", e.Namespace, "", "gate-exception-editor"}.explain(err)
 }
 
-// tryOut says what keeps an exception from having its effect on a Gate, and returns why if it has none at all.
+// tryOut warns if an exception has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
 func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
 	others, err := c.exceptionsOf(ctx, g)
 	if err != nil {
-		s.warn("written without a look at the other exceptions: %s", oneLine(err.Error()))
+		s.warn("the exception is not checked against other exceptions: %s", oneLine(err.Error()))
 	}
 	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
 	calendars, err := c.calendars(ctx, now, g)
 	if err != nil {
-		s.warn("written without a look at the calendars of the gate: %s", oneLine(err.Error()))
+		s.warn("the exception is not checked against the gate, because of its calendars: %s", oneLine(err.Error()))
 		return "", nil
 	}
 	w := written{g, e, others, calendars}
@@ -218,7 +218,7 @@ func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v
 	return inVain, nil
 }
 
-// needsApprovals says how many approvals an exception needs, none if that is unknown, and how others give them.
+// needsApprovals returns a text about the n approvals that an exception needs, with the command. n is 0 if the number is unknown.
 func (s *session) needsApprovals(e *v1alpha1.GateException, n int) string {
 	many := "approval"
 	if n > 0 {
@@ -227,7 +227,7 @@ func (s *session) needsApprovals(e *v1alpha1.GateException, n int) string {
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, s.name, e.Name, e.Namespace)
 }
 
-// written is an exception that is about to be written, and what it meets.
+// written is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
 type written struct {
 	gate      *v1alpha1.Gate
 	exception *v1alpha1.GateException
@@ -235,13 +235,13 @@ type written struct {
 	calendars gate.Calendars
 }
 
-// lead refuses a lead time that the Gate cannot have.
+// lead returns an error if the lead time takes too long to compute.
 func (w written) lead(now time.Time) error {
 	refused := w.calendars.RefusedLeads(preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now)
 	return refused[w.exception.Name].ToAggregate()
 }
 
-// excepted waits for what the controller says of an exception. Whether it has an effect is known before.
+// excepted waits until the controller has reported on an exception, and prints its state. inVain is why it has no effect, or empty.
 func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
@@ -256,7 +256,7 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 	text := describeValidity(e, now)
 	if active.Reason == v1alpha1.WaitingApprovalReason {
 		n := 0
-		if found := askedFor.FindStringSubmatch(active.Message); found != nil {
+		if found := requiredApprovals.FindStringSubmatch(active.Message); found != nil {
 			n, _ = strconv.Atoi(found[1])
 		}
 		text = s.needsApprovals(e, n)
@@ -271,10 +271,10 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 	return nil
 }
 
-// errLine prints a line for people beside what programs read.
+// errLine prints a line to standard error.
 func (s *session) errLine(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
 
-// exception makes the exception that the flags mean. The Gate is nil if it is unknown.
+// exception returns the exception for the flags. g is nil if the Gate could not be read.
 func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time.Time) (*v1alpha1.GateException, error) {
 	from, until, err := f.validity(now)
 	if err != nil {
@@ -325,7 +325,7 @@ func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now t
 	return e, nil
 }
 
-// validity reads from when until when the exception counts, in whole seconds.
+// validity returns the start and the end of the exception, in whole seconds.
 func (f *exceptionFlags) validity(now time.Time) (from, until time.Time, err error) {
 	from = now.Truncate(time.Second)
 	if f.from != "" {
@@ -352,7 +352,7 @@ func (f *exceptionFlags) validity(now time.Time) (from, until time.Time, err err
 
 const longestName = 253
 
-// nameFor returns a name for an exception that has that of its Gate and when it begins.
+// nameFor returns the default name of an exception: the name of its Gate and the start time.
 func nameFor(gateName string, from time.Time) string {
 	suffix := from.UTC().Format("-20060102-150405")
 	return strings.TrimRight(gateName[:min(len(gateName), longestName-len(suffix))], "-.") + suffix

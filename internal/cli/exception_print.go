@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// exception returns a GateException, for the person who approves it.
+// exception returns a GateException. An error about missing permissions names the role of approvers.
 func (c *cluster) exception(ctx context.Context, key client.ObjectKey) (*v1alpha1.GateException, error) {
 	e := &v1alpha1.GateException{}
 	err := c.Get(ctx, key, e)
@@ -37,15 +37,15 @@ func nameOfException(e *v1alpha1.GateException) string {
 	return "gateexception " + e.Namespace + "/" + e.Name
 }
 
-// descriptionAnnotation is where Kubernetes has what an object is for.
+// descriptionAnnotation is the annotation of Kubernetes for the purpose of an object.
 const descriptionAnnotation = "kubernetes.io/description"
 
-// authorsOf returns who wrote an exception, as the API server noted it.
+// authorsOf returns the authors of an exception, as the API server recorded them.
 func authorsOf(e *v1alpha1.GateException) []string {
 	return strings.FieldsFunc(e.Annotations[v1alpha1.AuthorsAnnotation], func(r rune) bool { return r == '\n' })
 }
 
-// describeException says what an exception is, a line each. The Gate is nil if it could not be read.
+// describeException returns the lines that describe an exception. The Gate is nil if it could not be read.
 func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
 	lines := [][2]string{{"gate", e.Spec.GateRef.Name}}
 	if g != nil {
@@ -71,7 +71,7 @@ func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate,
 	}
 	authors := strings.Join(authorsOf(e), ", ")
 	if authors == "" {
-		authors = "nobody knows"
+		authors = "unknown"
 	}
 	lines = append(lines, [2]string{"authors", oneLine(authors)})
 	if names := approversOf(e); len(names) > 0 {
@@ -80,7 +80,7 @@ func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate,
 	return lines
 }
 
-// approversOf returns who has approved an exception as it is.
+// approversOf returns the approvers of the present generation of an exception.
 func approversOf(e *v1alpha1.GateException) (names []string) {
 	for _, a := range e.Status.Approvals {
 		if a.Generation == e.Generation {

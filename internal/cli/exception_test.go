@@ -72,7 +72,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 			func(g *v1alpha1.Gate) {
 				g.Spec.ClosePeriods[0].Override, g.Spec.ClosePeriods[0].Until = v1alpha1.OverrideDeny, v1alpha1.NewDateTime(now.Add(30*time.Minute))
 			},
-			nil, []string{"the gate is closed all the same from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (override: Deny)"}, "",
+			nil, []string{"the gate is still closed from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (override: Deny)"}, "",
 		},
 		"not that it waits for approvals, which is said otherwise": {
 			func(g *v1alpha1.Gate) {
@@ -87,7 +87,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 		"not one that begins when it ends": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(time.Hour))}, nil, ""},
 		"notAfter": {
 			func(g *v1alpha1.Gate) { g.Spec.NotAfter = &metav1.Time{Time: now.Add(30 * time.Minute)} }, nil,
-			[]string{"the gate is closed all the same from 2026-"}, "",
+			[]string{"the gate is still closed from 2026-"}, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestFlagsOfExceptionThatDoNotGoTogetherAreRefused(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"exception", "error: name a gate"},
 		{"exception a b", "error: name a gate, not 2"},
-		{"exception a", "error: say when it ends, with --until or --for"},
-		{"exception a --until 2h --for 2h", "error: --for and --until say the same: use one of them"},
+		{"exception a", "error: --until or --for is required"},
+		{"exception a --until 2h --for 2h", "error: --for and --until exclude each other: use one of them"},
 		{"exception a --for 2h --open --close", "error: --open and --close exclude each other"},
 		{"exception a --for 2h --default closed --open", "error: --open and --close need --period if there is a --default"},
 		{"exception a --for 2h --default open", "error: --default=open: use closed or opened"},

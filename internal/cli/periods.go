@@ -70,7 +70,7 @@ func dayOf(text string) int {
 	return slices.IndexFunc(weekdays, func(day string) bool { return strings.HasPrefix(day, text) })
 }
 
-// doubts returns what keeps an exception from having its effect on a Gate, and if it has none at all why.
+// doubts returns warnings about an exception that has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
 func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return formatTime(at.In(now.Location())) }
@@ -104,7 +104,7 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 			continue
 		}
 		why, state := causeIn(g, string(i.Reason), i.By), isState(i.State.String())
-		partly = append(partly, fmt.Sprintf("the gate is %s all the same from %s until %s: %s", state, in(i.From), in(i.Until), why))
+		partly = append(partly, fmt.Sprintf("the gate is still %s from %s until %s: %s", state, in(i.From), in(i.Until), why))
 		if inVain == "" {
 			inVain = fmt.Sprintf("the gate stays %s: %s", state, why)
 		}

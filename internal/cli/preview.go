@@ -39,7 +39,7 @@ func (s *session) previewCommand() *cobra.Command {
 
 With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
 kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
-Doubts are said on standard error.
+Warnings are printed to standard error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.`,
 		Example: `  # What the gates of a pull request do in December

@@ -45,7 +45,7 @@ func (f *span) isSet() (name string, ok bool) {
 func (f *span) check() error {
 	switch {
 	case f.cmd.Flags().Changed("until") && f.cmd.Flags().Changed("days"):
-		return errors.New("--until and --days say the same: use one of them")
+		return errors.New("--until and --days exclude each other: use one of them")
 	case f.days < 1 || f.days > f.most:
 		return fmt.Errorf("--days %d: use a number from 1 to %d", f.days, f.most)
 	}

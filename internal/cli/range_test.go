@@ -45,7 +45,7 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 		{"-f - -A", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
 		{"-f - -l a=b", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
 		{"gates.yaml", `error: "gates.yaml" is not a name of a gate: files are named with -f`},
-		{"-f - --until 7d --days 7", "error: --until and --days say the same: use one of them\n"},
+		{"-f - --until 7d --days 7", "error: --until and --days exclude each other: use one of them\n"},
 		{"-f - --days 0", "error: --days 0: use a number from 1 to 3660\n"},
 		{"-f - --until 5000d", `error: --until "5000d": at most 3660 days are shown, until `},
 		{"-f /no/such", "error: /no/such: no such file\n"},

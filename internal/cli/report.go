@@ -71,7 +71,7 @@ type gateChange struct {
 	preview.Change
 }
 
-// reportRange says for which Gate and which time a report was computed, and with which time zone data.
+// reportRange is the Gate, the time range and the time zone data of a report.
 type reportRange struct {
 	Metadata     explain.Metadata `json:"metadata"`
 	TimeZoneData string           `json:"timeZoneData"`

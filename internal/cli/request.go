@@ -101,7 +101,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 	}
 	switch {
 	case f.lasts != "" && f.until != "":
-		return nil, errors.New("--for and --until say the same: use one of them")
+		return nil, errors.New("--for and --until exclude each other: use one of them")
 	case f.lasts != "":
 		d, err := v1alpha1.ParseDuration(f.lasts)
 		if err == nil && d < time.Second {

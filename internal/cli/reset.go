@@ -39,7 +39,7 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 			if r := takeBack(g, now, f.reason); r != nil {
 				return r, nil
 			}
-			return nil, nothingToDo("has no request to take back")
+			return nil, nothingToDo("has no request to withdraw")
 		})
 		return err
 	}

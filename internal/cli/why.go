@@ -25,12 +25,12 @@ func (s *session) whyCommand() *cobra.Command {
 		Short: "Say why an object is held or not, and what would change that",
 		Long: `Say why an object is held or not, and what would change that.
 
-It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that. The
-object is free, held, suspended (by a person or Git), or resumed (somebody has resumed it, and its Gates respect that). Or it is
+It names each Gate that governs the object, with the rule, its state, since when and until when it has this state, and the requester. The
+object is free, held, suspended (by a person or Git), or resumed (a user has resumed it, and its Gates have mode Lenient). Or it is
 exempt (a Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by
-the lock after somebody has resumed it). A command says what would change that: whether a request opens a closed Gate is tried in memory.
+the lock after a user has resumed it). Commands show what would change that: whether a request opens a closed Gate is computed, not tried.
 
-The only item of -o json has target, state, becomes (what it is in a moment), summary, notes, gates, owners (manager,
+The only item of -o json has target, state, becomes (its next state), summary, notes, gates, owners (manager,
 at), remedies (command, effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates. Each of the gates
 has gate, state, rules, holds, reason, period, exception, since, until, requestedBy, requestMessage, message, suspended and hidden.`,
 		Example: `  # Short names work as well

@@ -2,7 +2,7 @@ package explain
 
 import "slices"
 
-// WouldBeHeld is the state of what a Gate with mode Audit would hold. Only the Gate knows it.
+// WouldBeHeld is the state of a target that a Gate with mode Audit would hold. Only the status of the Gate shows it.
 const WouldBeHeld State = "would be held"
 
 // StateTo returns the state of a target as its Gate counts it. The explanation is by that Gate alone. It returns false for a

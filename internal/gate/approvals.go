@@ -120,22 +120,22 @@ func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return g.RequiredExceptionApprovals()
 }
 
-// waiting says which approvals an exception waits for.
+// waiting returns the message about the approvals that an exception lacks.
 func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {
-		return fmt.Sprintf("Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate '%s/%s' asks for %d approvals; create it again",
-			g.Namespace, g.Name, Required(g, e))
+		return fmt.Sprintf("Exception cannot be approved: its authors are unknown, because it was created without config/policies, and gate '%s/%s' requires %s; create it again",
+			g.Namespace, g.Name, plural(Required(g, e), "approval"))
 	}
 	names := func(list []string) string { return OneLine(strings.Join(list, ", "), maxReason) }
-	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' asks for %d, there are %d", g.Namespace, g.Name, Required(g, e), len(approvers(e)))
+	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' requires %s, %d given", g.Namespace, g.Name, plural(Required(g, e), "approval"), len(approvers(e)))
 	if approvers := approvers(e); len(approvers) > 0 {
 		text += " by " + names(approvers)
 	}
 	return text + "; its authors cannot approve it: " + names(authors)
 }
 
-// refusedApproval says why the approval in the annotation of an exception does not count.
+// refusedApproval returns why the approval in the annotation of an exception does not count.
 // It is empty if there is none or if it counts.
 func refusedApproval(e *v1alpha1.GateException) string {
 	value, ok := e.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
@@ -144,7 +144,7 @@ func refusedApproval(e *v1alpha1.GateException) string {
 	}
 	err := CheckApproval(e, value)
 	if err == nil && !strings.Contains("\n"+e.Annotations[v1alpha1.ApproveRequestedByAnnotation], "\n"+presentOf(e)+" ") {
-		err = errors.New("the API server has not stamped who made it")
+		err = errors.New("the API server has not stamped the approver")
 	}
 	if err == nil {
 		return ""
@@ -152,8 +152,8 @@ func refusedApproval(e *v1alpha1.GateException) string {
 	return fmt.Sprintf("the approval %.*q does not count: %s", maxApprovalQuote, value, err)
 }
 
-// howToApprove returns the command that approves the present exception, empty if nobody
-// can.
+// howToApprove returns the command that approves the present exception, empty if it
+// cannot be approved.
 func howToApprove(e *v1alpha1.GateException) string {
 	if len(authorsOf(e)) == 0 {
 		return ""

@@ -123,9 +123,9 @@ func TestAnExceptionSaysHowToApproveItAndWhatDoesNotCount(t *testing.T) {
 		"nobody can approve":               {asked("x"), 1, "", `the approval "x" does not count: ` + form},
 		"a time alone":                     {all(written("mallory"), asked("2026-11-23T12:00:00Z")), 1, how, `the approval "2026-11-23T12:00:00Z" does not count: ` + form},
 		"an older generation":              {all(written("mallory"), lines("2 alice"), asked(older)), 1, how, `the approval "` + older + `" does not count: generation 2 is not the present one`},
-		"nobody has stamped it":            {all(written("mallory"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
-		"an older one is stamped":          {all(written("mallory"), lines("2 alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
-		"what is not a line is not a line": {all(written("mallory"), raw("x generation=3,uid="+uid+" alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
+		"nobody has stamped it":            {all(written("mallory"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped the approver`},
+		"an older one is stamped":          {all(written("mallory"), lines("2 alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped the approver`},
+		"what is not a line is not a line": {all(written("mallory"), raw("x generation=3,uid="+uid+" alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped the approver`},
 		"much and in lines":                {all(written("mallory"), asked("\n"+strings.Repeat("ø", 1000))), 1, how, `the approval "\n` + strings.Repeat("ø", 127) + `" does not count: ` + form},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-var errUnknownRequester = errors.New("is refused, the gate asks for approvals, and the API server does not say just now whether it stamps requesters: request it again")
+var errUnknownRequester = errors.New("is refused, the gate requires approvals, and it is unknown at present whether the API server stamps requesters: request it again")
 
 // intake handles the new requests of a Gate in one pass.
 type intake struct {

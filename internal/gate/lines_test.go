@@ -145,7 +145,7 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 	}{
 		"one that waits":                  {"annotation", gate.Stamped, false, ""},
 		"an emergency":                    {"break-glass", gate.Stamped, true, ""},
-		"an emergency that nobody stamps": {"break-glass", gate.Unstamped, false, "nobody knows for certain who asks"},
+		"an emergency that nobody stamps": {"break-glass", gate.Unstamped, false, "the requester is not verified"},
 		"nobody knows who stamps":         {"annotation", gate.StampsUnknown, false, "request it again"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 // maxProceed is the longest value in bytes of the annotation v1alpha1.ProceedRequestedAtAnnotation that is kept.
 const maxProceed = 128
 
-// NoteProceed notes in the status of a Gate what the annotation v1alpha1.ProceedRequestedAtAnnotation asks of its release by waves,
-// and returns whether it has. Once that is written it counts, even if Flux removes the annotation before anybody acts on
-// it. While one is noted, another one waits.
+// NoteProceed records the request in the annotation v1alpha1.ProceedRequestedAtAnnotation in the status of a Gate, and returns whether there
+// was a new one. A recorded request counts even if Flux removes the annotation before the controller acts on it. Until then, another
+// request waits.
 func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
 	if !HasNewProceed(g) {
 		return false
@@ -28,7 +28,7 @@ func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
 	return true
 }
 
-// HasNewProceed returns whether NoteProceed has something to note.
+// HasNewProceed returns whether NoteProceed has a request to record.
 func HasNewProceed(g *v1alpha1.Gate) bool {
 	value, release := proceedOf(g), g.Status.Release
 	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)

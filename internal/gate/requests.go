@@ -48,13 +48,13 @@ type Request struct {
 	// Window is how long it asks to last, nil for as long as the Gate says. Unlimited is a close without end.
 	Window    *v1alpha1.Duration
 	Unlimited bool
-	// By is who made it, and Reason is why.
+	// By is the requester, and Reason the text given with the request.
 	By, Reason string
-	// Err says why the request was refused, nil if it was accepted. Malformed says that the value is refused at any time.
+	// Err is why the request was refused, nil if it was accepted. Malformed means that the value is refused at any time.
 	Err       error
 	Malformed bool
-	// ApprovedBy is who has approved it just now, empty if it is new. Waits is how many
-	// approvals it needs then. Emergency says that it needs none: it is an emergency.
+	// ApprovedBy is the user of a new approval, empty for a new request. Waits is how many
+	// approvals are missing. Emergency means that it needs none.
 	ApprovedBy string
 	Waits      int
 	Emergency  bool

@@ -39,7 +39,7 @@ func uncounted(g *v1alpha1.Gate) string {
 	if !hasNewApprovals(g) {
 		return ""
 	}
-	return ", the approvals in its annotations do not count, because the policy gate-approval is not there or out of sight"
+	return ", the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read"
 }
 
 // approvable returns whether others can approve a request.

@@ -28,7 +28,7 @@ func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
 	}
 	inForce := c.isClosed(now)
 	if lacks := c.lacks(&r); lacks > 0 && !inForce {
-		return fmt.Errorf("is refused, the gate asks for %s, and takes back by them only a close request in force", plural(lacks, "approval"))
+		return fmt.Errorf("is refused, the gate requires %s, which can only withdraw a close request in force", plural(lacks, "approval"))
 	}
 	if r.Action == v1alpha1.RequestClose {
 		inForce = c.open != nil && c.open.lasts(now)
@@ -46,7 +46,7 @@ func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
 		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))
 	})
 	if len(planned) == len(c.planned) && len(waiting) == len(c.waiting) {
-		return fmt.Errorf("is refused, there is no %s request to take back", opposite(r.Action))
+		return fmt.Errorf("is refused, there is no %s request to withdraw", opposite(r.Action))
 	}
 	c.planned, c.waiting = planned, waiting
 	return nil

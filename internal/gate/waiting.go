@@ -46,7 +46,7 @@ func (c *course) mayAsk(r *v1alpha1.AcceptedRequest) error {
 	case c.required == 0 || r.Action != v1alpha1.RequestOpen:
 		return nil
 	case !r.Stamped:
-		return fmt.Errorf("is refused, the gate asks for %s, and nobody knows for certain who asks: that needs config/policies, see docs/guides/approval-by-hand.md", plural(c.required, "approval"))
+		return fmt.Errorf("is refused, the gate requires %s, and the requester is not verified: that needs config/policies, see docs/guides/approval-by-hand.md", plural(c.required, "approval"))
 	case r.Emergency && r.Message == "":
 		return errors.New("is refused, whoever breaks the glass has to say why: request it again with a reason")
 	}
@@ -189,7 +189,7 @@ func (c *course) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	switch {
 	case takesBack(r.Window):
 		if !c.isClosed(now) {
-			return errors.New("is void, there is no close request to take back any more")
+			return errors.New("is void, there is no close request to withdraw any more")
 		}
 	case !end.IsZero() && !now.Before(end):
 		return fmt.Errorf("is void, it was over at %s", rfc3339(end))

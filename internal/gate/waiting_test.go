@@ -154,7 +154,7 @@ func TestARequestByNobodyKnownIsRefused(t *testing.T) {
 				g.Annotations[v1alpha1.BreakGlassAnnotation] = stamp(noon)
 			}
 			news := tc.stamps.HandleRequests(g, noon)
-			if len(news) != 1 || news[0].Err == nil || !strings.Contains(news[0].Err.Error(), "nobody knows for certain who asks: that needs config/policies") {
+			if len(news) != 1 || news[0].Err == nil || !strings.Contains(news[0].Err.Error(), "the requester is not verified: that needs config/policies") {
 				t.Errorf("news %v", news)
 			}
 			approve(g, noon, "bob")

@@ -18,7 +18,7 @@ type Fault struct {
 	// Incomplete is whether the preview of the Gate ends before its range does.
 	Incomplete bool
 
-	// today is whether the fault is there only at present: a manifest is not invalid because of it.
+	// today is true if the fault depends on the present time. It does not make a manifest invalid.
 	today bool
 }
 

@@ -18,7 +18,7 @@ type Range struct {
 	From, Until time.Time
 }
 
-// Report is what a preview says of all Gates.
+// Report is the preview of all Gates.
 type Report struct {
 	Gates []Timeline
 }

@@ -121,9 +121,9 @@ func (l *look) refused() string {
 	case !asked && l.Stamped, l.g.RequiredApprovals() == 0 && !asked:
 		return ""
 	case !l.Stamped && l.g.RequiredApprovals() > 0:
-		return " The approvals in its annotations do not count, because the policy gated-source-stamp is not there or out of sight: install config/policies."
+		return " The approvals in its annotations do not count, because the policy gated-source-stamp is missing or cannot be read: install config/policies."
 	}
-	cause := "the API server has not stamped who made it"
+	cause := "the API server has not stamped the approver"
 	if _, err := annotations.ApproveRevision.Parse(value); err != nil {
 		cause = "it " + err.Error()
 	}

@@ -144,7 +144,7 @@ func TestConditionApprovedNamesTheCommandAndWhatDoesNotCount(t *testing.T) {
 	w.g.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 	for value, want := range map[string]string{
 		a:                                       "does not count: it must be TIME,round=NUMBER,uid=UID,revision=REVISION, such as ",
-		promotion.FormatApproval(w.g, a, start): "does not count: the API server has not stamped who made it.",
+		promotion.FormatApproval(w.g, a, start): "does not count: the API server has not stamped the approver.",
 	} {
 		w.g.Annotations = map[string]string{v1alpha1.ApproveRequestedAtAnnotation: value}
 		if got := w.settles().message("Approved"); !strings.Contains(got, want) || !promotion.HasNews(w.g) {

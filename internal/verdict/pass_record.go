@@ -53,7 +53,7 @@ func inLine(text string) string {
 	return strconv.Quote(text)
 }
 
-// ParseRecord returns the pass in a record. A record with unknown, repeated or misplaced keys is none.
+// ParseRecord returns the pass in a record. A record with unknown, repeated or misplaced keys is invalid.
 func ParseRecord(text string) (p Pass, ok bool) {
 	rest := p.fields()
 	for line := range strings.SplitSeq(text, "\n") {

@@ -13,7 +13,7 @@ func TestWithoutThePoliciesNobodyApproves(t *testing.T) {
 	spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}}
 	w.Decided(w.Gate("production", spec))
 	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", " is created, it needs 1 approval by others: kubectl gate approve exception/hotfix -n "+w.Namespace+"\n")
-	w.expect(w.gate("approve", "exception/hotfix"), exitError, "  authors    nobody knows", "error: nobody knows who wrote it, because it was created without config/policies")
+	w.expect(w.gate("approve", "exception/hotfix"), exitError, "  authors    unknown", "error: its authors are unknown, because it was created without config/policies")
 	e := &v1alpha1.GateException{}
 	e.Namespace, e.Name = w.Namespace, "hotfix"
 	if w.Read(e); e.Annotations[v1alpha1.ApproveRequestedAtAnnotation] != "" {

@@ -154,7 +154,7 @@ func exceptionApprovalsPage(w *world) {
 	alice, bob, carol := w.as("alice", "on-call"), w.as("bob", "sre"), w.as("carol", "sre")
 	w.expect(alice.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "it needs 2 approvals by others")
 	w.expect(bob.in(folder, commands[3].text), 0, "approved by bob, 1 of 2 approvals", "")
-	w.expect(bob.in(folder, commands[4].text), 0, "asks for 2, there are 1 by bob; its authors cannot approve it: alice", "")
+	w.expect(bob.in(folder, commands[4].text), 0, "requires 2 approvals, 1 given by bob; its authors cannot approve it: alice", "")
 	w.expect(carol.in(folder, commands[3].text), 0, " approvals, in force until ", "") // "2 of 2" while the condition still waits
 	w.expect(carol.in(folder, commands[5].text), 0, "approvedBy: bob\n", "")
 	w.Opened("production", "True")

@@ -180,5 +180,5 @@ func exceptRights(w *world) {
 	w.needs("exception --apply", except("--apply"))
 	w.needs("exception --period", except("--period=08:00-09:00"))
 	w.hasExactly("grace-but-gates", rule{"list,get,create", "gateexceptions.gating.toolkit.fluxcd.io"})
-	w.expect(w.as("grace-but-gates").gate("exception", "production", "--for=1h", "--timezone=UTC", "--period=08:00-09:00"), 0, "timeZone: UTC", "warning: written without a look at the gate: you may not get gates")
+	w.expect(w.as("grace-but-gates").gate("exception", "production", "--for=1h", "--timezone=UTC", "--period=08:00-09:00"), 0, "timeZone: UTC", "warning: the exception is not checked against the gate: you may not get gates")
 }

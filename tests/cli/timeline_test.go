@@ -66,7 +66,7 @@ func TestATimelineRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 	for args, want := range map[string]string{
 		"--days 3":                       "error: --days needs --timeline\n",
 		"--until 3d":                     "error: --until needs --timeline\n",
-		"--timeline --days 3 --until 3d": "error: --until and --days say the same: use one of them\n",
+		"--timeline --days 3 --until 3d": "error: --until and --days exclude each other: use one of them\n",
 		"--timeline --until never":       "error: --until must be a time, and \"never\" cannot be read as a time: write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339\n",
 		"--timeline --watch":             "error: --watch prints a table: leave --timeline out\n",
 		"--timeline -o json":             "error: --timeline is not for -o json: kubectl gate preview -o json has the same for programs\n",

@@ -47,7 +47,7 @@ var symptoms = map[string]map[string]scene{
 	"troubleshooting-requests": {
 		"My request had no effect":                        {has: gate("closed", hardFreeze, "")},
 		"My request was refused":                          {has: gate("closed", "", "")},
-		"Every request is refused: nobody knows who asks": {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", "")},
+		"Every request is refused: the requester is unknown": {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", "")},
 		"kubectl gate: you may not":                       {has: gate("closed", "", ""), who: func(w *world) *world { return w.as("nobody") }},
 		"It closes again although I opened it":            {has: gate("closed", "", ""), first: opensForASecond},
 		"The freeze does not end":                         {has: gate("opened", "", ""), first: closedTwice},

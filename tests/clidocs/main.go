@@ -20,17 +20,17 @@ const introduction = `# kubectl gate
 
 <!-- Generated from the commands by "make generate". Do not edit it. -->
 
-One program asks Gates, opens and closes them, and says why something does not move and what comes next. It is a plug-in of kubectl
+` + "`kubectl gate`" + ` shows, opens and closes Gates, and explains why an object is held and what comes next. It is a plugin of kubectl
 and of flux: [install it](../start/plug-in.md). The permissions for each command are in the
 [table of permissions](../secure/permissions.md#what-each-command-needs).
 
-Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time of day alone is the next one. Each command says the absolute time that it has
-understood.
+Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time without a date means its next occurrence. Each command prints the absolute
+time.
 
 An argument names an object as [KIND/][NAMESPACE/]NAME, such as ` + "`production`, `shop/production` or `source/shop/apps`" + `. A name without a kind is that of a
-Gate. Other kinds are ` + "`exception/NAME` and `source/NAME`" + `, a GatedSource. why and pass take the kinds that Gates hold, such as ` + "`ks/apps`" + `.
+Gate. Other kinds are ` + "`exception/NAME` and `source/NAME`" + `, a GatedSource. why and pass accept the kinds that Gates hold, such as ` + "`ks/apps`" + `.
 
-The outputs on this page are those of a test: times and distances differ.
+The outputs on this page are from a test: times and durations differ.
 
 ## Exit codes
 

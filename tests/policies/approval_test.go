@@ -229,7 +229,7 @@ func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
 	at := time.Now().UTC().Format(time.RFC3339Nano)
 	w.allowed(greta, "annotate", "--overwrite", "gate", "production", openAt+"="+at, breakGlass+"="+at, openWhy+"=outage")
 	w.decided(g, metav1.ConditionFalse)
-	if last := g.Status.History[0]; !strings.Contains(last.Refused, "nobody knows for certain who asks: that needs config/policies") {
+	if last := g.Status.History[0]; !strings.Contains(last.Refused, "the requester is not verified: that needs config/policies") {
 		t.Errorf("the history says %+v", last)
 	}
 }
