@@ -129,7 +129,7 @@ const (
 // github.com/fluxcd/pkg/apis/meta.
 const (
 	// TargetsFailedReason means that some targets do not have the desired state, see
-	// status.failures.
+	// status.targets.failures.
 	TargetsFailedReason = "TargetsFailed"
 	// NoTargetsReason means that all is well, but an entry of spec.targets has
 	// matched nothing for a minute. Also the reason of an event.
@@ -245,7 +245,7 @@ const (
 // the day of week: in cron, a day that matches either counts.
 const AmbiguousScheduleReason = "AmbiguousSchedule"
 
-// Reasons in status.failures.
+// Reasons in status.targets.failures.
 const (
 	// UnsupportedKindReason means that the controller has no way to hold this kind.
 	UnsupportedKindReason = "UnsupportedKind"

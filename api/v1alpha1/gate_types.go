@@ -416,8 +416,8 @@ type GateStatus struct {
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
-	// Targets counts the objects that the Gate governs, by what became of them, and
-	// lists failures.
+	// Targets counts the objects that the Gate governs, by what became of them,
+	// and lists failures.
 	// +optional
 	Targets *TargetStatus `json:"targets,omitempty"`
 

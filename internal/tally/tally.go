@@ -55,7 +55,7 @@ type Entry struct {
 type Failure struct {
 	// Key of the target.
 	Key target.Key
-	// Reason in CamelCase, one of those in status.failures, and Message.
+	// Reason in CamelCase, one of those in status.targets.failures, and Message.
 	Reason, Message string
 	// At is when it was first seen.
 	At time.Time
