@@ -20,7 +20,7 @@ func TestWithoutThePoliciesNobodyApproves(t *testing.T) {
 		t.Errorf("it was written all the same: %v", e.Annotations)
 	}
 	w.Must(w.Merge(e, `{"metadata":{"annotations":{%q:"mallory"}}}`, v1alpha1.AuthorsAnnotation))
-	w.expect(w.gate("approve", "exception/hotfix"), exitIncomplete, "", "error: the controller does not count this: the approvals in its annotations do not count, because the policy gate-exception-stamp is not there")
+	w.expect(w.gate("approve", "exception/hotfix"), exitIncomplete, "", "error: the controller does not count this: the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
 }
 
 func TestAnExceptionThatCannotApplyIsReported(t *testing.T) {

@@ -223,7 +223,7 @@ func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
 		return err
 	})
 	w.decided(g, metav1.ConditionFalse)
-	if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); !strings.Contains(opened.Message, "the approvals in its annotations do not count, because the policy gate-approval is not there") {
+	if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); !strings.Contains(opened.Message, "the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read") {
 		t.Errorf("it says %q", opened.Message)
 	}
 	at := time.Now().UTC().Format(time.RFC3339Nano)

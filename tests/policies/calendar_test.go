@@ -22,7 +22,7 @@ func TestWhoEditsCalendarsWritesThemAndNotWhereTheyAre(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s writes the status: %s", p.Name, out)
 		}
-		if want := "may not write the status of gate calendar " + w.Namespace + "/all: it says to what people subscribe"; p == clara && !strings.Contains(out+err.Error(), want) {
+		if want := "may not write the status of calendar feed " + w.Namespace + "/all: it says to what people subscribe"; p == clara && !strings.Contains(out+err.Error(), want) {
 			t.Errorf("%s is told %s, %v", p.Name, out, err)
 		}
 	}
