@@ -25,13 +25,16 @@ const (
 	flaggerForbidden = "Forbidden"
 )
 
+// flaggerOpens is the response to a request to open. Flagger cannot sign its requests.
+const flaggerOpens = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
+
 // rollbackPrefix begins the name of a Gate that says whether to roll back, as in the load
 // tester. So a Gate that lets a rollout go on never undoes it.
 const rollbackPrefix = "rollback."
 
-// Flagger answers what Flagger asks its load tester for manual gating. Checks are answered
-// from a cache. To open or close needs the token of a GateReceiver of type generic, which
-// then makes the request.
+// Flagger serves the manual gating of Flagger's load tester. Checks are answered from a
+// cache. A close needs the token of a GateReceiver of type generic, which then makes the
+// request. Nothing opens a Gate here.
 type Flagger struct {
 	// Handler has the limits and makes requests. It is separate, so that webhooks take
 	// nothing from Flagger.
@@ -178,21 +181,23 @@ func (f *Flagger) open(ctx context.Context, key types.NamespacedName) bool {
 	return gate.ReportedOpen(g, f.Handler.Clock.Now())
 }
 
-// request asks a Gate to open or to close, in the name of a receiver.
+// request serves the paths that change a Gate.
 func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
 	a := &answer{code: http.StatusForbidden, text: flaggerForbidden}
-	if key, ok := f.gate(c, endpoint); ok {
-		a = f.ask(ctx, r, c, key, endpoint.action)
+	switch key, ok := f.gate(c, endpoint); {
+	case endpoint.action == v1alpha1.RequestOpen:
+		a.text, a.details = flaggerOpens, []any{"path", r.URL.Path}
+	case ok:
+		a = f.close(ctx, r, c, key)
 		a.details = append([]any{"path", r.URL.Path, "gate", key.String()}, a.details...)
 	}
 	f.Handler.Metrics.count(a.from, a.code)
 	f.Handler.log(r, a)
 	switch {
 	case a.code == http.StatusOK:
-		_, waits, _ := strings.Cut(a.text, "\n") // that it is taken, the load tester does not say
-		respond(w, http.StatusAccepted, waits)
+		respond(w, http.StatusAccepted, "")
 	case a.code == http.StatusNotFound || errors.Is(a.err, errNoGate):
 		respond(w, http.StatusForbidden, flaggerForbidden)
 	default:
@@ -200,10 +205,9 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 	}
 }
 
-// ask requests an action through the first receiver of the sender that wants the same. If
-// there is none, it returns the refusal of one of them, or Forbidden if they only want
-// something else.
-func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName, action v1alpha1.RequestAction) *answer {
+// close requests a close through the sender's first receiver that closes. If there is none,
+// it returns the refusal of one of them, or Forbidden if they request something else.
+func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *answer {
 	token := c.token(r.Header)
 	bearers, certain := f.Handler.Table.bearers(token, key)
 	if len(bearers) == 0 && !certain {
@@ -218,12 +222,12 @@ func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types
 		case refused != nil:
 			result, result.from = refused, e.key
 			continue
-		case wanted != action:
+		case wanted != v1alpha1.RequestClose:
 			continue
 		}
-		result = f.Handler.put(ctx, e, in, hook, action, []types.NamespacedName{key})
+		result = f.Handler.put(ctx, e, in, hook, wanted, []types.NamespacedName{key})
 		result.from = e.key
-		if result.code == http.StatusOK && action == v1alpha1.RequestClose && !f.seesClosed(ctx, key) {
+		if result.code == http.StatusOK && !f.seesClosed(ctx, key) {
 			return &answer{code: http.StatusServiceUnavailable, text: "the gate is asked to close, but may still pass for open here", from: e.key}
 		}
 		return result

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,13 +97,10 @@ func (p *flaggerProcess) receiverIsReady(namespace, name string) {
 func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
-	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
 	mayReadSecrets(w.World, w.Namespace)
 	first := startFlagger(w.World)
-	for _, name := range []string{"opener", "closer"} {
-		first.receiverIsReady(w.Namespace, name)
-	}
+	first.receiverIsReady(w.Namespace, "closer")
 	canary := fmt.Sprintf(`{"name":"podinfo","namespace":%q,"phase":"WaitingPromotion"}`, w.Namespace)
 	must := func(p *flaggerProcess, path string, code int) {
 		t.Helper()
@@ -114,8 +112,13 @@ func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 		t.Helper()
 		p.Eventually("the check passes", func() error { return p.answers("/gate/check", canary, http.StatusOK) })
 	}
+	open := func() { // as a person does
+		t.Helper()
+		w.Annotate(w.ReadGate("podinfo"), v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	}
 	must(first, "/gate/check", http.StatusForbidden)
-	must(first, "/gate/open", http.StatusAccepted)
+	must(first, "/gate/open", http.StatusForbidden)
+	open()
 	passes(first)
 
 	w.Must(first.Kill())
@@ -124,7 +127,7 @@ func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	must(second, "/rollback/check", http.StatusForbidden)
 	must(second, "/gate/close", http.StatusAccepted)
 	must(second, "/gate/check", http.StatusForbidden)
-	must(second, "/gate/open", http.StatusAccepted)
+	open()
 	passes(second)
 	must(second, "/gate/close", http.StatusAccepted)
 	must(second, "/gate/check", http.StatusForbidden)

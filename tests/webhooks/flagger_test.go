@@ -107,70 +107,90 @@ func of(action v1alpha1.RequestAction, gates ...string) func(*v1alpha1.GateRecei
 	}
 }
 
-func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
+func TestACloseOfFlaggerIsARequestOfAReceiver(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
 	w.ClosedGate("rollback.podinfo")
-	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"), func(s *v1alpha1.GateReceiverSpec) {
+	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"), func(s *v1alpha1.GateReceiverSpec) {
 		s.Window = &v1alpha1.Duration{Duration: 10 * time.Minute}
 		s.Filter = `!has(req.metadata) || !has(req.metadata.token) && !has(headers.authorization)`
 	})
-	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
-	w.receiver("undoer", v1alpha1.GenericReceiver, of("", "rollback.podinfo"), func(s *v1alpha1.GateReceiverSpec) {
-		s.ActionExpr = "req.phase == 'Progressing' ? 'open' : 'close'"
+	w.receiver("ender", v1alpha1.GenericReceiver, of("close", "rollback.podinfo"), func(s *v1alpha1.GateReceiverSpec) {
+		s.Filter = "req.phase == 'Progressing'"
 	})
 
-	for _, tc := range []struct {
-		path, gate, by string
-		action         v1alpha1.RequestAction
-	}{
-		{"/gate/open", "podinfo", "opener", v1alpha1.RequestOpen},
-		{"/gate/close", "podinfo", "closer", v1alpha1.RequestClose},
-		{"/rollback/open", "rollback.podinfo", "undoer", v1alpha1.RequestOpen},
+	for _, tc := range []struct{ path, gate, by string }{
+		{"/gate/close", "podinfo", "closer"},
+		{"/rollback/close", "rollback.podinfo", "ender"},
 	} {
 		if got := w.ask(tc.path, "podinfo", bearing(token)...); got.code != http.StatusAccepted || got.body != "" {
 			t.Errorf("%s: %+v", tc.path, got)
 		}
-		at, by, reason := w.request(tc.gate, tc.action)
+		at, by, reason := w.request(tc.gate, v1alpha1.RequestClose)
 		if !strings.HasPrefix(at, w.clock.Now().UTC().Format("2006-01-02T15:04:05")) || by != "GateReceiver "+w.Namespace+"/"+tc.by || reason != "smoke tests passed" {
 			t.Errorf("%s: requested at %q by %q because %q", tc.path, at, by, reason)
 		}
 	}
-	if at, _, _ := w.request("podinfo", v1alpha1.RequestOpen); !strings.HasSuffix(at, "/10m0s") {
+	if at, _, _ := w.request("podinfo", v1alpha1.RequestClose); !strings.HasSuffix(at, "/10m0s") {
 		t.Errorf("the window of the receiver is not that of the request: %q", at)
 	}
-	if at, _, _ := w.request("rollback.podinfo", v1alpha1.RequestClose); at != "" {
-		t.Errorf("the rollback is asked to close at %q", at)
-	}
-	// As Flagger sends a token, which has no way to set a header.
+	// Flagger sends the token in the metadata, because it cannot set a header. A close needs no approval.
 	w.clock.Step(time.Minute)
-	body := fmt.Sprintf(`{"name":"canary","namespace":%q,"metadata":{"gate":"podinfo","token":%q,"message":"promoted"}}`, w.Namespace, token)
-	if got := w.post("/gate/open", body); got.code != http.StatusAccepted {
-		t.Errorf("got %+v", got)
-	}
-	if at, _, reason := w.request("podinfo", v1alpha1.RequestOpen); !strings.HasPrefix(at, strings.TrimSuffix(w.clock.Now().UTC().Format(time.RFC3339), "Z")) || reason != "promoted" {
-		t.Errorf("requested at %q because %q", at, reason)
-	}
 	eyes := w.ReadGate("podinfo")
 	w.Edit(eyes, func() {
 		eyes.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
 	})
-	want := "gate '" + w.Namespace + "/podinfo': the request waits for 1 approval by others: kubectl gate approve gate/podinfo -n " + w.Namespace
-	if got := w.post("/gate/open", body); got.code != http.StatusAccepted || got.body != want {
-		t.Errorf("with approvals: got %+v, want %q", got, want)
+	body := fmt.Sprintf(`{"name":"canary","namespace":%q,"metadata":{"gate":"podinfo","token":%q,"message":"halted"}}`, w.Namespace, token)
+	if got := w.post("/gate/close", body); got.code != http.StatusAccepted || got.body != "" {
+		t.Errorf("got %+v", got)
+	}
+	if at, _, reason := w.request("podinfo", v1alpha1.RequestClose); !strings.HasPrefix(at, strings.TrimSuffix(w.clock.Now().UTC().Format(time.RFC3339), "Z")) || reason != "halted" {
+		t.Errorf("requested at %q because %q", at, reason)
 	}
 	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "Webhook taken") {
 		t.Errorf("logged:\n%s", w.log)
 	}
 }
 
-func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
+// Flagger cannot sign: not even the token of a receiver that opens opens a Gate.
+func TestFlaggerOpensNoGate(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
-	w.ClosedGate("production")
-	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo", "gone"))
-	w.receiver("picky", v1alpha1.GenericReceiver, of("close", "podinfo"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.phase == 'Waiting'" })
-	w.receiver("forge", v1alpha1.GitLabReceiver, of("open", "production"))
+	w.ClosedGate("rollback.podinfo")
+	for kind := range types {
+		w.receiver(kind, kind, of("open", "podinfo", "rollback.podinfo"))
+	}
+	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo", "rollback.podinfo"))
+	const want = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
+	for _, path := range []string{"/gate/open", "/rollback/open"} {
+		body := fmt.Sprintf(`{"name":"podinfo","namespace":%q,"metadata":{"token":%q}}`, w.Namespace, token)
+		signed := append(bearing(token), "X-Signature", sign(body), "X-Gitlab-Token", token)
+		for name, headers := range map[string][]string{"a bearer token": bearing(token), "a token in the metadata": nil, "all proofs": signed} {
+			if got := w.post(path, body, headers...); got.code != http.StatusForbidden || got.body != want {
+				t.Errorf("%s with %s: %+v", path, name, got)
+			}
+		}
+	}
+	for _, name := range []string{"podinfo", "rollback.podinfo"} {
+		for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
+			if at, _, _ := w.request(name, action); at != "" {
+				t.Errorf("%s of %s is requested at %q", action, name, at)
+			}
+		}
+	}
+	if strings.Contains(w.log.String(), token) || strings.Count(w.log.String(), "Webhook refused") != 6 {
+		t.Errorf("logged:\n%s", w.log)
+	}
+}
+
+func TestWhoMayNotCloseIsNotToldWhy(t *testing.T) {
+	w := newFlaggerWorld(t, cluster.Client)
+	for _, name := range []string{"podinfo", "release", "production"} {
+		w.ClosedGate(name)
+	}
+	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo", "gone"))
+	w.receiver("picky", v1alpha1.GenericReceiver, of("close", "release"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.phase == 'Waiting'" })
+	w.receiver("forge", v1alpha1.GitLabReceiver, of("close", "production"))
 	elsewhere := newFlaggerWorld(t, cluster.Client)
 	elsewhere.ClosedGate("podinfo")
 
@@ -179,17 +199,17 @@ func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
 		name, path, body string
 		headers          []string
 	}{
-		{"no token", "/gate/open", `{"name":"podinfo","namespace":"%s"}`, nil},
-		{"an empty token", "/gate/open", `{"name":"podinfo","namespace":"%s","metadata":{"token":""}}`, bearing("")},
-		{"a wrong token", "/gate/open", `{"name":"podinfo","namespace":"%s"}`, bearing("wrong")},
-		{"the token as a password", "/gate/open", `{"name":"podinfo","namespace":"%s"}`, []string{"Authorization", "Basic " + token}},
-		{"a receiver without this gate", "/gate/open", `{"name":"web","namespace":"%s"}`, bearing(token)},
-		{"a receiver of another type", "/gate/open", `{"name":"production","namespace":"%s"}`, bearing(token)},
-		{"a gate that is not there", "/gate/open", `{"name":"gone","namespace":"%s"}`, bearing(token)},
-		{"the rollback of the gate", "/rollback/open", `{"name":"podinfo","namespace":"%s"}`, bearing(token)},
-		{"another action, and a filter", "/gate/close", `{"name":"podinfo","namespace":"%s","phase":"Progressing"}`, bearing(token)},
-		{"a gate of another namespace", "/gate/open", `{"name":"x","namespace":"%s","metadata":{"gate":"` + elsewhere.Namespace + `/podinfo"}}`, bearing(token)},
-		{"no gate at all", "/gate/open", `{"name":"a/b","namespace":"%s"}`, bearing(token)},
+		{"no token", "/gate/close", `{"name":"podinfo","namespace":"%s"}`, nil},
+		{"an empty token", "/gate/close", `{"name":"podinfo","namespace":"%s","metadata":{"token":""}}`, bearing("")},
+		{"a wrong token", "/gate/close", `{"name":"podinfo","namespace":"%s"}`, bearing("wrong")},
+		{"the token as a password", "/gate/close", `{"name":"podinfo","namespace":"%s"}`, []string{"Authorization", "Basic " + token}},
+		{"a receiver without this gate", "/gate/close", `{"name":"web","namespace":"%s"}`, bearing(token)},
+		{"a receiver of another type", "/gate/close", `{"name":"production","namespace":"%s"}`, bearing(token)},
+		{"a gate that is not there", "/gate/close", `{"name":"gone","namespace":"%s"}`, bearing(token)},
+		{"the rollback of the gate", "/rollback/close", `{"name":"podinfo","namespace":"%s"}`, bearing(token)},
+		{"a filter", "/gate/close", `{"name":"release","namespace":"%s","phase":"Progressing"}`, bearing(token)},
+		{"a gate of another namespace", "/gate/close", `{"name":"x","namespace":"%s","metadata":{"gate":"` + elsewhere.Namespace + `/podinfo"}}`, bearing(token)},
+		{"no gate at all", "/gate/close", `{"name":"a/b","namespace":"%s"}`, bearing(token)},
 	} {
 		got := w.post(tc.path, fmt.Sprintf(tc.body, w.Namespace), tc.headers...)
 		got.header.Del("Date")
@@ -200,10 +220,7 @@ func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
 	}
-	for _, name := range []string{"podinfo", "production"} {
-		if at, _, _ := w.request(name, v1alpha1.RequestOpen); at != "" {
-			t.Errorf("%s is asked to open at %q", name, at)
-		}
+	for _, name := range []string{"podinfo", "release", "production"} {
 		if at, _, _ := w.request(name, v1alpha1.RequestClose); at != "" {
 			t.Errorf("%s is asked to close at %q", name, at)
 		}
@@ -213,26 +230,26 @@ func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
 	}
 }
 
-func TestOpenAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
+func TestACloseAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("release")
-	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "release"))
+	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "release"))
 	body := fmt.Sprintf(`{"name":"podinfo","namespace":"test","metadata":{"gate":"%s/release"}}`, w.Namespace)
 	w.flagger.AllowCrossNamespaceRefs = false
-	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusForbidden {
+	if got := w.post("/gate/close", body, bearing(token)...); got.code != http.StatusForbidden {
 		t.Errorf("with --no-cross-namespace-refs: %+v", got)
 	}
 	w.flagger.AllowCrossNamespaceRefs = true
-	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusAccepted {
+	if got := w.post("/gate/close", body, bearing(token)...); got.code != http.StatusAccepted {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestATokenThatWasTakenOutOfItsSecretOpensNothing(t *testing.T) {
+func TestATokenThatWasTakenOutOfItsSecretClosesNothing(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
-	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "opener", Namespace: w.Namespace}}
+	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "closer", Namespace: w.Namespace}}
 	for data, want := range map[string]int{
 		`{"token":"bmV3","previousToken":"b3RoZXI="}`:                     http.StatusForbidden,
 		`{"token":"bmV3","previousToken":"` + base64Of(token) + `"}`:      http.StatusAccepted,
@@ -243,32 +260,32 @@ func TestATokenThatWasTakenOutOfItsSecretOpensNothing(t *testing.T) {
 		`{"token":"` + base64Of(token+"\n") + `","previousToken":"bmV3"}`: http.StatusAccepted,
 	} {
 		w.Must(w.Merge(secret, `{"data":%s}`, data))
-		if got := w.ask("/gate/open", "podinfo", bearing(token)...); got.code != want {
+		if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != want {
 			t.Errorf("%s: %+v", data, got)
 		}
 	}
 }
 
-func TestAReceiverThatTakesNothingOpensNothing(t *testing.T) {
+func TestAReceiverThatTakesNothingClosesNothing(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
 	w.ClosedGate("web")
-	w.receiver("asleep", v1alpha1.GenericReceiver, of("open", "podinfo"), func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
-	w.receiver("baffled", v1alpha1.GenericReceiver, of("open", "web"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.nothing.of == 'this kind'" })
-	if got := w.ask("/gate/open", "podinfo", bearing(token)...); got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+	w.receiver("asleep", v1alpha1.GenericReceiver, of("close", "podinfo"), func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
+	w.receiver("baffled", v1alpha1.GenericReceiver, of("close", "web"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.nothing.of == 'this kind'" })
+	if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
 		t.Errorf("a suspended one: %+v", got)
 	}
-	if got := w.ask("/gate/open", "web", bearing(token)...); got.code != http.StatusInternalServerError {
+	if got := w.ask("/gate/close", "web", bearing(token)...); got.code != http.StatusInternalServerError {
 		t.Errorf("one whose filter fails: %+v", got)
 	}
 	// Another one that has the same token and is awake does it.
-	w.receiver("awake", v1alpha1.GenericReceiver, of("open", "podinfo"))
-	if got := w.ask("/gate/open", "podinfo", bearing(token)...); got.code != http.StatusAccepted {
+	w.receiver("awake", v1alpha1.GenericReceiver, of("close", "podinfo"))
+	if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != http.StatusAccepted {
 		t.Errorf("got %+v", got)
 	}
 	many := 0
 	for range 1000 {
-		if many = w.ask("/gate/open", "podinfo", bearing(token)...).code; many != http.StatusAccepted {
+		if many = w.ask("/gate/close", "podinfo", bearing(token)...).code; many != http.StatusAccepted {
 			break
 		}
 	}
@@ -286,8 +303,8 @@ func TestNothingIsAcceptedForFlaggerWhileTheAPIServerIsAway(t *testing.T) {
 	})
 	w := newFlaggerWorld(t, away)
 	w.ClosedGate("podinfo")
-	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
-	got := w.ask("/gate/open", "podinfo", bearing(token)...)
+	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
+	got := w.ask("/gate/close", "podinfo", bearing(token)...)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
 		t.Errorf("got %+v", got)
 	}
@@ -304,15 +321,15 @@ func TestAReceiverOfWhichNothingIsKnownYetHasFlaggerTryAgain(t *testing.T) {
 	})
 	w := newFlaggerWorld(t, unread)
 	w.ClosedGate("podinfo")
-	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: "opener"}, Spec: v1alpha1.GateReceiverSpec{
-		Type: v1alpha1.GenericReceiver, SecretRef: &fluxmeta.LocalObjectReference{Name: "opener"}, Gates: []v1alpha1.GateReference{{Name: "podinfo"}}, Action: "open",
+	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: "closer"}, Spec: v1alpha1.GateReceiverSpec{
+		Type: v1alpha1.GenericReceiver, SecretRef: &fluxmeta.LocalObjectReference{Name: "closer"}, Gates: []v1alpha1.GateReference{{Name: "podinfo"}}, Action: "close",
 	}}
 	w.Create(obj)
 	if _, err := w.table.Load(t.Context(), obj); err == nil {
 		t.Fatal("its Secret cannot be read")
 	}
 	for _, canary := range []string{"podinfo", "nobody"} {
-		if got := w.ask("/gate/open", canary, bearing(token)...); got.code != http.StatusServiceUnavailable || got.body != "" {
+		if got := w.ask("/gate/close", canary, bearing(token)...); got.code != http.StatusServiceUnavailable || got.body != "" {
 			t.Errorf("%s: %+v", canary, got)
 		}
 	}
