@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -26,6 +28,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/receivers"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // replica is a controller of receivers with a table of its own.
@@ -141,6 +144,43 @@ func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready False Failed")
+}
+
+// The API server refuses such a spec. It may have stored one before it had the rule.
+func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
+	scheme, err := harness.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "apps"}, Spec: v1alpha1.GateReceiverSpec{
+		Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: "ci"}, Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
+	}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "apps"}, Data: map[string][]byte{"token": []byte("t0")}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj, secret).WithStatusSubresource(obj).Build()
+	r := &ReceiverReconciler{Client: c, Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(c)}
+	key := client.ObjectKeyFromObject(obj)
+	for action, want := range map[v1alpha1.RequestAction]string{"open": v1alpha1.InvalidSpecReason, "close": meta.SucceededReason} {
+		if err := c.Get(t.Context(), key, obj); err != nil {
+			t.Fatal(err)
+		}
+		obj.Spec.Action = action
+		if err := c.Update(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), key, obj); err != nil {
+			t.Fatal(err)
+		}
+		stalled := want == v1alpha1.InvalidSpecReason
+		if conditions.GetReason(obj, meta.ReadyCondition) != want || conditions.IsReady(obj) == stalled || conditions.IsStalled(obj) != stalled || obj.Status.WebhookPath != pathFor(obj, "t0") {
+			t.Errorf("action %s: %+v", action, obj.Status)
+		}
+		if message := conditions.GetMessage(obj, meta.ReadyCondition); stalled && !strings.HasPrefix(message, "type generic can only close, because the path is its only secret: set action: close") {
+			t.Errorf("the message is %q", message)
+		}
+	}
 }
 
 func TestAReceiverWithABadExpressionIsStalledUntilItsSpecChanges(t *testing.T) {

@@ -114,6 +114,16 @@ func (e *entry) compileExpressions() (err error) {
 	return nil
 }
 
+// checkPathOnly returns an error if the path is the receiver's only secret and its spec could
+// open Gates. The API server refuses such a spec, but may have stored one before it had the rule.
+func (e *entry) checkPathOnly() error {
+	if e.spec.Type != v1alpha1.GenericReceiver || e.spec.Action == v1alpha1.RequestClose && e.spec.ActionExpr == "" {
+		return nil
+	}
+	return errors.New("type generic can only close, because the path is its only secret: set action: close without actionExpr, " +
+		"or use a type that verifies its sender, such as generic-hmac or generic-oidc")
+}
+
 func isAction(action v1alpha1.RequestAction) bool {
 	return action == v1alpha1.RequestOpen || action == v1alpha1.RequestClose
 }

@@ -16,7 +16,7 @@ func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpe
 	obj := &v1alpha1.GateReceiver{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, CreationTimestamp: metav1.NewTime(testNow)},
 		Spec: v1alpha1.GateReceiverSpec{
-			Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: name}, Action: "open",
+			Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: name}, Action: "close",
 			Gates: []v1alpha1.GateReference{{Name: "a"}, {Name: "b"}},
 		},
 	}
@@ -51,7 +51,7 @@ func TestAWebhookIsFilteredAndSaysWhatToRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) {
-				s.Filter, s.Action, s.ActionExpr = tc.filter, tc.action, tc.actionExpr
+				s.Type, s.Filter, s.Action, s.ActionExpr = v1alpha1.GenericHMACReceiver, tc.filter, tc.action, tc.actionExpr
 			}))
 			got := v1alpha1.RequestAction("")
 			if err == nil {

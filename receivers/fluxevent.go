@@ -16,9 +16,9 @@ import (
 // spec.eventMetadata of an Alert can set it.
 const gateKey = "gate"
 
-// fluxEvent takes events of Flux as the Providers generic and generic-hmac of
+// fluxEvent accepts events of Flux as the Providers generic and generic-hmac of
 // notification-controller send them, or a controller itself. Without a signature the path
-// is the secret, as for generic, unless there is a signing token.
+// is the only secret, as for generic, unless there is a signing token.
 type fluxEvent struct{}
 
 func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
@@ -40,7 +40,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if involved.Kind == "" || involved.Name == "" || event.Reason == "" || event.Message == "" {
 		return nil, fmt.Errorf("%w: an event must have the kind and name of its object, a reason and a message", errMalformed)
 	}
-	hook := &webhook{event: event.Reason, body: body}
+	hook := &webhook{event: event.Reason, body: body, pathOnly: !isSigned}
 	// Without a signature, anybody who repeats an event can write another time into it.
 	if isSigned && !event.Timestamp.IsZero() {
 		if err := mustBeRecent(event.Timestamp.Time, in.now); err != nil {

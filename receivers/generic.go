@@ -2,11 +2,11 @@ package receivers
 
 import "context"
 
-// generic takes any request: the sender proves itself by knowing the path. The body need
-// not be JSON. A JSON object may say why in reason or message.
+// generic accepts any request to its path. The body need not be JSON. A JSON object may
+// have a reason or a message.
 type generic struct{}
 
 func (generic) verify(_ context.Context, in *incoming) (*webhook, error) {
 	body := object(in.body)
-	return &webhook{reason: text(body, "reason", "message"), body: body}, nil
+	return &webhook{reason: text(body, "reason", "message"), body: body, pathOnly: true}, nil
 }

@@ -158,6 +158,8 @@ func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhoo
 	switch {
 	case refused != nil:
 		return refused
+	case action == v1alpha1.RequestOpen && hook.pathOnly:
+		return &answer{code: http.StatusForbidden, text: "a webhook whose path is its only secret cannot open a gate: sign it, as generic-hmac does"}
 	case action == "" || len(gates) == 0:
 		return &answer{code: http.StatusOK, text: "nothing to request"}
 	}

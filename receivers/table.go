@@ -62,6 +62,9 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	if invalid != nil {
 		return paths[0], endpoint.Refuse(v1alpha1.InvalidCELExpressionReason, invalid)
 	}
+	if err := e.checkPathOnly(); err != nil {
+		return paths[0], endpoint.Refuse(v1alpha1.InvalidSpecReason, err)
+	}
 	return paths[0], nil
 }
 

@@ -51,6 +51,9 @@ type webhook struct {
 	claims map[string]any
 	// gates are those of spec.gates that the sender wants, nil for all.
 	gates []string
+	// pathOnly is true if the path is the sender's only proof. Proxies log paths, so such
+	// a webhook may close Gates, but not open them.
+	pathOnly bool
 }
 
 // A verifier says whether a request is from the right sender, and what it says. It knows

@@ -137,7 +137,8 @@ const (
 )
 
 // Reasons of the condition Ready of a GateReceiver and a CalendarFeed besides
-// Succeeded. A Receiver of notification-controller has the same.
+// Succeeded and InvalidSpec. A Receiver of notification-controller has the
+// same.
 const (
 	// TokenNotFoundReason means that the Secret cannot be read or has no token.
 	TokenNotFoundReason = "TokenNotFound"

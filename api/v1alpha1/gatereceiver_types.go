@@ -64,7 +64,8 @@ const (
 // The types of a GateReceiver. Those that notification-controller also has
 // mean the same there.
 const (
-	// GenericReceiver takes any request to its path, which nobody else knows.
+	// GenericReceiver accepts any request to its path. The path is its only
+	// secret, so it can close Gates, but not open them.
 	GenericReceiver = "generic"
 	// GenericHMACReceiver takes a request with the HMAC of the body in a header,
 	// as spec.signature says. By default, it is X-Signature with sha256=<hex>,
@@ -78,9 +79,9 @@ const (
 	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token, a
 	// signature by the signing token as in Standard Webhooks, or both.
 	GitLabReceiver = "gitlab"
-	// FluxEventReceiver takes what the Providers generic and generic-hmac of
-	// notification-controller send. If there is a signature, it must be right.
-	// With a signing token, there must be one.
+	// FluxEventReceiver accepts what the Providers generic and generic-hmac of
+	// notification-controller send. A signature must be valid. It is required if
+	// the Secret has a signing token, and to open a Gate.
 	FluxEventReceiver = "flux-event"
 	// StandardWebhooksReceiver takes a webhook that is signed as Standard Webhooks
 	// specifies, with webhook-id, webhook-timestamp and webhook-signature.
@@ -98,10 +99,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'standard-webhooks', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, standard-webhooks, flux-event and alertmanager only: use filter"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-hmac' || !has(self.signature)",message="signature can only be set when type is generic-hmac"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
+// +kubebuilder:validation:XValidation:rule="self.type != 'generic' || has(self.action) && self.action == 'close'",fieldPath=".type",message="type generic can only close, because the path is its only secret: set action: close without actionExpr, or use a type that verifies its sender, such as generic-hmac or generic-oidc"
 type GateReceiverSpec struct {
 	// Type of the sender. It decides how webhooks are verified: generic,
 	// generic-hmac, generic-oidc, github, gitlab, standard-webhooks, flux-event or
-	// alertmanager.
+	// alertmanager. The path is the only secret of type generic and of an event of
+	// Flux without a signature, so they can close Gates, but not open them.
 	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;standard-webhooks;flux-event;alertmanager
 	// +required
 	Type string `json:"type"`
@@ -175,13 +178,14 @@ type GateReceiverSpec struct {
 	Filter string `json:"filter,omitempty"`
 
 	// Action is what each webhook requests: open or close. Exactly one of action
-	// and actionExpr must be set.
+	// and actionExpr must be set. It must be close for type generic.
 	// +optional
 	Action RequestAction `json:"action,omitempty"`
 
 	// ActionExpr is a CEL expression of type string that says what a webhook
 	// requests: 'open', 'close', or '' for nothing. It reads the same variables as
-	// filter. Exactly one of action and actionExpr must be set.
+	// filter. Exactly one of action and actionExpr must be set. Type generic must
+	// not have it.
 	//
 	// Example: req.status == 'firing' ? 'close' : 'open'
 	// +kubebuilder:validation:MinLength=1

@@ -63,6 +63,8 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 		{"a field of the metadata", strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace:", "nameSpace: b, namespace:", 1), "-: apps/a: metadata.nameSpace: unknown field"},
 		{"a number as label", strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace:", "labels: {a: 1}, namespace:", 1), "-: apps/a: metadata.labels: Invalid value: must be a string, put it in quotes"},
 		{"a receiver without a Secret", manifest("GateReceiver", "a", "{type: github, gates: [{name: g}], action: close}"), "-: apps/a: spec: Invalid value: secretRef is required when type is not generic-oidc"},
+		{"a receiver whose path is its only secret", manifest("GateReceiver", "a", "{type: generic, secretRef: {name: s}, gates: [{name: g}], action: open}"),
+			`-: apps/a: spec.type: Invalid value: type generic can only close, because the path is its only secret: `},
 		{"a filter that is no CEL", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gates: [{name: g}], action: close, filter: 'req.a =='}"), `-: apps/a: spec.filter: Invalid value: "req.a ==": `},
 		{"an action of another type", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gates: [{name: g}], actionExpr: 'true'}"), `-: apps/a: spec.actionExpr: Invalid value: "true": `},
 		{"a token that is not validated by CEL", manifest("GateReceiver", "a", "{type: generic-oidc, gates: [{name: g}], action: close, oidcProviders: [{issuerURL: 'https://a', validations: [{expression: 'claim.sub', message: m}]}]}"),
@@ -84,7 +86,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 
 func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
 	code, _, errOut := runValidate(manifest("Gate", "a", `{default: ajar, suspend: "no", interval: 1s, foo: bar, openPeriods: [{name: w, start: "25:00", end: "09:00"}, {start: "08:00", end: 9}]}`) +
-		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gates: [], action: open}"))
+		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gates: [], action: close}"))
 	for _, want := range []string{
 		"apps/a: spec.default: Unsupported value", "apps/a: spec.suspend: Invalid value: must be true or false", "apps/a: spec.interval: Invalid value", "apps/a: spec.foo: unknown field",
 		"apps/a: spec.openPeriods[0].start: Invalid value", "apps/a: spec.openPeriods[1].name: Required value", "apps/a: spec.openPeriods[1].end: Invalid value: must be a string, put it in quotes", "apps/b: spec.gates: Invalid value",

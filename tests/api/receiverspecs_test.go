@@ -21,6 +21,7 @@ const (
 	causeSignature        = "signature can only be set when type is generic-hmac"
 	causePrefix           = "prefix can only be set with algorithm: without it, a signature begins with the name of its algorithm, such as sha256="
 	causePayload          = "payload can only be set with timestampHeader: without it, the body alone is signed"
+	causeGeneric          = "type generic can only close, because the path is its only secret: set action: close without actionExpr"
 	causeTimestamp        = "timestampHeader must be another header than header"
 )
 
@@ -69,6 +70,8 @@ var badReceivers = []badSpec{
 	{"an empty action", asking(`, action: ""`), "spec.action", causeActions},
 	{"an expression as action", asking(`, action: "req.ok ? 'open' : 'close'"`), "spec.action", causeActions},
 	{"an action in upper case", asking(`, action: Open`), "spec.action", causeActions},
+	{"generic that opens", `{type: generic, secretRef: {name: s}, gates: [{name: a}], action: open}`, "spec.type", causeGeneric},
+	{"generic with an expression", `{type: generic, secretRef: {name: s}, gates: [{name: a}], actionExpr: "'close'"}`, "spec.type", causeGeneric},
 	{"an empty actionExpr", asking(`, actionExpr: ""`), "spec.actionExpr", "should be at least 1 chars long"},
 	{"an actionExpr that is too long", asking(`, actionExpr: ` + long(4097)), "spec.actionExpr", "4096"},
 	{"a filter that is too long", receiver("generic", `, filter: `+long(4097)), "spec.filter", "4096"},
@@ -128,6 +131,7 @@ var goodReceivers = map[string]string{
 	"of flux-event":            receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
 	"of alertmanager":          receiver("alertmanager", `, events: [resolved]`),
 	"of generic-oidc":          oidc("["+provider("https://a")+"]", ""),
+	"of alertmanager to open":  `{type: alertmanager, secretRef: {name: s}, gates: [{name: a}], actionExpr: "req.status == 'firing' ? 'close' : 'open'"}`,
 	"that closes":              asking(`, action: close`),
 	"with an expression":       asking(`, actionExpr: "req.ok ? 'open' : ''"`),
 	"with an empty list of it": receiver("github", `, oidcProviders: []`),

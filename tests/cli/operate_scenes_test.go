@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -17,8 +18,12 @@ import (
 var calm = kustomization("apps") + kustomization("tools") + kustomization("gates") +
 	strings.Replace(gateOf("opened", "", "apps"), "name: production", "name: staging", 1) + gate("closed", "", "")
 
-// receiver is one that opens the Gate production, with more in its spec.
+// receiver is one that opens the Gate production, or closes it for type generic, which cannot open. It has more in its spec.
 func receiver(name, kind, more string) string {
+	action := "open"
+	if kind == v1alpha1.GenericReceiver {
+		action = "close"
+	}
 	return fmt.Sprintf(`---
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateReceiver
@@ -28,8 +33,8 @@ spec:
   type: %s
   secretRef: {name: %s}
   gates: [{name: production}]
-  action: open
-%s`, name, kind, name, more)
+  action: %s
+%s`, name, kind, name, action, more)
 }
 
 // with looks as somebody with roles in the namespace.
@@ -69,7 +74,7 @@ func (w *world) ok(format string, args ...any) {
 }
 
 func closedByHand(w *world) {
-	tokens("ci")(w)
+	tokens("signed")(w)
 	w.expect(w.gate("close", "production", "--reason", "incident 77"), 0, "", "")
 }
 

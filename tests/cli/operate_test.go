@@ -18,11 +18,11 @@ var guardedScenes = map[string]map[string]scene{
 	},
 	"troubleshooting-webhooks": {
 		"The webhook gets 404":                            {has: gate("closed", "", "") + receiver("ci", "generic", "") + receiver("tokenless", "generic-hmac", ""), first: tokens("ci")},
-		"The webhook gets 403":                            {has: gate("closed", "", "") + receiver("ci", "generic", ""), first: closedByHand},
+		"The webhook gets 403":                            {has: gate("closed", "", "") + receiver("signed", "generic-hmac", ""), first: closedByHand},
 		"The webhook gets 409":                            {has: gate("closed", "", "") + receiver("signed", "generic-hmac", ""), first: tokens("signed")},
 		"The webhook gets 429":                            {has: gate("closed", "", "") + receiver("ci", "generic", "  filter: '!has(req.skip)'\n"), first: tokens("ci")},
 		"The webhook gets 503":                            {has: gate("closed", "", "") + receiver("ci", "generic", ""), first: suspendedReceiver},
-		"The webhook gets 200, and the Gate stays closed": {has: gate("closed", hardFreeze, "") + receiver("ci", "generic", ""), first: tokens("ci")},
+		"The webhook gets 200, and the Gate stays closed": {has: gate("closed", hardFreeze, "") + receiver("signed", "generic-hmac", ""), first: tokens("signed")},
 	},
 	"break-glass": {
 		"Open now":                 {has: gate("closed", "", ""), then: isOpen},

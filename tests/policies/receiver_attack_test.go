@@ -106,7 +106,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 	for _, p := range []*person{rita, patty} {
 		cause := w.mayNot(p, "change the spec of", "opens", "production", "verb open")
 		for what, change := range map[string]string{
-			"secretRef": `{"secretRef":{"name":"known-to-` + p.Name + `"}}`, "type": `{"type":"generic"}`, "filter": `{"filter":null}`,
+			"secretRef": `{"secretRef":{"name":"known-to-` + p.Name + `"}}`, "type": `{"type":"gitlab"}`, "filter": `{"filter":null}`,
 			"another filter": `{"filter":"true"}`, "a window": `{"window":"8784h"}`, "interval": `{"interval":"1s"}`, "suspend": `{"suspend":true}`,
 			"one gate more":  `{"gates":[{"name":"production"},{"name":"staging"}]}`,
 			"OIDC providers": `{"type":"generic-oidc","secretRef":null,"oidcProviders":[{"issuerURL":"https://x","validations":[{"expression":"true","message":"x"}]}]}`,
@@ -241,7 +241,7 @@ func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 	w.refusedReceiver(all, "ci", `User "otto" cannot`, write...)
 	w.allowed(clara, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":{"filter":"true"},"status":{"webhookPath":"/hook/of-mallory"}}`)
 	w.allowed(clara, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"born"},"status":{"webhookPath":"/hook/of-mallory"},`+
-		`"spec":{"type":"generic","secretRef":{"name":"token"},"gates":[{"name":"production"}],"action":"open"}}`))
+		`"spec":{"type":"generic-hmac","secretRef":{"name":"token"},"gates":[{"name":"production"}],"action":"open"}}`))
 	for _, name := range []string{"ci", "born"} {
 		if path := w.receiver(name).Status.WebhookPath; strings.Contains(path, "mallory") {
 			t.Errorf("%s takes webhooks at %s", name, path)

@@ -257,7 +257,7 @@ func TestWhatIsInAReasonStaysAReason(t *testing.T) {
 		if got := w.post(path, body); got.code != http.StatusOK {
 			t.Errorf("%.40q: %+v", body, got)
 		}
-		if _, _, reason := w.request("production", v1alpha1.RequestOpen); reason != want {
+		if _, _, reason := w.request("production", v1alpha1.RequestClose); reason != want {
 			t.Errorf("%.40q: reason %.80q, want %.80q", body, reason, want)
 		}
 	}

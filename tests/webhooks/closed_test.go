@@ -35,10 +35,11 @@ func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
 				handle()
 			}
 			w.clock.Step(time.Minute)
-			opens := w.receiver("smoke", v1alpha1.GenericReceiver)
-			closes := w.receiver("alerts", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Action = "close" })
+			opens := w.receiver("smoke", v1alpha1.GenericHMACReceiver)
+			closes := w.receiver("alerts", v1alpha1.GenericReceiver)
 
-			got := w.post(opens, `{"reason":"smoke tests passed"}`)
+			const body = `{"reason":"smoke tests passed"}`
+			got := w.post(opens, body, "X-Signature", sign(body))
 			want := "gate '" + w.Namespace + "/production' stays closed, only people end what people have closed: close requested at " + closedAt + " by alice: incident\n"
 			if got.code != http.StatusForbidden || got.body != want {
 				t.Errorf("got %d %q, want %q", got.code, got.body, want)

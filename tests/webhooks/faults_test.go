@@ -110,9 +110,10 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 				w.ClosedGate("production")
 				path := w.receiver("ci", kind)
 				got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
-				at, _, _ := w.request("production", v1alpha1.RequestOpen)
+				action := actionOf(kind)
+				at, _, _ := w.request("production", action)
 				// The answer of the API server is for the log alone.
-				body := map[int]string{200: "open requested\n", 500: "not every gate could be asked, see the log of the controller\n"}[tc.want]
+				body := map[int]string{200: string(action) + " requested\n", 500: "not every gate could be asked, see the log of the controller\n"}[tc.want]
 				if got.code != tc.want || got.body != body || (at != "") != (tc.want == 200) {
 					t.Errorf("got %+v, want %d %q, requested at %q", got, tc.want, body, at)
 				}
@@ -214,9 +215,9 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 	obj := w.ClosedGate("production")
 	planned := w.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	w.Edit(obj, func() { obj.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: planned} })
-	path := w.receiver("smoke", v1alpha1.GenericReceiver)
+	path := w.receiver("smoke", v1alpha1.GenericHMACReceiver)
 	answer := make(chan reply, 1)
-	go func() { answer <- w.post(path, "{}") }()
+	go func() { answer <- w.post(path, "{}", "X-Signature", sign("{}")) }()
 	seen := false
 	for {
 		select {

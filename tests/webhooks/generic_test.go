@@ -13,10 +13,11 @@ import (
 func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
-	path := w.receiver("smoke", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) {
+	path := w.receiver("smoke", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {
 		s.Window = &v1alpha1.Duration{Duration: 30 * time.Minute}
 	})
-	if got := w.post(path, `{"reason":"smoke tests passed"}`); got.code != http.StatusOK || got.body != "open requested\n" {
+	const body = `{"reason":"smoke tests passed"}`
+	if got := w.post(path, body, "X-Signature", sign(body)); got.code != http.StatusOK || got.body != "open requested\n" {
 		t.Fatalf("got %+v", got)
 	}
 	at, by, reason := w.request("production", v1alpha1.RequestOpen)
@@ -38,7 +39,7 @@ func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
 	w.Edit(obj, func() {
 		obj.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 2}}
 	})
-	got := w.post(w.receiver("smoke", v1alpha1.GenericReceiver), "{}")
+	got := w.post(w.receiver("smoke", v1alpha1.GenericHMACReceiver), "{}", "X-Signature", sign("{}"))
 	approve := "kubectl gate approve gate/production -n " + w.Namespace
 	if want := "open requested\ngate '" + w.Namespace + "/production': the request waits for 2 approvals by others: " + approve + "\n"; got.code != http.StatusOK || got.body != want {
 		t.Errorf("got %d %q, want %q", got.code, got.body, want)

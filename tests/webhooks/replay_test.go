@@ -306,8 +306,8 @@ func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
 func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
-	open := w.receiver("open", v1alpha1.GenericReceiver)
-	shut := w.receiver("close", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Action = "close" })
+	open := w.receiver("open", v1alpha1.GenericHMACReceiver)
+	shut := w.receiver("close", v1alpha1.GenericReceiver)
 	other := w.replica(cluster.Client)
 	other.load("open")
 	other.load("close")
@@ -315,7 +315,7 @@ func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() {
 			for range 5 {
-				if got := []*world{w, other}[i%2].post([]string{open, shut}[i/2%2], "{}"); got.code != http.StatusOK {
+				if got := []*world{w, other}[i%2].post([]string{open, shut}[i/2%2], "{}", "X-Signature", sign("{}")); got.code != http.StatusOK {
 					t.Errorf("got %+v", got)
 				}
 			}
@@ -324,7 +324,7 @@ func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 	group.Wait()
 	// The clock stands still: only the order can tell.
 	for _, path := range []string{open, shut, shut, open} {
-		if got := other.post(path, "{}"); got.code != http.StatusOK {
+		if got := other.post(path, "{}", "X-Signature", sign("{}")); got.code != http.StatusOK {
 			t.Fatalf("got %+v", got)
 		}
 		opened, _, _ := w.request("production", v1alpha1.RequestOpen)

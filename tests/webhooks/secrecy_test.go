@@ -9,6 +9,16 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
+// evaluates has a receiver evaluate an expression of type string that is neither an action nor a
+// bool, so that the evaluation fails.
+func evaluates(s *v1alpha1.GateReceiverSpec, expression string) {
+	if s.Type == v1alpha1.GenericReceiver {
+		s.Filter = "bool(" + expression + ")"
+		return
+	}
+	s.Action, s.ActionExpr = "", expression
+}
+
 // Whoever reads the log, an answer or the metrics must not be able to send a webhook.
 func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	w := newWorld(t, cluster.Client)
@@ -53,13 +63,13 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 			func(*v1alpha1.GateReceiverSpec) {},
 			func(s *v1alpha1.GateReceiverSpec) { s.Gates[0].Name = "missing" },
 			func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true },
-			func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['authorization'])" },
-			func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['x-signature'])" },
+			func(s *v1alpha1.GateReceiverSpec) { evaluates(s, "string(headers['authorization'])") },
+			func(s *v1alpha1.GateReceiverSpec) { evaluates(s, "string(headers['x-signature'])") },
 			func(s *v1alpha1.GateReceiverSpec) {
 				if s.Type == v1alpha1.GenericHMACReceiver {
 					s.Signature = &v1alpha1.ReceiverSignature{Header: "X-Sign", Algorithm: "sha256"}
 				}
-				s.Action, s.ActionExpr = "", "headers.map(h, h + string(headers[h])).join(',')" // all that an expression can read
+				evaluates(s, "headers.map(h, h + string(headers[h])).join(',')") // all that an expression can read
 			},
 		} {
 			send(w.receiver(fmt.Sprintf("r%d-%d", i, j), kind, change))

@@ -91,13 +91,21 @@ func (w *world) replica(c client.Client) *world {
 	return w
 }
 
+// actionOf returns open, or close for type generic, which cannot open.
+func actionOf(kind string) v1alpha1.RequestAction {
+	if kind == v1alpha1.GenericReceiver {
+		return v1alpha1.RequestClose
+	}
+	return v1alpha1.RequestOpen
+}
+
 // receiver creates a receiver with a Secret of its own, has it loaded, and returns the
 // path of its webhook.
 func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceiverSpec)) string {
 	w.Helper()
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
 		Type: kind, SecretRef: &meta.LocalObjectReference{Name: name},
-		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
+		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: actionOf(kind),
 	}}
 	for _, c := range change {
 		c(&obj.Spec)

@@ -80,17 +80,18 @@ func attempts(senders []*sender) (all []attempt) {
 	return all
 }
 
-// senders returns eight with a Gate each, and four that share one.
+// senders returns eight with a Gate each, and four that share one. The plain ones only close.
 func (w *world) senders(to *service) []*sender {
 	w.Helper()
 	var all []*sender
-	add := func(name, kind, gate string) {
+	add := func(name, kind, gate string) *sender {
 		all = append(all, newSender(name, kind, gate, w.receiver(name, kind, gate), to))
+		return all[len(all)-1]
 	}
 	for i := range 4 {
 		add(fmt.Sprintf("plain-%d", i), v1alpha1.GenericReceiver, fmt.Sprintf("plain-%d", i))
 		add(fmt.Sprintf("signed-%d", i), v1alpha1.GenericHMACReceiver, fmt.Sprintf("signed-%d", i))
-		add(fmt.Sprintf("sharing-%d", i), v1alpha1.GenericReceiver, "shared")
+		add(fmt.Sprintf("sharing-%d", i), v1alpha1.GenericHMACReceiver, "shared").repeats = true
 	}
 	return all
 }
@@ -99,7 +100,7 @@ func TestNoAcknowledgedWebhookIsLostWhenAnythingDies(t *testing.T) {
 	w := newWorld(t)
 	to := &service{}
 	senders := w.senders(to)
-	alone := newSender("alone", v1alpha1.GenericReceiver, "alone", w.receiver("alone", v1alpha1.GenericReceiver, "alone"), to)
+	alone := newSender("alone", v1alpha1.GenericHMACReceiver, "alone", w.receiver("alone", v1alpha1.GenericHMACReceiver, "alone"), to)
 	first := w.start(ofReplicas...)
 	w.ready()
 	second := w.start(ofReplicas...)

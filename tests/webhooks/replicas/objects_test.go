@@ -32,11 +32,15 @@ func (w *world) create(obj client.Object) {
 // path of its webhook.
 func (w *world) receiver(name, kind, gate string) string {
 	w.Helper()
-	w.create(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: gate}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}})
+	state, action, expression := v1alpha1.StateClosed, v1alpha1.RequestAction(""), "string(req.action)"
+	if kind == v1alpha1.GenericReceiver {
+		state, action, expression = v1alpha1.StateOpened, v1alpha1.RequestClose, ""
+	}
+	w.create(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: gate}, Spec: v1alpha1.GateSpec{Default: state}})
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{v1alpha1.ReceiverTokenKey: token}})
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
 		Type: kind, SecretRef: &meta.LocalObjectReference{Name: "token"},
-		Gates: []v1alpha1.GateReference{{Name: gate}}, ActionExpr: "string(req.action)",
+		Gates: []v1alpha1.GateReference{{Name: gate}}, Action: action, ActionExpr: expression,
 	}}
 	w.create(obj)
 	return obj.GetWebhookPath(token)

@@ -80,6 +80,8 @@ type sender struct {
 	sent                   []*delivery
 	// asks has the sender ask before it sends a body.
 	asks bool
+	// repeats omits the X-Delivery-Id, so that a webhook that is sent again counts again.
+	repeats bool
 }
 
 func newSender(name, kind, gate, path string, to *service) *sender {
@@ -96,7 +98,7 @@ func (s *sender) run(ctx context.Context, stop <-chan struct{}) {
 		case <-time.After(between):
 		}
 		action := v1alpha1.RequestOpen
-		if n%2 == 1 {
+		if n%2 == 1 || s.kind == v1alpha1.GenericReceiver {
 			action = v1alpha1.RequestClose
 		}
 		d := &delivery{gate: s.gate, action: action, reason: fmt.Sprintf("%s-%d", s.name, n)}
@@ -127,7 +129,9 @@ func (s *sender) post(ctx context.Context, url string, d *delivery) (a attempt) 
 		mac := hmac.New(sha256.New, []byte(token))
 		mac.Write([]byte(body))
 		req.Header.Set("X-Signature", fmt.Sprintf("sha256=%x", mac.Sum(nil)))
-		req.Header.Set("X-Delivery-Id", d.reason)
+		if !s.repeats {
+			req.Header.Set("X-Delivery-Id", d.reason)
+		}
 	}
 	if s.asks {
 		req.Header.Set("Expect", "100-continue")
