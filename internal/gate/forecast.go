@@ -121,7 +121,11 @@ func (f *forecaster) tell() {
 		entry, known := f.entryOf(t)
 		due, next := f.due(t, entry.Before.Duration)
 		f.wake(t, next)
-		isNew := !known && due > 0 && i < maxForetold && room > 0
+		isNew := !known && due > 0 && i < maxForetold
+		if isNew && room <= 0 {
+			f.waitForRoom()
+			isNew = false
+		}
 		if isNew {
 			room--
 			f.fresh = append(f.fresh, len(f.Notices))
@@ -167,6 +171,13 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 		}
 	}
 	return due, next
+}
+
+// waitForRoom computes the next forecast when the first change that is over need not be kept any more.
+func (f *forecaster) waitForRoom() {
+	if first := f.Announced[:min(1, len(f.Announced))]; len(first) > 0 && !first[0].At.After(f.now) {
+		f.Next = earlier(f.Next, first[0].At.Add(maxSkew))
+	}
 }
 
 // wake has somebody look again when it is time to tell of a change.

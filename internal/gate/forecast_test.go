@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -184,6 +186,25 @@ func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
 			}
 		}
 		g.Status.Memory.Announced = f.Announced
+	}
+}
+
+func TestAChangeWithoutRoomIsToldOnceTheFirstIsForgotten(t *testing.T) {
+	g := opened(notified(time.Hour), closePeriods(closing(cron("often", "*/2 * * * *", time.Minute), "")))
+	now, over := utc("2026-11-23T12:00:50Z"), utc("2026-11-23T11:59:58Z")
+	announce := func(at time.Time, state v1alpha1.State) {
+		g.Status.Memory.Announced = append(g.Status.Memory.Announced, v1alpha1.Announcement{At: metav1.NewTime(at), State: state, Before: v1alpha1.Duration{Duration: time.Hour}})
+	}
+	announce(over, v1alpha1.StateClosed)
+	for i := range v1alpha1.MaxAnnounced - 1 { // all but the opening at 12:01
+		announce(noon.Add(time.Duration(i+2)*time.Minute), []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}[i%2])
+	}
+	f := gate.Calendars(nil).Forecast(g, now)
+	if want := over.Add(time.Minute); !f.IsSilent() || !f.Next.Equal(want) {
+		t.Fatalf("the next forecast is at %s, want %s, and says %v, %v", f.Next, want, f.Notices, f.CalledOff)
+	}
+	if f := gate.Calendars(nil).Forecast(g, f.Next); len(f.Notices) != 1 || !f.Notices[0].At.Time.Equal(noon.Add(time.Minute)) {
+		t.Errorf("got notices %+v, want the opening at 12:01", f.Notices)
 	}
 }
 
