@@ -45,12 +45,12 @@ var symptoms = map[string]map[string]scene{
 		"An exception does not count":            {has: gate("closed", "", "") + exception("misspelt", "prodution") + exception("older", "production"), first: func(w *world) { w.later(); w.applied(exception("newer", "production")) }},
 	},
 	"troubleshooting-requests": {
-		"My request had no effect":                        {has: gate("closed", hardFreeze, "")},
-		"My request was refused":                          {has: gate("closed", "", "")},
+		"My request had no effect":                           {has: gate("closed", hardFreeze, "")},
+		"My request was refused":                             {has: gate("closed", "", "")},
 		"Every request is refused: the requester is unknown": {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", "")},
-		"kubectl gate: you may not":                       {has: gate("closed", "", ""), who: func(w *world) *world { return w.as("nobody") }},
-		"It closes again although I opened it":            {has: gate("closed", "", ""), first: opensForASecond},
-		"The freeze does not end":                         {has: gate("opened", "", ""), first: closedTwice},
+		"kubectl gate: you may not":                          {has: gate("closed", "", ""), who: func(w *world) *world { return w.as("nobody") }},
+		"It closes again although I opened it":               {has: gate("closed", "", ""), first: opensForASecond},
+		"The freeze does not end":                            {has: gate("opened", "", ""), first: closedTwice},
 	},
 }
 
