@@ -45,7 +45,7 @@ func TestNumbersKeepTheirValueAndType(t *testing.T) {
 		hook := verified(t, body.verifier, body.in)
 		for filter, want := range body.filters {
 			for _, change := range []func(*v1alpha1.GateReceiverSpec){
-				func(s *v1alpha1.GateReceiverSpec) { s.Filter = filter },
+				func(s *v1alpha1.GateReceiverSpec) { s.Action, s.Filter = v1alpha1.RequestOpen, filter },
 				expr(fmt.Sprintf("%s ? 'open' : ''", filter)),
 			} {
 				e, err := compile(receiverOf("smoke", "apps", change))

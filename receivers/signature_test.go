@@ -234,7 +234,7 @@ func TestASignatureThatVerifiesLessThanTheBodyIsRefused(t *testing.T) {
 
 func TestExpressionsDoNotSeeTheConfiguredSignature(t *testing.T) {
 	e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) {
-		s.Type, s.Signature = v1alpha1.GenericHMACReceiver, &slack
+		s.Type, s.Action, s.Signature = v1alpha1.GenericHMACReceiver, v1alpha1.RequestOpen, &slack
 		s.Filter = "headers['x-slack-signature'] == '' && headers['x-signature'] == '' && headers['x-slack-request-timestamp'] == '1'"
 	}))
 	if err != nil {
