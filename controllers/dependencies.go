@@ -49,7 +49,7 @@ type observation struct {
 	ready   bool
 	message string
 	// failure is why the object cannot be read, one of the reasons in
-	// status.targets.failures, and retry the cause if another try may mend that.
+	// status.targets.failures, and retry is the cause if a retry may succeed.
 	failure string
 	retry   error
 }

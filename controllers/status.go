@@ -275,9 +275,9 @@ func progress(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
 func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
-	ranks := map[identity]int{}
-	for i, f := range before.TargetFailures() {
-		ranks[of(f)] = i - len(before.TargetFailures())
+	known, ranks := before.TargetFailures(), map[identity]int{}
+	for i, f := range known {
+		ranks[of(f)] = i - len(known)
 	}
 	unknown := int64(0)
 	for _, f := range failures {
@@ -287,14 +287,14 @@ func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now t
 	}
 	// As many as did not fit in before are taken for those, whose time is lost.
 	at := metav1.NewTime(now)
-	if n := len(before.TargetFailures()); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
-		at = before.TargetFailures()[n-1].At
+	if n := len(known); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
+		at = known[n-1].At
 	}
 	for i := range failures {
 		f := &failures[i]
 		f.At = at
 		if rank := ranks[of(*f)]; rank < 0 {
-			f.At = before.TargetFailures()[rank+len(before.TargetFailures())].At
+			f.At = known[rank+len(known)].At
 		}
 	}
 	slices.SortStableFunc(failures, func(a, b v1alpha1.TargetFailure) int {

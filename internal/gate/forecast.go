@@ -175,8 +175,8 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 
 // waitForRoom computes the next forecast when the first change that is over need not be kept any more.
 func (f *forecaster) waitForRoom() {
-	if first := f.Announced[:min(1, len(f.Announced))]; len(first) > 0 && !first[0].At.After(f.now) {
-		f.Next = earlier(f.Next, first[0].At.Add(maxSkew))
+	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
+		f.Next = earlier(f.Next, f.Announced[0].At.Add(maxSkew))
 	}
 }
 
