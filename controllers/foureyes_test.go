@@ -93,7 +93,7 @@ func TestAnApprovedRequestOpensByBothClocks(t *testing.T) {
 	}
 }
 
-func TestBrokenGlassIsToldAndCounted(t *testing.T) {
+func TestEmergenciesAreReportedAndCounted(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.fourEyes()
@@ -109,12 +109,12 @@ func TestBrokenGlassIsToldAndCounted(t *testing.T) {
 	}
 	w.in(time.Minute)
 	w.events.take("")
-	w.asksToOpen(g, "greta", "outage 17", v1alpha1.BreakGlassAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
+	w.asksToOpen(g, "greta", "outage 17", v1alpha1.OpenEmergencyAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
 	w.expectReleased(app, g)
 	for range 2 {
 		w.reconcile(g)
 	}
-	if got := w.events.take("by greta, who breaks the glass: outage 17"); len(got) < 2 || !strings.HasPrefix(got[0], "Warning Gate/production EmergencyOpened") {
+	if got := w.events.take("by greta in an emergency: outage 17"); len(got) < 2 || !strings.HasPrefix(got[0], "Warning Gate/production EmergencyOpened") {
 		t.Errorf("events %q", got)
 	}
 	if n, _ := w.emergencyOpenings(); n != 1 {
@@ -152,7 +152,7 @@ func TestAGateThatAsksForApprovalsOpensByNoRequestThatNobodyStamps(t *testing.T)
 		t.Errorf("it says %q", got)
 	}
 	w.events.take("")
-	w.asksToOpen(g, "greta", "outage", v1alpha1.BreakGlassAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
+	w.asksToOpen(g, "greta", "outage", v1alpha1.OpenEmergencyAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
 	w.expectHeld(app, g)
 	if got := w.events.take("the requester is not verified: that needs config/policies"); len(got) != 2 {
 		t.Errorf("events %q", got)

@@ -27,7 +27,7 @@ type GateMetrics struct {
 	lag                *prometheus.HistogramVec
 	skew               *prometheus.GaugeVec
 	deferred, bypassed *prometheus.CounterVec
-	glass              *prometheus.CounterVec
+	emergencies        *prometheus.CounterVec
 	// passes counts those that have ended or were refused.
 	passes *prometheus.CounterVec
 }
@@ -57,13 +57,13 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"state"}),
-		skew:     gauge("gating_clock_ahead_seconds", "Lower bound of how far the controller's clock is ahead of the API server's, measured when a gate is about to open; negative while it is behind."),
-		deferred: counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
-		bypassed: counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
-		glass:    counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
-		passes:   counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
+		skew:        gauge("gating_clock_ahead_seconds", "Lower bound of how far the controller's clock is ahead of the API server's, measured when a gate is about to open; negative while it is behind."),
+		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
+		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
+		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
+		passes:      counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass, m.passes)
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.emergencies, m.passes)
 	return m
 }
 
@@ -83,7 +83,7 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.stopped, m.wave} {
 		vec.DeletePartialMatch(labels)
 	}
-	m.glass.DeletePartialMatch(labels)
+	m.emergencies.DeletePartialMatch(labels)
 }
 
 // emergencyOpenings counts emergency requests. A Gate whose open requests need approval has the metric before the first one, so that an increase shows.
@@ -95,7 +95,7 @@ func (m *GateMetrics) emergencyOpenings(g *v1alpha1.Gate, handled []gate.Request
 		}
 	}
 	if n > 0 || g.RequiredApprovals() > 0 {
-		m.glass.WithLabelValues(g.Name, g.Namespace).Add(float64(n))
+		m.emergencies.WithLabelValues(g.Name, g.Namespace).Add(float64(n))
 	}
 }
 

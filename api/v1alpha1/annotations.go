@@ -34,11 +34,11 @@ const (
 	// a manual request may leave the name of the last receiver in place.
 	OpenReceivedAnnotation = openPrefix + "received"
 
-	// BreakGlassAnnotation makes an open request count at once in an emergency,
+	// OpenEmergencyAnnotation makes an open request count at once in an emergency,
 	// without the approvals that spec.approvals requires. Its value is that of
 	// OpenRequestedAtAnnotation, and the request must have a reason. With
-	// config/policies it needs the verb break-glass. Without them it has no effect.
-	BreakGlassAnnotation = openPrefix + "breakGlass"
+	// config/policies it needs the verb emergency. Without them it has no effect.
+	OpenEmergencyAnnotation = openPrefix + "emergency"
 
 	// CloseRequestedAtAnnotation requests that a Gate close at a time in RFC 3339,
 	// at most 366 days away. With a slash and a duration after the time, the request

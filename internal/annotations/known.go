@@ -19,7 +19,7 @@ const (
 // known has the writer of each of our annotations. It is empty if users write the annotation, or if the API server stamps a value that
 // users write without config/policies.
 var known = map[string]string{
-	v1alpha1.OpenRequestedAtAnnotation: "", v1alpha1.OpenRequestedByAnnotation: "", v1alpha1.OpenReasonAnnotation: "", v1alpha1.BreakGlassAnnotation: "",
+	v1alpha1.OpenRequestedAtAnnotation: "", v1alpha1.OpenRequestedByAnnotation: "", v1alpha1.OpenReasonAnnotation: "", v1alpha1.OpenEmergencyAnnotation: "",
 	v1alpha1.OpenReceivedAnnotation:     byController,
 	v1alpha1.CloseRequestedAtAnnotation: "", v1alpha1.CloseRequestedByAnnotation: "", v1alpha1.CloseReasonAnnotation: "",
 	v1alpha1.CloseReceivedAnnotation:   byController,

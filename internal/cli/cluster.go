@@ -122,13 +122,20 @@ type worded struct {
 
 func (w worded) Unwrap() error { return w.cause }
 
-// refused says that somebody lacks a verb.
+// verbEmergency permits to open Gates without the approvals that they require.
+const verbEmergency = "emergency"
+
+// refused returns the message that the user lacks a verb.
 func (a asked) refused(verb string) string {
 	in := ""
 	if a.namespace != "" {
 		in = fmt.Sprintf(" in namespace %q", a.namespace)
 	}
-	return fmt.Sprintf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", verb, a.resource, in, verb, a.role)
+	act := verb + " " + a.resource
+	if verb == verbEmergency {
+		act = "open " + a.resource + " in an emergency"
+	}
+	return fmt.Sprintf("you may not %s%s: that needs the verb %q, which the ClusterRole %s has", act, in, verb, a.role)
 }
 
 // explain says what an error of the API server means for who has asked.

@@ -183,7 +183,7 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 		why = strings.TrimPrefix(why+", approved by "+e.ApprovedBy, "-, ")
 	}
 	if e.Emergency {
-		why = strings.TrimPrefix(why+", glass broken", "-, ")
+		why = strings.TrimPrefix(why+", in an emergency", "-, ")
 	}
 	switch {
 	case e.Target != "":

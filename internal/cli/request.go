@@ -24,7 +24,7 @@ import (
 type requestFlags struct {
 	scope
 	lasts, until, at, reason, dryRun string
-	wait, breakGlass                 bool
+	wait, emergency                  bool
 	timeout                          time.Duration
 	// everything says that no names and no labels mean all Gates.
 	everything bool
@@ -40,7 +40,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 	flags.StringVar(&f.until, "until", "", "When the request ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\".")
 	flags.StringVar(&f.at, "at", "", "When the request begins. Defaults to now.")
 	if action == v1alpha1.RequestOpen {
-		flags.BoolVar(&f.breakGlass, "break-glass", false, "An emergency: open at once, without the approvals that spec.approvals requires. Needs a reason, and the verb break-glass.")
+		flags.BoolVar(&f.emergency, "emergency", false, "Open at once in an emergency, without the approvals that spec.approvals requires. Needs a reason and the verb emergency.")
 	}
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -76,8 +76,8 @@ type request struct {
 	at, until time.Time
 	planned   bool
 	reason    string
-	// breaksGlass says that it needs no approvals, because it is an emergency.
-	breaksGlass bool
+	// emergency says that it needs no approvals, because it is an emergency.
+	emergency bool
 	// lasts says that the person has said how long it lasts, not until when. unlimited is a close without end.
 	lasts, unlimited bool
 	// takesBack says that it only ends the requests for the opposite action, which were words: those in ends.
@@ -88,10 +88,10 @@ type request struct {
 
 // request reads the flags.
 func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
-	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, breaksGlass: f.breakGlass} // what the API keeps of it
+	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // what the API keeps of it
 	var err error
-	if f.breakGlass && strings.TrimSpace(f.reason) == "" {
-		return nil, errors.New("--break-glass needs a --reason: others will ask for it")
+	if f.emergency && strings.TrimSpace(f.reason) == "" {
+		return nil, errors.New("--emergency needs a --reason: others will ask for it")
 	}
 	if f.at != "" {
 		if r.at, err = parseWhen(f.at, now); err != nil {
@@ -322,9 +322,9 @@ func (r *result) refusedBy(err error) error {
 	switch {
 	case !isPolicy(err):
 		return a.explain(err)
-	case strings.Contains(err.Error(), "needs the verb break-glass"):
-		a.role = "gate-glass-breaker"
-		return errors.New(a.refused("break-glass"))
+	case strings.Contains(err.Error(), "needs the verb "+verbEmergency):
+		a.role = "gate-emergency-opener"
+		return errors.New(a.refused(verbEmergency))
 	case strings.Contains(err.Error(), fmt.Sprintf("a request to %[1]s needs the verb %[1]s", r.request.action)):
 		return errors.New(a.refused(string(r.request.action)))
 	}
@@ -355,8 +355,8 @@ func (r *request) patch(by, version string) []byte {
 		return text
 	}
 	annotations := map[string]any{annotationOf(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
-	if r.breaksGlass {
-		annotations[v1alpha1.BreakGlassAnnotation] = r.value()
+	if r.emergency {
+		annotations[v1alpha1.OpenEmergencyAnnotation] = r.value()
 	}
 	metadata := map[string]any{"annotations": annotations, "resourceVersion": version}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata})

@@ -10,11 +10,11 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// breakGlassSource is the source in the line of an open request that needs no approvals.
-const breakGlassSource = "break-glass"
+// emergencySource is the source in the line of an open request that needs no approvals.
+const emergencySource = "emergency"
 
 // lineForm is the form of a line, as the policy gate-request-stamp writes it: number, action, source, value, requester and reason.
-var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + breakGlassSource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
+var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + emergencySource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
 
 // linesOf returns the lines of the annotation v1alpha1.UnhandledAnnotation.
 func linesOf(g *v1alpha1.Gate) []string {
@@ -54,8 +54,8 @@ func parseLine(line string) (*Request, bool) {
 		Action: v1alpha1.RequestAction(fields[2]), Annotation: v1alpha1.UnhandledAnnotation, Value: fields[4],
 		By: OneLine(fields[5], maxBy), Reason: OneLine(fields[6], maxReason), source: fields[3], line: number,
 	}
-	if r.source == breakGlassSource {
-		r.source, r.breaksGlass = v1alpha1.SourceAnnotation, true
+	if r.source == emergencySource {
+		r.source, r.emergency = v1alpha1.SourceAnnotation, true
 	}
 	byReceiver := strings.HasPrefix(r.By, v1alpha1.ReceiverRequester)
 	if byReceiver && r.source != v1alpha1.SourceWebhook {

@@ -144,8 +144,8 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 		err    string
 	}{
 		"one that waits":                  {"annotation", gate.Stamped, false, ""},
-		"an emergency":                    {"break-glass", gate.Stamped, true, ""},
-		"an emergency that nobody stamps": {"break-glass", gate.Unstamped, false, "the requester is not verified"},
+		"an emergency":                    {"emergency", gate.Stamped, true, ""},
+		"an emergency that nobody stamps": {"emergency", gate.Unstamped, false, "the requester is not verified"},
 		"nobody knows who stamps":         {"annotation", gate.StampsUnknown, false, "request it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 				t.Error("it does not need stamps")
 			}
 			// The annotation of another request marks no earlier one as an emergency.
-			g.Annotations[v1alpha1.BreakGlassAnnotation] = "2026-11-23T11:59:00Z"
+			g.Annotations[v1alpha1.OpenEmergencyAnnotation] = "2026-11-23T11:59:00Z"
 			handled := tc.stamps.HandleRequests(g, noon)
 			if len(handled) != 1 || (handled[0].Err == nil) != (tc.err == "") || tc.err != "" && !strings.Contains(handled[0].Err.Error(), tc.err) {
 				t.Fatalf("handled %+v", handled)

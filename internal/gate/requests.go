@@ -60,9 +60,9 @@ type Request struct {
 	Emergency  bool
 
 	source, approvers string
-	// line is the number of the line that holds it, zero for an annotation. breaksGlass says that the requester has marked it as an emergency.
-	line        int64
-	breaksGlass bool
+	// line is the number of the line that holds it, zero for an annotation. emergency says that the requester has marked it as one.
+	line      int64
+	emergency bool
 }
 
 // String says what is requested, when, by whom and why.
@@ -83,7 +83,7 @@ func (r Request) String() string {
 		text += ", approved by " + r.approvers
 	}
 	if r.Emergency {
-		text += ", who breaks the glass"
+		text += " in an emergency"
 	}
 	if r.Waits > 0 && r.Err == nil {
 		text += ", waits for " + plural(r.Waits, "approval")
@@ -181,7 +181,7 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 			r.By, r.Reason = "", "" // the last receiver left its name behind
 		}
 	}
-	r.breaksGlass = a.action == v1alpha1.RequestOpen && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.BreakGlassAnnotation] == value
+	r.emergency = a.action == v1alpha1.RequestOpen && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.OpenEmergencyAnnotation] == value
 	if r.isLastOf(handledOf(g, a.action)) {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (c *course) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.Accept
 	}
 	if c.asksApprovalOf(r) && s == Stamped {
 		accepted.Stamped = r.By != ""
-		accepted.Emergency = accepted.Stamped && r.breaksGlass
+		accepted.Emergency = accepted.Stamped && r.emergency
 		r.Emergency = accepted.Emergency
 	}
 	r.Waits = c.lacks(&accepted)
@@ -48,7 +48,7 @@ func (c *course) mayAsk(r *v1alpha1.AcceptedRequest) error {
 	case !r.Stamped:
 		return fmt.Errorf("is refused, the gate requires %s, and the requester is not verified: that needs config/policies, see docs/guides/approval-by-hand.md", plural(c.required, "approval"))
 	case r.Emergency && r.Message == "":
-		return errors.New("is refused, whoever breaks the glass has to say why: request it again with a reason")
+		return errors.New("is refused, an emergency needs a reason: request it again with one")
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func TestARequestByNobodyKnownIsRefused(t *testing.T) {
 			by(g, v1alpha1.RequestOpen, tc.who, "hotfix")
 			g.Annotations[v1alpha1.OpenReceivedAnnotation] = ""
 			if strings.HasPrefix(name, "an emergency") {
-				g.Annotations[v1alpha1.BreakGlassAnnotation] = stamp(noon)
+				g.Annotations[v1alpha1.OpenEmergencyAnnotation] = stamp(noon)
 			}
 			news := tc.stamps.HandleRequests(g, noon)
 			if len(news) != 1 || news[0].Err == nil || !strings.Contains(news[0].Err.Error(), "the requester is not verified: that needs config/policies") {
@@ -253,11 +253,11 @@ func TestPeopleWaitInBoundedNumbersAndEachForOneRequest(t *testing.T) {
 	}
 }
 
-func TestBreakingTheGlassOpensAtOnceIfItIsStampedAndSaysWhy(t *testing.T) {
+func TestAStampedEmergencyWithAReasonOpensAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason, glass string
-		webhook       bool
-		want          v1alpha1.State
+		reason, emergency string
+		webhook           bool
+		want              v1alpha1.State
 	}{
 		"with a reason":      {"outage", stamp(noon), false, v1alpha1.StateOpened},
 		"without":            {"", stamp(noon), false, v1alpha1.StateClosed},
@@ -272,7 +272,7 @@ func TestBreakingTheGlassOpensAtOnceIfItIsStampedAndSaysWhy(t *testing.T) {
 				who = "GateReceiver ops/ci"
 			}
 			by(g, v1alpha1.RequestOpen, who, tc.reason)
-			g.Annotations[v1alpha1.BreakGlassAnnotation] = tc.glass
+			g.Annotations[v1alpha1.OpenEmergencyAnnotation] = tc.emergency
 			news := gate.Stamped.HandleRequests(g, noon)
 			d := gate.Decide(g, noon)
 			if d.State != tc.want || news[0].Err == nil && news[0].Emergency != (tc.want == v1alpha1.StateOpened) {

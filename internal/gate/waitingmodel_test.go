@@ -215,8 +215,8 @@ func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 				{v1alpha1.RequestOpen}, {v1alpha1.RequestClose}, {v1alpha1.RequestClose, v1alpha1.RequestOpen}, {}, {},
 			}).Draw(t, "actions") {
 				asked[action] = e.ask(action)
-				if action == v1alpha1.RequestOpen && rapid.IntRange(0, 5).Draw(t, "breaks glass") == 0 {
-					e.gate.Annotations[v1alpha1.BreakGlassAnnotation] = e.gate.Annotations[v1alpha1.OpenRequestedAtAnnotation]
+				if action == v1alpha1.RequestOpen && rapid.IntRange(0, 5).Draw(t, "emergency") == 0 {
+					e.gate.Annotations[v1alpha1.OpenEmergencyAnnotation] = e.gate.Annotations[v1alpha1.OpenRequestedAtAnnotation]
 					broken = !asked[action].webhook
 				}
 			}

@@ -13,11 +13,11 @@ import (
 const whoApplies = "whoever applies it"
 
 // asked returns a copy of a Gate that has taken note of the requests in its annotations, and these. A request that others have to approve waits, as with
-// config/policies: no annotation approves it here, nor breaks the glass.
+// config/policies: no annotation approves it here or makes it an emergency.
 func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []gate.Request) {
 	g = g.DeepCopy()
 	if g.RequiredApprovals() > 0 {
-		delete(g.Annotations, v1alpha1.BreakGlassAnnotation)
+		delete(g.Annotations, v1alpha1.OpenEmergencyAnnotation)
 		delete(g.Annotations, v1alpha1.ApproveRequestedByAnnotation)
 		if !s.keepsStatus(g) {
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.OpenRequestedByAnnotation, whoApplies)

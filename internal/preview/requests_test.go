@@ -28,7 +28,7 @@ func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 		"a request":                 {[]string{now + midnight}, "2026-11-24T00:00:00Z"},
 		"one in the name of others": {[]string{now + midnight, "open.gate.fluxcd.io/requestedBy: alice"}, "2026-11-24T00:00:00Z"},
 		"one for later":             {[]string{now + `"2026-11-24T15:00:00Z"`}, "2026-11-24T15:00:00Z"},
-		"one that breaks the glass": {[]string{now + midnight, "open.gate.fluxcd.io/breakGlass: " + midnight, "open.gate.fluxcd.io/reason: outage"}, "2026-11-24T00:00:00Z"},
+		"one for an emergency":      {[]string{now + midnight, "open.gate.fluxcd.io/emergency: " + midnight, "open.gate.fluxcd.io/reason: outage"}, "2026-11-24T00:00:00Z"},
 		"one with its approvals": {[]string{now + midnight,
 			`approve.gate.fluxcd.io/requestedBy: "request=2026-11-24T00:00:00.000000Z,uid= bob\nrequest=2026-11-24T00:00:00.000000Z,uid= carol\n"`}, "2026-11-24T00:00:00Z"},
 	} {

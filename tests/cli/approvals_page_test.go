@@ -49,7 +49,7 @@ func approvalsPage(w *world) {
 		return nil
 	})
 
-	w.expect(alice.gate("open", "production", "--break-glass"), exitError, "", "error: --break-glass needs a --reason")
-	w.expect(alice.gate("open", "production", "--break-glass", "--reason=x"), exitError, "", `you may not break-glass gates in namespace "`+w.Namespace+`": that needs the verb "break-glass", which the ClusterRole gate-glass-breaker has`)
+	w.expect(alice.gate("open", "production", "--emergency"), exitError, "", "error: --emergency needs a --reason")
+	w.expect(alice.gate("open", "production", "--emergency", "--reason=x"), exitError, "", `you may not open gates in an emergency in namespace "`+w.Namespace+`": that needs the verb "emergency", which the ClusterRole gate-emergency-opener has`)
 	shows(greta, blocks[2].Text)
 }

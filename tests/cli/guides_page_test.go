@@ -160,14 +160,14 @@ func exceptionApprovalsPage(w *world) {
 	w.Opened("production", "True")
 }
 
-// breaksTheGlass runs that part of docs/guides/hotfix-in-a-freeze.md as somebody who may do no more.
-func breaksTheGlass(w *world) {
+// opensInAnEmergency runs that part of docs/guides/hotfix-in-a-freeze.md as somebody who may do no more.
+func opensInAnEmergency(w *world) {
 	spec := frozen()
 	spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
 	w.Decided(w.Gate("production", spec))
-	w.may("greta", "gate-glass-breaker")
+	w.may("greta", "gate-emergency-opener")
 	for _, b := range w.blocksOf("guides/hotfix-in-a-freeze.md") {
-		if strings.Contains(b.text, "--break-glass") {
+		if strings.Contains(b.text, "--emergency") {
 			w.as("greta").does(w.TempDir(), b)
 		}
 	}

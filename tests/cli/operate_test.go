@@ -24,9 +24,9 @@ var guardedScenes = map[string]map[string]scene{
 		"The webhook gets 503":                            {has: gate("closed", "", "") + receiver("ci", "generic", ""), first: suspendedReceiver},
 		"The webhook gets 200, and the Gate stays closed": {has: gate("closed", hardFreeze, "") + receiver("signed", "generic-hmac", ""), first: tokens("signed")},
 	},
-	"break-glass": {
+	"emergencies": {
 		"Open now":                 {has: gate("closed", "", ""), then: isOpen},
-		"With four eyes":           {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", ""), who: with("greta", "gate-glass-breaker"), then: isOpen},
+		"With four eyes":           {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", ""), who: with("greta", "gate-emergency-opener"), then: isOpen},
 		"In a hard freeze":         {has: kustomization("gates") + gate("closed", hardFreeze, ""), then: isOpen},
 		"One object only":          {first: func(w *world) { w.heldApps() }, then: passed},
 		"With a policy in the way": {then: putBack},
@@ -118,7 +118,7 @@ func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 	first := o.world(t)
 	first.inForce()
 	first.deploys()
-	for _, page := range []string{"troubleshooting-requests", "troubleshooting-webhooks", "break-glass", "audit"} {
+	for _, page := range []string{"troubleshooting-requests", "troubleshooting-webhooks", "emergencies", "audit"} {
 		for _, s := range sectionsOf(t, page) {
 			if sc, ok := guardedScenes[page][s.heading]; ok {
 				t.Run(page+": "+s.heading, func(t *testing.T) { sc.plays(o.world(t), page, s) })

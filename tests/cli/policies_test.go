@@ -71,7 +71,7 @@ func TestWithThePolicies(t *testing.T) {
 		"an exception opens a freeze, from the command alone":                     exceptions,
 		"the page on approvals is what happens":                                   approvalsPage,
 		"the page on approvals of exceptions is what happens":                     exceptionApprovalsPage,
-		"the page on hotfixes breaks the glass":                                   breaksTheGlass,
+		"the page on hotfixes has an emergency":                                   opensInAnEmergency,
 		"only who may approve does":                                               approvalRights,
 		"only who may write exceptions does":                                      exceptRights,
 		"only who may open and close does":                                        requestRights,

@@ -237,7 +237,7 @@ func TestTheIndexOfTroubleshootingHasEachSymptomAndEachIsTried(t *testing.T) {
 	}
 	played := []map[string]map[string]scene{symptoms, guardedScenes}
 	var all []string
-	for _, page := range []string{"troubleshooting", "troubleshooting-objects", "troubleshooting-gates", "troubleshooting-requests", "troubleshooting-webhooks", "troubleshooting-installation", "break-glass", "audit", "high-availability"} {
+	for _, page := range []string{"troubleshooting", "troubleshooting-objects", "troubleshooting-gates", "troubleshooting-requests", "troubleshooting-webhooks", "troubleshooting-installation", "emergencies", "audit", "high-availability"} {
 		var headings []string
 		for _, s := range sectionsOf(t, page) {
 			headings = append(headings, s.heading)

@@ -45,7 +45,7 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 		opener:            {"gates": {"close", "get", "list", "open", "patch", "watch"}, "gateexceptions": look},
 		exceptionEditor:   {"gateexceptions": edit},
 		approver:          {"gates": {"approve", "get", "list", "patch", "watch"}},
-		glassBreaker:      {"gates": {"break-glass", "close", "get", "list", "open", "patch", "watch"}},
+		emergencyOpener:   {"gates": {"close", "emergency", "get", "list", "open", "patch", "watch"}},
 		exceptionApprover: {"gateexceptions": {"approve", "get", "list", "patch", "watch"}},
 		receiverViewer:    {"gatereceivers": look},
 		receiverEditor:    {"gatereceivers": edit},

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	approver     = "gate-approver"
-	glassBreaker = "gate-glass-breaker"
-	breakGlass   = v1alpha1.BreakGlassAnnotation
+	approver        = "gate-approver"
+	emergencyOpener = "gate-emergency-opener"
+	emergency       = v1alpha1.OpenEmergencyAnnotation
 )
 
 // fourEyes creates a closed Gate whose open requests need approvals.
@@ -108,7 +108,7 @@ func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
 	// By a manifest, by a patch of the spec, and in the name of others.
 	for _, command := range []string{"apply", "apply --server-side --force-conflicts", "apply --server-side --force-conflicts --field-manager=kustomize-controller"} {
 		args := append(strings.Fields(command), "-f", w.manifest("name: production", map[string]string{approveAt: value}))
-		w.refusedTo(w.clusterAdmin(), "may not approve a request or break the glass of gate "+w.Namespace+"/production by a manifest", args...)
+		w.refusedTo(w.clusterAdmin(), "may not approve a request for gate "+w.Namespace+"/production or open it in an emergency by a manifest", args...)
 	}
 	w.refusedTo(alice, "denied request: user alice may not ", "patch", "gate", "production", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+value+`"}},"spec":{"window":"1h"}}`)
 	w.refusedTo(w.clusterAdmin(), "denied request: user clara ", "patch", "gate", "production", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+value+`"}},"spec":{"window":"1h"}}`)
@@ -156,24 +156,24 @@ func (w *world) told(reason, text string) error {
 	return fmt.Errorf("not among %d", len(events.Items))
 }
 
-func TestBreakingTheGlassNeedsItsOwnVerbAndAReason(t *testing.T) {
+func TestEmergenciesNeedTheirOwnVerbAndAReason(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(2)
-	olga, greta := w.as("olga", opener, approver), w.as("greta", glassBreaker)
+	olga, greta := w.as("olga", opener, approver), w.as("greta", emergencyOpener)
 	breaks := func(at string, more ...string) []string {
-		return append([]string{"annotate", "--overwrite", "gate", "production", openAt + "=" + at, breakGlass + "=" + at}, more...)
+		return append([]string{"annotate", "--overwrite", "gate", "production", openAt + "=" + at, emergency + "=" + at}, more...)
 	}
 	nano := func() string { return time.Now().UTC().Format(time.RFC3339Nano) }
-	const needs, own = ": it needs the verb break-glass on gates", " only by a request of their own, in the same write"
-	w.refusedTo(olga, "user olga may not break the glass of gate "+w.Namespace+"/production"+needs, breaks(nano(), openWhy+"=outage")...)
+	const needs, own = ": it needs the verb emergency on gates", " only by a request of their own, in the same write"
+	w.refusedTo(olga, "user olga may not open gate "+w.Namespace+"/production in an emergency"+needs, breaks(nano(), openWhy+"=outage")...)
 	w.refusedTo(greta, own, breaks(nano())...)
 	w.refusedTo(greta, own, breaks(nano(), openWhy+"=")...)
-	w.refusedTo(greta, own, "annotate", "--overwrite", "gate", "production", breakGlass+"="+nano())
+	w.refusedTo(greta, own, "annotate", "--overwrite", "gate", "production", emergency+"="+nano())
 
 	// A request of somebody else does not become an emergency.
 	w.asks(olga, g)
-	w.refusedTo(greta, own, "annotate", "--overwrite", "gate", "production", breakGlass+"="+w.get(g).Annotations[openAt], openWhy+"=outage")
-	w.refusedTo(olga, needs, "annotate", "--overwrite", "gate", "production", breakGlass+"="+w.get(g).Annotations[openAt])
+	w.refusedTo(greta, own, "annotate", "--overwrite", "gate", "production", emergency+"="+w.get(g).Annotations[openAt], openWhy+"=outage")
+	w.refusedTo(olga, needs, "annotate", "--overwrite", "gate", "production", emergency+"="+w.get(g).Annotations[openAt])
 
 	at := nano()
 	w.allowed(greta, breaks(at, openWhy+"=outage 17")...)
@@ -181,22 +181,22 @@ func TestBreakingTheGlassNeedsItsOwnVerbAndAReason(t *testing.T) {
 	if last := g.Status.History[0]; !last.Emergency || last.RequestedBy != "greta" || last.Message != "outage 17" {
 		t.Errorf("the history says %+v", last)
 	}
-	w.Eventually("an event tells that the glass is broken", func() error {
-		return w.told(v1alpha1.EmergencyOpenedReason, "by greta, who breaks the glass: outage 17")
+	w.Eventually("an event reports the emergency", func() error {
+		return w.told(v1alpha1.EmergencyOpenedReason, "by greta in an emergency: outage 17")
 	})
 	// The old value is still there, and a request that meets it is an emergency.
 	w.allowed(olga, "annotate", "--overwrite", "gate", "production", openAt+"="+nano())
 	w.refusedTo(olga, needs, "annotate", "--overwrite", "gate", "production", openAt+"="+at, openWhy+"=x")
 	w.allowed(w.as("carl", opener), "annotate", "gate", "production", closeAt+"="+nano())
 	w.decided(g, metav1.ConditionFalse)
-	w.refusedTo(w.clusterAdmin(), "by a manifest", "apply", "--server-side", "--force-conflicts", "-f", w.manifest("name: production", map[string]string{openAt: "2026-01-01T00:00:00Z", breakGlass: "2026-01-01T00:00:00Z", openWhy: "x"}))
+	w.refusedTo(w.clusterAdmin(), "by a manifest", "apply", "--server-side", "--force-conflicts", "-f", w.manifest("name: production", map[string]string{openAt: "2026-01-01T00:00:00Z", emergency: "2026-01-01T00:00:00Z", openWhy: "x"}))
 }
 
 // Without the policies nobody can be told from others, and nothing opens.
 func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
-	olga, greta := w.as("olga", opener), w.as("greta", glassBreaker)
+	olga, greta := w.as("olga", opener), w.as("greta", emergencyOpener)
 	alice := w.as("alice", approver)
 	r := w.asks(olga, g)
 	for _, kind := range []string{"mutatingadmissionpolicybinding", "validatingadmissionpolicybinding"} {
@@ -227,7 +227,7 @@ func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
 		t.Errorf("it says %q", opened.Message)
 	}
 	at := time.Now().UTC().Format(time.RFC3339Nano)
-	w.allowed(greta, "annotate", "--overwrite", "gate", "production", openAt+"="+at, breakGlass+"="+at, openWhy+"=outage")
+	w.allowed(greta, "annotate", "--overwrite", "gate", "production", openAt+"="+at, emergency+"="+at, openWhy+"=outage")
 	w.decided(g, metav1.ConditionFalse)
 	if last := g.Status.History[0]; !strings.Contains(last.Refused, "the requester is not verified: that needs config/policies") {
 		t.Errorf("the history says %+v", last)

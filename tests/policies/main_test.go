@@ -83,7 +83,7 @@ func active(ctx context.Context) error {
 	}
 	for _, p := range []struct{ policy, args string }{
 		{"gate-request-verb", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/reason":"x"}}}`},
-		{"gate-approval", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/breakGlass":"x"}}}`},
+		{"gate-approval", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/emergency":"x"}}}`},
 		{"gate-edit", `patch gate probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
 		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},

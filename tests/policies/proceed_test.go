@@ -51,8 +51,8 @@ func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
-	olga, alice, grace := w.as("olga", opener), w.as("alice", opener, approver), w.as("grace", glassBreaker)
-	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not make the release of gate "+w.Namespace+"/production proceed: with spec.approvals.openRequests that needs the verb approve or break-glass")
+	olga, alice, grace := w.as("olga", opener), w.as("alice", opener, approver), w.as("grace", emergencyOpener)
+	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not make the release of gate "+w.Namespace+"/production proceed: with spec.approvals.openRequests that needs the verb approve or emergency")
 	w.Edit(g, func() {
 		g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{}, Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
 	})
