@@ -64,7 +64,7 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 		t.Errorf("%d events, want %d", got, want)
 	}
 	a := e.Status.Approvals
-	if len(a) != 2 || a[0].ApprovedBy != "bob" || !a[0].At.Time.Equal(start) || a[1].ApprovedBy != "carol" || !a[1].At.Time.Equal(start.Add(time.Minute)) {
+	if len(a) != 2 || a[0].ApprovedBy != "bob" || !a[0].RecordedAt.Time.Equal(start) || a[1].ApprovedBy != "carol" || !a[1].RecordedAt.Time.Equal(start.Add(time.Minute)) {
 		t.Errorf("the status has %+v", a)
 	}
 	w.reconcile(g)

@@ -326,7 +326,7 @@ func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *
 	for _, a := range voided {
 		r.tell(obj, g, newsOfException(obj, a.ApprovedBy, now), notice{
 			eventWarning, v1alpha1.ApprovalsVoidedReason,
-			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.ApprovedBy, a.At.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.ApprovedBy, a.RecordedAt.UTC().Format(time.RFC3339)),
 		})
 	}
 }

@@ -112,7 +112,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 			if got := failuresOf(g); !slices.Equal(got, []string{tc.failure}) {
 				t.Fatalf("failures %q, want %q", got, tc.failure)
 			}
-			if got := g.Status.TargetFailures()[0]; !strings.Contains(got.Message, tc.message) || !got.At.Time.Equal(start) {
+			if got := g.Status.TargetFailures()[0]; !strings.Contains(got.Message, tc.message) || !got.RecordedAt.Time.Equal(start) {
 				t.Errorf("got %+v, want message %q", got, tc.message)
 			}
 			if ready := conditions.Get(g, meta.ReadyCondition); ready.Status != "False" || ready.Reason != v1alpha1.TargetsFailedReason || !strings.Contains(ready.Message, tc.message) {
@@ -162,8 +162,8 @@ func TestAFailureKeepsTheTimeAtWhichItWasFirstSeen(t *testing.T) {
 	if got := failuresOf(g); !slices.Equal(got, []string{"Deployment/new UnsupportedKind", "Deployment/old UnsupportedKind"}) {
 		t.Fatalf("want the newest first, got %q", got)
 	}
-	if f := g.Status.TargetFailures(); !f[0].At.Time.Equal(start.Add(hours(1))) || !f[1].At.Time.Equal(start) {
-		t.Errorf("seen at %s and %s", f[0].At, f[1].At)
+	if f := g.Status.TargetFailures(); !f[0].RecordedAt.Time.Equal(start.Add(hours(1))) || !f[1].RecordedAt.Time.Equal(start) {
+		t.Errorf("seen at %s and %s", f[0].RecordedAt, f[1].RecordedAt)
 	}
 }
 

@@ -169,7 +169,7 @@ func TestACloseDoesNotWaitForTheAnswerWhetherNamesAreStamped(t *testing.T) {
 	w.Stamped = func(context.Context) (bool, error) { return false, errors.New("gone for lunch") }
 	w.in(time.Minute)
 	w.asksToOpen(g, "alice", "")
-	if slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.LastHandled != "" }) {
+	if slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool { return m.LastHandled != "" }) {
 		t.Errorf("it is handled: %+v", g.Status.Memory.HandledRequests)
 	}
 	if _, err := w.try(g); err != nil {

@@ -75,17 +75,15 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 	name := client.ObjectKeyFromObject(obj).String()
 	held := n.toldOfRequests(ctx, name)
 	for _, request := range handled {
-		kind, reason := eventNormal, v1alpha1.RequestAcceptedReason
+		kind, reason := eventNormal, request.EventReason()
 		onGate, onTarget := fmt.Sprintf("Gate %s", request), fmt.Sprintf("Request for gate '%s': %s", name, request)
 		switch {
 		case request.Err != nil:
-			kind, reason = eventWarning, v1alpha1.RequestRefusedReason
+			kind = eventWarning
 			onGate = fmt.Sprintf("annotation %s: %.*q %s", request.Annotation, maxQuoted, request.Value, request.Err)
 			onTarget = fmt.Sprintf("Request for gate '%s' refused, %s", name, onGate)
 		case request.Emergency:
 			kind, reason = eventWarning, v1alpha1.EmergencyOpenedReason
-		case request.ApprovedBy != "":
-			reason = v1alpha1.RequestApprovedReason
 		}
 		said := news{
 			gateNews: name, actionNews: string(request.Action), reasonNews: reason, requesterNews: request.By, messageNews: request.Reason,

@@ -15,7 +15,7 @@ import (
 
 // proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
 type proceed struct {
-	v1alpha1.NotedProceed
+	v1alpha1.ProceedRequest
 	// err is why the request does not count, empty if it does.
 	err string
 }
@@ -29,7 +29,7 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	if status.Proceed == nil {
 		return nil
 	}
-	p := &proceed{NotedProceed: *status.Proceed}
+	p := &proceed{ProceedRequest: *status.Proceed}
 	status.Proceed, status.LastHandledProceed = nil, p.Value
 	v, err := annotations.Proceed.Parse(p.Value)
 	wave, named := v.Keys["wave"]
@@ -37,7 +37,7 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	switch {
 	case err != nil:
 		p.err = "it " + err.Error()
-	case at.After(p.NotedAt.Add(ahead)):
+	case at.After(p.RecordedAt.Add(ahead)):
 		p.err = "it is in the future"
 	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
 		p.err = "it is from before the gate opened"
@@ -72,5 +72,5 @@ func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) 
 	if p.Message != "" {
 		text += ": " + p.Message
 	}
-	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.RequestedBy, p.Message, nil}
+	return waveNews{notice{eventNormal, v1alpha1.ReleaseContinuedReason, text}, p.RequestedBy, p.Message, nil}
 }

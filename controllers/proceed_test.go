@@ -50,7 +50,7 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z,wave=one"))
 	w.expectWaves(g, apps, "cde", stopsAtOne)
 	noted := g.Status.Release.Proceed
-	if noted == nil || noted.Value != "2026-11-23T12:01:00Z,wave=one" || noted.RequestedBy != "alice" || noted.Message != "it is a flake" || !noted.NotedAt.Time.Equal(start.Add(time.Minute)) {
+	if noted == nil || noted.Value != "2026-11-23T12:01:00Z,wave=one" || noted.RequestedBy != "alice" || noted.Message != "it is a flake" || !noted.RecordedAt.Time.Equal(start.Add(time.Minute)) {
 		t.Fatalf("noted %+v", noted)
 	}
 	w.stripped(g)
@@ -58,7 +58,7 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	w.in(3 * time.Minute)
 	w.reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release goes on without waiting for wave one, by alice: it is a flake"})
 	if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != noted.Value {
 		t.Errorf("%+v", release)
 	}

@@ -288,17 +288,17 @@ func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now t
 	// As many as did not fit in before are taken for those, whose time is lost.
 	at := metav1.NewTime(now)
 	if n := len(known); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
-		at = known[n-1].At
+		at = known[n-1].RecordedAt
 	}
 	for i := range failures {
 		f := &failures[i]
-		f.At = at
+		f.RecordedAt = at
 		if rank := ranks[of(*f)]; rank < 0 {
-			f.At = known[rank+len(known)].At
+			f.RecordedAt = known[rank+len(known)].RecordedAt
 		}
 	}
 	slices.SortStableFunc(failures, func(a, b v1alpha1.TargetFailure) int {
-		return cmp.Or(b.At.Compare(a.At.Time), cmp.Compare(ranks[of(a)], ranks[of(b)]), strings.Compare(a.Kind, b.Kind),
+		return cmp.Or(b.RecordedAt.Compare(a.RecordedAt.Time), cmp.Compare(ranks[of(a)], ranks[of(b)]), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return failures[:min(len(failures), v1alpha1.MaxFailures)]

@@ -193,7 +193,7 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 5h0m0s`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseResumed: Nothing stops the release any more, it goes on."})
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: Nothing stops the release any more, it goes on."})
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
@@ -244,7 +244,7 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	at := w.clock.Now().Format(time.RFC3339) + ",wave=one"
 	w.proceedAt(g, at)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release goes on without waiting for wave one, by alice: it is a flake"})
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}

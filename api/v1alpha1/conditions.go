@@ -71,13 +71,12 @@ const (
 	// WaveReleasedReason means that all targets of a wave are released and ready, or
 	// that a person does not wait for them.
 	WaveReleasedReason = "WaveReleased"
-	// ReleaseProceedsReason means that a person has the release go on.
-	ReleaseProceedsReason = "ReleaseProceeds"
 	// ProceedRefusedReason means that the annotation proceed.gate.fluxcd.io/requestedAt
 	// has a value that does not count, or that no release is on.
 	ProceedRefusedReason = "ProceedRefused"
-	// ReleaseResumedReason means that the release goes on by itself.
-	ReleaseResumedReason = "ReleaseResumed"
+	// ReleaseContinuedReason means that a stopped release continues, because its
+	// cause is fixed, or that a user has requested that the release proceed.
+	ReleaseContinuedReason = "ReleaseContinued"
 )
 
 // ActiveCondition of a GateException is True while it applies. Its reason is one of
@@ -213,6 +212,11 @@ const (
 // request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"
 
+// RequestPlannedReason is the reason of the event on a Gate that accepts a
+// request for a later time, and on the targets that it holds then. Also in
+// status.history.
+const RequestPlannedReason = "RequestPlanned"
+
 // RequestApprovedReason is the reason of the event on a Gate and of the entry in
 // status.history about an approval of an open request.
 const RequestApprovedReason = "RequestApproved"
@@ -225,9 +229,10 @@ const EmergencyOpenedReason = "EmergencyOpened"
 // annotation has an unusable value, and on the targets that it holds then.
 const RequestRefusedReason = "RequestRefused"
 
-// RequestTakenBackReason is the reason in status.history of a request that lasts
-// no time: it only ends those for the opposite action.
-const RequestTakenBackReason = "RequestTakenBack"
+// RequestWithdrawnReason is the reason of the event on a Gate, and on the targets
+// that it holds then, about a request with the duration 0s: it withdraws those
+// for the opposite action. Also in status.history.
+const RequestWithdrawnReason = "RequestWithdrawn"
 
 // Reasons of events on a Gate with spec.notifyBefore, and on one of its targets of
 // each kind in each namespace.

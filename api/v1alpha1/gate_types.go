@@ -364,8 +364,8 @@ type TargetFailure struct {
 	// Message says what is wrong.
 	Message string `json:"message"`
 
-	// At is when the failure was first seen.
-	At metav1.Time `json:"at"`
+	// RecordedAt is when the failure was first seen.
+	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
 // GateStatus is the observed state of a Gate.
@@ -460,7 +460,7 @@ type GateMemory struct {
 	// +listType=map
 	// +listMapKey=action
 	// +optional
-	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
+	HandledRequests []HandledRequest `json:"handledRequests,omitempty"`
 
 	// LastHandledLine is the number of the last line of the annotation
 	// gating.toolkit.fluxcd.io/unhandled that was handled.

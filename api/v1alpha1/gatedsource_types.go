@@ -104,8 +104,8 @@ type SeenRevision struct {
 	// Revision as source-controller writes it.
 	Revision string `json:"revision"`
 
-	// At is when the controller first saw it.
-	At metav1.Time `json:"at"`
+	// RecordedAt is when the controller first saw it.
+	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
 // Pin is what a pinned source is made of.
@@ -141,8 +141,8 @@ type RevisionApproval struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// At is when the controller saw the approval.
-	At metav1.Time `json:"at"`
+	// RecordedAt is when the controller saw the approval.
+	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
 // Promotion is a move of the pin.

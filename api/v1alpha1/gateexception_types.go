@@ -140,8 +140,8 @@ type Approval struct {
 	// +kubebuilder:validation:MaxLength=512
 	ApprovedBy string `json:"approvedBy"`
 
-	// At is when the controller saw the approval.
-	At metav1.Time `json:"at"`
+	// RecordedAt is when the controller saw the approval.
+	RecordedAt metav1.Time `json:"recordedAt"`
 
 	// Generation of the exception that was approved. The approval does not count
 	// for any other.

@@ -28,9 +28,9 @@ type HistoryEntry struct {
 	State State `json:"state,omitempty"`
 
 	// Reason of that state, as of the condition Opened, such as OpenPeriod.
-	// RequestAccepted, RequestTakenBack, RequestRefused or RequestApproved if the
-	// entry is about a request alone. PassGranted, PassEnded or PassRefused if it
-	// is about one reconciliation of a target.
+	// RequestAccepted, RequestPlanned, RequestWithdrawn, RequestRefused or
+	// RequestApproved if the entry is about a request alone. PassGranted,
+	// PassEnded or PassRefused if it is about one reconciliation of a target.
 	Reason string `json:"reason"`
 
 	// Target whose reconciliation passes, such as Kustomization shop/web. Missing

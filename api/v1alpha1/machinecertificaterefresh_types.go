@@ -132,8 +132,8 @@ type MachineFailure struct {
 	// Message says what went wrong.
 	Message string `json:"message"`
 
-	// At is when the controller gave up on the refresh.
-	At metav1.Time `json:"at"`
+	// RecordedAt is when the controller gave up on the refresh.
+	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
 // MachineCertificateRefresh refreshes the certificates of Machines of Cluster

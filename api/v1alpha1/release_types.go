@@ -104,7 +104,7 @@ type ReleaseStatus struct {
 	// removes the annotation before. Missing once the controller has acted on it.
 	// Only with spec.release.waves.
 	// +optional
-	Proceed *NotedProceed `json:"proceed,omitempty"`
+	Proceed *ProceedRequest `json:"proceed,omitempty"`
 
 	// LastHandledProceed is the last value of the annotation
 	// proceed.gate.fluxcd.io/requestedAt that the controller acted on, cut to 128
@@ -114,8 +114,8 @@ type ReleaseStatus struct {
 	LastHandledProceed string `json:"lastHandledProceed,omitempty"`
 }
 
-// NotedProceed is a recorded request that a release by waves proceed.
-type NotedProceed struct {
+// ProceedRequest is a recorded request that a release by waves proceed.
+type ProceedRequest struct {
 	// Value of the annotation, cut to 128 bytes.
 	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
@@ -130,8 +130,8 @@ type NotedProceed struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// NotedAt is when the controller recorded the request.
-	NotedAt metav1.MicroTime `json:"notedAt"`
+	// RecordedAt is when the controller recorded the request.
+	RecordedAt metav1.MicroTime `json:"recordedAt"`
 }
 
 // WavesStatus says how far a release by waves has come.

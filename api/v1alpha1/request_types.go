@@ -41,10 +41,10 @@ const (
 	RequestEnded RequestState = "Ended"
 )
 
-// RequestMemory is what the controller records about the annotation for one
+// HandledRequest is what the controller records about the annotation for one
 // action. Requests are edge-triggered: each value is handled once. A value
 // older than the last one counts as restored by Flux from Git.
-type RequestMemory struct {
+type HandledRequest struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
 
@@ -160,6 +160,6 @@ type RequestApproval struct {
 	// 339 bytes.
 	ApprovedBy string `json:"approvedBy"`
 
-	// At is when the controller saw the approval.
-	At metav1.MicroTime `json:"at"`
+	// RecordedAt is when the controller saw the approval.
+	RecordedAt metav1.MicroTime `json:"recordedAt"`
 }

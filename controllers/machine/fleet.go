@@ -54,7 +54,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 	}
 	requested, _ := meta.ReconcileAnnotationValue(f.obj.GetAnnotations())
 	status := &f.obj.Status
-	if s := status.Stopped; s != nil && (f.policy.Open && f.opened.After(s.At.Time) || status.ObservedGeneration != f.obj.Generation ||
+	if s := status.Stopped; s != nil && (f.policy.Open && f.opened.After(s.RecordedAt.Time) || status.ObservedGeneration != f.obj.Generation ||
 		requested != status.LastHandledReconcileAt) {
 		status.Stopped = nil
 	}
@@ -196,7 +196,7 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 func (f *fleet) end(ctx context.Context, end refresh.End) error {
 	if end.Outcome.Stops() && f.obj != nil {
 		f.policy.Idle = true
-		f.obj.Status.Stopped = &v1alpha1.MachineFailure{Machine: baseName(end.Machine), Message: end.Message, At: metav1.NewTime(f.now)}
+		f.obj.Status.Stopped = &v1alpha1.MachineFailure{Machine: baseName(end.Machine), Message: end.Message, RecordedAt: metav1.NewTime(f.now)}
 		if err := f.writeStatus(ctx); err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 	if waits != "" {
 		return inVainError("the request is accepted, and " + waits)
 	}
-	if !r.request.takesBack && stateOf(r.gate) != string(r.request.wanted()) {
+	if !r.request.withdraws && stateOf(r.gate) != string(r.request.wanted()) {
 		return r.inVain()
 	}
 	return nil
@@ -161,7 +161,7 @@ func (r *request) wanted() v1alpha1.State {
 
 // isHandled returns whether the controller has looked at a request.
 func isHandled(g *v1alpha1.Gate, r *request) bool {
-	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.RequestMemory) bool {
+	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool {
 		return m.Action == r.action && (m.LastHandled == r.value() || slices.Contains(m.Earlier, r.value()))
 	}) || slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool {
 		return e.Action == r.action && e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)
@@ -172,7 +172,7 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 // back counts until then.
 func changesInAMoment(r *result, now time.Time) bool {
 	g := r.gate
-	if r.request.takesBack {
+	if r.request.withdraws {
 		return gate.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
 	}
 	next := g.Status.NextTransition

@@ -84,10 +84,10 @@ func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) 
 		add("pinned", "%s since %s", gated.Revision, formatUntil(gated.At.Time, now))
 	}
 	if latest := g.Status.Latest; latest != nil {
-		add("latest", "%s, seen %s, %d newer than the pinned one", latest.Revision, formatUntil(latest.At.Time, now), g.Status.Waiting)
+		add("latest", "%s, seen %s, %d newer than the pinned one", latest.Revision, formatUntil(latest.RecordedAt.Time, now), g.Status.Waiting)
 	}
 	for _, a := range g.Status.Approvals {
-		add("approved", "%s by %s %s", a.Revision, a.ApprovedBy, formatUntil(a.At.Time, now))
+		add("approved", "%s by %s %s", a.Revision, a.ApprovedBy, formatUntil(a.RecordedAt.Time, now))
 	}
 	return lines
 }

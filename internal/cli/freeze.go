@@ -95,9 +95,9 @@ the exit code is 3: reset withdraws all requests of a Gate. close does the oppos
 	return cmd
 }
 
-// thaw returns the request that takes back the freeze of a Gate, or why there is none.
+// thaw returns the request that withdraws the freeze of a Gate, or why there is none.
 func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
-	r := takeBack(g, now, reason)
+	r := withdraw(g, now, reason)
 	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Message, frozen) }
 	switch {
 	case r == nil || r.action != v1alpha1.RequestOpen:
@@ -107,7 +107,7 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	}
 	for _, a := range r.ends {
 		if !isFreeze(a) {
-			return nil, inVainError(fmt.Sprintf("it stays frozen: somebody has closed it by hand as well, the %s; to take all of it back: kubectl gate reset %s -n %s",
+			return nil, inVainError(fmt.Sprintf("it stays frozen: somebody has closed it by hand as well, the %s; to withdraw all of it: kubectl gate reset %s -n %s",
 				wordsOf(a), g.Name, g.Namespace))
 		}
 	}

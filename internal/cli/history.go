@@ -192,8 +192,10 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 		what, reason = s.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
 	case e.Reason == v1alpha1.RequestApprovedReason:
 		what = string(e.Action) + " approved"
-	case e.Reason == v1alpha1.RequestTakenBackReason:
-		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " taken back"
+	case e.Reason == v1alpha1.RequestWithdrawnReason:
+		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " withdrawn"
+	case e.Reason == v1alpha1.RequestPlannedReason:
+		what = string(e.Action) + " planned"
 	}
 	return []string{e.At.In(now.Location()).Format(precise), what, why, until, orDash(e.RequestedBy), orDash(reason)}
 }

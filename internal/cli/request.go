@@ -80,8 +80,8 @@ type request struct {
 	emergency bool
 	// lasts says that the person has said how long it lasts, not until when. unlimited is a close without end.
 	lasts, unlimited bool
-	// takesBack says that it only ends the requests for the opposite action, which were words: those in ends.
-	takesBack bool
+	// withdraws says that it only ends the requests for the opposite action, which were words: those in ends.
+	withdraws bool
 	words     string
 	ends      []v1alpha1.AcceptedRequest
 }
@@ -133,7 +133,7 @@ const maxDistance = 366 * 24 * time.Hour
 
 // value returns the value of the annotation.
 func (r *request) value() string {
-	if r.takesBack {
+	if r.withdraws {
 		return gate.FormatRequest(r.at, &v1alpha1.Duration{})
 	}
 	if r.unlimited {
@@ -155,7 +155,7 @@ func (r *request) of(g *v1alpha1.Gate) *request {
 		!slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool {
 			return later(a.RequestedAt) && a.State != v1alpha1.RequestPlanned
 		}) &&
-		!slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
+		!slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
 		own.at = second
 		if r.lasts {
 			own.until = r.until.Add(second.Sub(r.at))
@@ -171,7 +171,7 @@ func (r *request) of(g *v1alpha1.Gate) *request {
 func (r *request) limited(g *v1alpha1.Gate) string {
 	window := g.Spec.Window
 	switch {
-	case window == nil, r.takesBack, r.unlimited:
+	case window == nil, r.withdraws, r.unlimited:
 		return ""
 	case !r.until.IsZero() && (r.action == v1alpha1.RequestClose || r.until.Sub(r.at) <= window.Duration+time.Second):
 		return ""
@@ -185,7 +185,7 @@ func (r *request) limited(g *v1alpha1.Gate) string {
 
 // String says what is asked, with absolute times.
 func (r *request) String() string {
-	if r.takesBack {
+	if r.withdraws {
 		return "taking back " + r.words
 	}
 	return "asking to " + r.plan()
@@ -258,7 +258,7 @@ func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
 	}
 	r = r.of(g)
 	s.say("%s: %s", nameOfGate(g), r)
-	if g.Audits() && r.action == v1alpha1.RequestClose && !r.takesBack {
+	if g.Audits() && r.action == v1alpha1.RequestClose && !r.withdraws {
 		s.warn("%s: it has mode Audit, so nothing is held; to enforce: %s", nameOfGate(g), check.ToEnforce(g))
 	}
 	if limit := r.limited(g); limit != "" {
@@ -342,7 +342,7 @@ func annotationOf(action v1alpha1.RequestAction) string {
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
 // patch returns the patch that requests. A reason of the request before is removed. It is conditional on the version of the Gate that was
-// judged: that may have a request to take back, or one that must not be replaced.
+// judged: that may have a request to withdraw, or one that must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

@@ -36,7 +36,7 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 			return err
 		}
 		_, err = s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) {
-			if r := takeBack(g, now, f.reason); r != nil {
+			if r := withdraw(g, now, f.reason); r != nil {
 				return r, nil
 			}
 			return nil, nothingToDo("has no request to withdraw")
@@ -46,9 +46,9 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 	return cmd
 }
 
-// takeBack returns the request that takes back what was requested of a Gate: what is in force, or else what is planned. It is nil if
+// withdraw returns the request that withdraws what was requested of a Gate: what is in force, or else what is planned. It is nil if
 // there is nothing. A request that nobody has looked at yet counts.
-func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
+func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
 	gate.Stamped.HandleRequests(g, now) // what is not stamped only waits by that
 	inForce, planned := gate.RequestsAt(g, now)
@@ -59,7 +59,7 @@ func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	if len(all) == 0 {
 		return nil
 	}
-	r := &request{action: v1alpha1.RequestClose, at: now.Truncate(time.Microsecond), reason: reason, takesBack: true}
+	r := &request{action: v1alpha1.RequestClose, at: now.Truncate(time.Microsecond), reason: reason, withdraws: true}
 	if all[0].Action == v1alpha1.RequestClose {
 		r.action = v1alpha1.RequestOpen
 	}

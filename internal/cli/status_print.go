@@ -188,7 +188,7 @@ func (sc *screen) targetSection(wide bool) section {
 func (sc *screen) failureRows() [][]string {
 	var rows [][]string
 	for _, f := range sc.gate.Status.TargetFailures() {
-		rows = append(rows, []string{f.Kind + "/" + f.Name, f.Reason, formatUntil(f.At.Time, sc.now), f.Message})
+		rows = append(rows, []string{f.Kind + "/" + f.Name, f.Reason, formatUntil(f.RecordedAt.Time, sc.now), f.Message})
 	}
 	return rows
 }

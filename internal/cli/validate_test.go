@@ -130,7 +130,7 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 		{"a kind that cannot be held", manifest("Gate", "a", `{default: closed, targets: [{kind: Deployment, name: a}]}`), "spec.targets[0].kind: kind Deployment is not supported"},
 		{"a request that is over", requestingOpen("2025-01-01T00:00:00Z/1h"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be at most 366 days away"},
 		{"a request of yesterday", requestingOpen("2026-11-20T00:00:00Z/1h"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, it was over at 2026-11-20T01:00:00Z"},
-		{"a withdrawal that is planned", requestingOpen("2026-11-24T00:00:00Z/0s"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, what is taken back is taken back at once"},
+		{"a withdrawal that is planned", requestingOpen("2026-11-24T00:00:00Z/0s"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, a withdrawal takes effect at once"},
 		{"a request far in the future", requestingOpen("2030-01-01T00:00:00Z/1h"), "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be at most 366 days away"},
 		{"an annotation in lower case", annotated("open.gate.fluxcd.io/requestedat: x"),
 			"metadata.annotations[open.gate.fluxcd.io/requestedat]: unknown annotation, did you mean open.gate.fluxcd.io/requestedAt?"},

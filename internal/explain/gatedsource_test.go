@@ -59,14 +59,14 @@ func TestTheRevisionThatAGatedSourceHoldsBackIsThatOfItsStatus(t *testing.T) {
 func TestAGatedSourceThatWaitsForApprovalSaysForHowMany(t *testing.T) {
 	obj := gated("False", "WaitingApproval")
 	for path, value := range map[string]any{
-		"promote": "WhenApproved", "approvals": map[string]any{"required": int64(2)}, "pinnedName": "pinned",
+		"approvals": map[string]any{"required": int64(2)}, "pinnedName": "pinned",
 	} {
 		if err := unstructured.SetNestedField(obj.Object, value, "spec", path); err != nil {
 			t.Fatal(err)
 		}
 	}
 	approval := func(revision, by string) any {
-		return map[string]any{"revision": revision, "by": by, "at": "2026-11-23T12:00:00Z"}
+		return map[string]any{"revision": revision, "approvedBy": by, "recordedAt": "2026-11-23T12:00:00Z"}
 	}
 	approvals := []any{approval("main@sha1:b", "alice"), approval("main@sha1:a", "bob"), approval("main@sha1:b", "alice")}
 	if err := unstructured.SetNestedSlice(obj.Object, approvals, "status", "approvals"); err != nil {

@@ -387,7 +387,7 @@ func (c *course) periods(now time.Time) (opened, closed []schedule.Period) {
 	for _, s := range c.spans {
 		start := s.RequestedAt.Time
 		switch {
-		case takesBack(s.Window): // rounded, it would last a second
+		case withdraws(s.Window): // rounded, it would last a second
 		case s.Action == v1alpha1.RequestOpen:
 			opened = append(opened, span("", roundUp(start), s.end))
 		case s.begun && now.Before(start):

@@ -77,7 +77,7 @@ func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (ap
 			continue
 		}
 		if !slices.ContainsFunc(e.Status.Approvals, func(a v1alpha1.Approval) bool { return a.ApprovedBy == by }) {
-			approval := v1alpha1.Approval{ApprovedBy: by, At: metav1.NewTime(now), Generation: e.Generation}
+			approval := v1alpha1.Approval{ApprovedBy: by, RecordedAt: metav1.NewTime(now), Generation: e.Generation}
 			approved = append(approved, approval)
 			e.Status.Approvals = append(e.Status.Approvals, approval)
 		}

@@ -92,7 +92,7 @@ func TestWhichApprovalsCount(t *testing.T) {
 				t.Errorf("approved by %q, want %q; voided %v", got, tc.want, voided)
 			}
 			for _, a := range e.Status.Approvals {
-				if !a.At.Time.Equal(noon) || a.Generation != 1 {
+				if !a.RecordedAt.Time.Equal(noon) || a.Generation != 1 {
 					t.Errorf("noted as %+v", a)
 				}
 			}

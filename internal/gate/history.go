@@ -81,19 +81,30 @@ func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	return e
 }
 
+// EventReason returns the reason of the event and of the entry in the history about a request.
+func (r Request) EventReason() string {
+	switch {
+	case r.Err != nil:
+		return v1alpha1.RequestRefusedReason
+	case r.ApprovedBy != "":
+		return v1alpha1.RequestApprovedReason
+	case withdraws(r.Window) && r.Waits == 0:
+		return v1alpha1.RequestWithdrawnReason
+	case r.Planned:
+		return v1alpha1.RequestPlannedReason
+	}
+	return v1alpha1.RequestAcceptedReason
+}
+
 func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryEntry {
-	e := v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.RequestAcceptedReason, Action: r.Action, RequestedBy: r.By, Message: r.Reason, ApprovedBy: r.approvers, Emergency: r.Emergency}
+	e := v1alpha1.HistoryEntry{At: at, Reason: r.EventReason(), Action: r.Action, RequestedBy: r.By, Message: r.Reason, ApprovedBy: r.approvers, Emergency: r.Emergency}
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
 	switch end := r.end(g.Spec.Window); {
 	case r.Err != nil:
-		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, OneLine(r.Err.Error(), maxRefused)
-	case r.ApprovedBy != "":
-		e.Reason = v1alpha1.RequestApprovedReason
-	case takesBack(r.Window) && r.Waits == 0:
-		e.Reason = v1alpha1.RequestTakenBackReason
-	case !end.IsZero():
+		e.Refused = OneLine(r.Err.Error(), maxRefused)
+	case r.ApprovedBy == "" && e.Reason != v1alpha1.RequestWithdrawnReason && !end.IsZero():
 		e.Until = &metav1.Time{Time: end}
 	}
 	return e

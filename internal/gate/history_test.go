@@ -80,3 +80,28 @@ func TestTheHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes", size)
 	}
 }
+
+func TestPlannedAndWithdrawnRequestsHaveTheirOwnReasons(t *testing.T) {
+	for name, tc := range map[string]struct {
+		action v1alpha1.RequestAction
+		value  string
+		want   string
+	}{
+		"now":        {v1alpha1.RequestOpen, stamp(noon), v1alpha1.RequestAcceptedReason},
+		"later":      {v1alpha1.RequestOpen, stamp(noon.Add(time.Hour)), v1alpha1.RequestPlannedReason},
+		"withdrawal": {v1alpha1.RequestOpen, stamp(noon) + "/0s", v1alpha1.RequestWithdrawnReason},
+		"unusable":   {v1alpha1.RequestClose, "yesterday", v1alpha1.RequestRefusedReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			ask(t, g, v1alpha1.RequestClose, stamp(noon.Add(-time.Hour)), "alice", noon.Add(-time.Hour))
+			annotate(g, tc.action, tc.value)
+			handled := handle(g, noon)
+			d := gate.Decide(g, noon)
+			gate.RecordHistory(g, d, handled, noon, false)
+			if len(handled) != 1 || handled[0].EventReason() != tc.want || g.Status.History[0].Reason != tc.want {
+				t.Errorf("%v, history %+v, want %s", handled, g.Status.History, tc.want)
+			}
+		})
+	}
+}

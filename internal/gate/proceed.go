@@ -21,9 +21,9 @@ func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
 	if g.Status.Release == nil {
 		g.Status.Release = &v1alpha1.ReleaseStatus{}
 	}
-	g.Status.Release.Proceed = &v1alpha1.NotedProceed{
+	g.Status.Release.Proceed = &v1alpha1.ProceedRequest{
 		Value: proceedOf(g), RequestedBy: OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], maxBy), Message: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
-		NotedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
+		RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
 	}
 	return true
 }

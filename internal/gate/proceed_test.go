@@ -21,7 +21,7 @@ func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
 		"the first":                             {value, nil, value},
 		"another one than before":               {value, &v1alpha1.ReleaseStatus{LastHandledProceed: "2026-11-23T11:00:00Z"}, value},
 		"one that was acted on":                 {value, &v1alpha1.ReleaseStatus{LastHandledProceed: value}, ""},
-		"one while another one waits":           {value, &v1alpha1.ReleaseStatus{Proceed: &v1alpha1.NotedProceed{Value: "before"}}, ""},
+		"one while another one waits":           {value, &v1alpha1.ReleaseStatus{Proceed: &v1alpha1.ProceedRequest{Value: "before"}}, ""},
 		"one that would pass for several lines": {"a\nb", nil, "a b"},
 		"a long one":                            {long, nil, long[:125] + "..."},
 	} {
@@ -37,7 +37,7 @@ func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
 				return
 			}
 			got := g.Status.Release.Proceed
-			if got.Value != tc.want || !strings.HasPrefix(got.RequestedBy, "alice xxx") || len(got.RequestedBy) != 339 || len(got.Message) != 512 || !got.NotedAt.Time.Equal(noon) {
+			if got.Value != tc.want || !strings.HasPrefix(got.RequestedBy, "alice xxx") || len(got.RequestedBy) != 339 || len(got.Message) != 512 || !got.RecordedAt.Time.Equal(noon) {
 				t.Errorf("%+v", got)
 			}
 			if gate.NoteProceed(g, noon) {

@@ -37,7 +37,7 @@ func TestWhetherAGateIsReportedOpen(t *testing.T) {
 		return func(g *v1alpha1.Gate) {
 			g.Annotations = map[string]string{string(action) + ".gate.fluxcd.io/requestedAt": value}
 			for _, last := range handled {
-				g.Status.Memory.HandledRequests = []v1alpha1.RequestMemory{{Action: action, LastHandled: last}}
+				g.Status.Memory.HandledRequests = []v1alpha1.HandledRequest{{Action: action, LastHandled: last}}
 			}
 		}
 	}

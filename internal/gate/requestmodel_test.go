@@ -20,8 +20,8 @@ type remembered struct {
 	at, end time.Time
 	// seen is when the controller saw it, and when it began unless it was planned.
 	seen time.Time
-	// takesBack says that it only ends others.
-	takesBack bool
+	// withdraws says that it only ends others.
+	withdraws bool
 	// late is 1 if others have approved it after its time: then it comes after all that begins at once.
 	late int
 }
@@ -93,7 +93,7 @@ func (m model) inForce(at time.Time) (inForce []remembered) {
 		case r.begins().After(at):
 		case r.action == v1alpha1.RequestClose:
 			inForce = append(slices.DeleteFunc(inForce, func(o remembered) bool { return o.action == v1alpha1.RequestOpen }), r)
-		case r.takesBack && !ends(inForce, r):
+		case r.withdraws && !ends(inForce, r):
 		case !slices.ContainsFunc(inForce, func(c remembered) bool { return c.refuses(r) }):
 			inForce = []remembered{r}
 		}
@@ -134,7 +134,7 @@ func ends(inForce []remembered, r remembered) bool {
 
 // add remembers an accepted request, in place of the plan that it moves.
 func (m model) add(r remembered) model {
-	if r.takesBack && !ends(m.inForce(r.seen), r) {
+	if r.withdraws && !ends(m.inForce(r.seen), r) {
 		m = slices.DeleteFunc(m, func(o remembered) bool {
 			return o.begins().After(r.seen) && o.action != r.action && (o.action == v1alpha1.RequestOpen || o.who == r.who)
 		})
@@ -167,7 +167,7 @@ func TestWhatIsForgottenOfRequestsChangesNothing(t *testing.T) {
 				r.at = now.Add(time.Duration(rapid.IntRange(1, 12).Draw(t, "half hours ahead")) * 30 * time.Minute)
 			}
 			value := stamp(r.at)
-			if r.takesBack = !r.webhook && !r.at.After(now) && rapid.IntRange(0, 3).Draw(t, "takes back") == 0; r.takesBack {
+			if r.withdraws = !r.webhook && !r.at.After(now) && rapid.IntRange(0, 3).Draw(t, "withdraws") == 0; r.withdraws {
 				r.end = r.at
 				annotate(g, action, stamp(r.at)+"/0s")
 				by(g, action, r.who, "")
@@ -195,7 +195,7 @@ func TestWhatIsForgottenOfRequestsChangesNothing(t *testing.T) {
 				switch {
 				case handled.Err == nil && isNew:
 					m = m.add(r)
-				case handled.Err != nil && isNew && r.action == v1alpha1.RequestClose && !r.takesBack:
+				case handled.Err != nil && isNew && r.action == v1alpha1.RequestClose && !r.withdraws:
 					t.Fatalf("a close is refused: %v", handled.Err)
 				}
 			}

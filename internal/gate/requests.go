@@ -58,6 +58,8 @@ type Request struct {
 	ApprovedBy string
 	Waits      int
 	Emergency  bool
+	// Planned is true if the time of the request had not come when it was accepted.
+	Planned bool
 
 	source, approvers string
 	// line is the number of the line that holds it, zero for an annotation. emergency says that the requester has marked it as one.
@@ -69,8 +71,8 @@ type Request struct {
 func (r Request) String() string {
 	text := fmt.Sprintf("%s requested at %s", r.Action, rfc3339(r.At))
 	switch {
-	case takesBack(r.Window):
-		text = fmt.Sprintf("%s requests taken back at %s", opposite(r.Action), rfc3339(r.At))
+	case withdraws(r.Window):
+		text = fmt.Sprintf("%s requests withdrawn at %s", opposite(r.Action), rfc3339(r.At))
 	case r.Window != nil:
 		text += " for " + r.Window.String()
 	case r.Unlimited:
@@ -189,13 +191,13 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 }
 
 // isLastOf returns whether a request is the one that was handled last.
-func (r *Request) isLastOf(memory *v1alpha1.RequestMemory) bool {
+func (r *Request) isLastOf(memory *v1alpha1.HandledRequest) bool {
 	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastRequestedBy == r.By)
 }
 
 // knows returns whether a request is the one in force, or a planned one, that was handled
 // before.
-func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
+func (c *course) knows(memory *v1alpha1.HandledRequest, r *Request) bool {
 	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
 	}
@@ -209,7 +211,7 @@ func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
 
 // handles notes that the value of an annotation is handled. It returns whether the value
 // asks to open and was handled before another one: Flux puts back what is in Git.
-func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
+func handles(memory *v1alpha1.HandledRequest, r *Request) (putBack bool) {
 	value := r.Value
 	if memory.Action == v1alpha1.RequestOpen {
 		putBack = slices.Contains(memory.Earlier, value)
@@ -225,18 +227,19 @@ func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
 
 // accept takes a request into the course of a Gate, or returns why not. A planned one does
 // not end the one in force.
-func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
+func (c *course) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
 	if err := c.mayAsk(&accepted); err != nil {
 		return err
 	}
 	switch {
-	case takesBack(r.Window):
-		if err := c.takeBack(accepted, now); err != nil {
+	case withdraws(r.Window):
+		if err := c.withdraw(accepted, now); err != nil {
 			return err
 		}
 		begins(memory, &accepted)
 		return nil
 	case r.At.After(now) && r.source != v1alpha1.SourceWebhook:
+		r.Planned = true
 		return c.plan(accepted)
 	}
 	end := r.end(c.limit)
@@ -256,7 +259,7 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, accepted v1a
 }
 
 // begins records a request whose time has come in the memory of its action.
-func begins(memory *v1alpha1.RequestMemory, r *v1alpha1.AcceptedRequest) {
+func begins(memory *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
 	memory.RequestedAt, memory.Window, memory.Unlimited, memory.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
 }
@@ -304,7 +307,7 @@ func OneLine(text string, length int) string {
 
 // parse sets the time and the duration of a request from its value. It refuses a time before that of a request already handled: this
 // is the old value that Flux restores if one is in Git. A close may come from a clock that is behind.
-func (r *Request) parse(memory *v1alpha1.RequestMemory, now time.Time) error {
+func (r *Request) parse(memory *v1alpha1.HandledRequest, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {
 		r.Malformed = true
@@ -338,7 +341,7 @@ func (r *Request) form() *annotations.Form {
 }
 
 // handledOf returns what is remembered of the annotation for an action, nil for nothing.
-func handledOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
+func handledOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
 	for i := range g.Status.Memory.HandledRequests {
 		if g.Status.Memory.HandledRequests[i].Action == action {
 			return &g.Status.Memory.HandledRequests[i]
@@ -348,11 +351,11 @@ func handledOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Reques
 }
 
 // memoryOf returns the memory of the annotation for an action, to change it.
-func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
+func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
 	if memory := handledOf(g, action); memory != nil {
 		return memory
 	}
-	g.Status.Memory.HandledRequests = append(g.Status.Memory.HandledRequests, v1alpha1.RequestMemory{Action: action})
+	g.Status.Memory.HandledRequests = append(g.Status.Memory.HandledRequests, v1alpha1.HandledRequest{Action: action})
 	return handledOf(g, action)
 }
 

@@ -223,7 +223,7 @@ func TestTheWindowOfAGateDoesNotShortenACloseWithADuration(t *testing.T) {
 
 func TestAnUnlimitedCloseLastsUntilItIsWithdrawn(t *testing.T) {
 	for name, end := range map[string]request{
-		"by an open": open("2026-12-23T12:00:00Z"), "by one that only takes it back": open("2026-12-23T12:00:00Z/0s"),
+		"by an open": open("2026-12-23T12:00:00Z"), "by one that only withdraws it": open("2026-12-23T12:00:00Z/0s"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := accepted(t, opened(window(time.Hour)), shut("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:00Z"))

@@ -91,7 +91,7 @@ func (c *course) isClosed(now time.Time) bool {
 // deadlineOf returns when a request that nobody has approved until then is dropped.
 func (c *course) deadlineOf(r *v1alpha1.AcceptedRequest) time.Time {
 	own := *r
-	if takesBack(r.Window) {
+	if withdraws(r.Window) {
 		own.Window = nil // it lasts no time, and waits as long as others
 	}
 	return earlier(c.endOf(&own), r.RequestedAt.Add(maxWait))
@@ -143,7 +143,7 @@ func (c *course) approve(g *v1alpha1.Gate, s Stamps, now time.Time) (news []Requ
 				break
 			}
 			for _, by := range newApprovals(g, &list[i]) {
-				list[i].Approvals = append(slices.Clip(list[i].Approvals), v1alpha1.RequestApproval{ApprovedBy: by, At: metav1.NewMicroTime(now.Truncate(time.Microsecond))})
+				list[i].Approvals = append(slices.Clip(list[i].Approvals), v1alpha1.RequestApproval{ApprovedBy: by, RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond))})
 				request := requestOf(list[i])
 				request.ApprovedBy, request.Waits = by, c.lacks(&list[i])
 				news = append(news, request)
@@ -173,7 +173,7 @@ func (c *course) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now t
 	}
 	r.State, r.Until = v1alpha1.RequestInForce, nil
 	for _, a := range r.Approvals {
-		r.RequestedAt.Time = later(r.RequestedAt.Time, a.At.Time)
+		r.RequestedAt.Time = later(r.RequestedAt.Time, a.RecordedAt.Time)
 	}
 	if err := c.beginNow(r, now); err != nil {
 		news[i].Err = err
@@ -187,7 +187,7 @@ func (c *course) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now t
 func (c *course) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	end := c.endOf(&r)
 	switch {
-	case takesBack(r.Window):
+	case withdraws(r.Window):
 		if !c.isClosed(now) {
 			return errors.New("is void, there is no close request to withdraw any more")
 		}
@@ -237,8 +237,8 @@ func waitsForApproval(g *v1alpha1.Gate, all []v1alpha1.AcceptedRequest) string {
 	}
 	r := &all[len(all)-1]
 	what := "an open request of " + r.RequestedBy
-	if takesBack(r.Window) {
-		what = "a request of " + r.RequestedBy + " to take close requests back"
+	if withdraws(r.Window) {
+		what = "a request of " + r.RequestedBy + " to withdraw close requests"
 	}
 	text := fmt.Sprintf(", %s at %s waits for %s", what, rfc3339(r.RequestedAt.Time), plural(Lacks(g, r), "more approval"))
 	if has := approversOf(r); has != "" {

@@ -102,7 +102,7 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 		"after 7 days":                 {closed(eyesOn(1)), stamp(noon), week},
 		"after 7 days, with more":      {closed(eyesOn(1)), stamp(noon) + "/2000h", week},
 		"after its time, if planned":   {closed(eyesOn(1)), stamp(noon.Add(time.Hour)) + "/10m", 70 * time.Minute},
-		"like a request to take back":  {closed(eyesOn(1), window(time.Hour)), stamp(noon) + "/0s", time.Hour},
+		"like a withdrawal":            {closed(eyesOn(1), window(time.Hour)), stamp(noon) + "/0s", time.Hour},
 		"not later by a longer window": {closed(eyesOn(1), window(time.Hour)), stamp(noon), time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

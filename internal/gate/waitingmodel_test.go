@@ -75,7 +75,7 @@ func (e *eyes) ask(action v1alpha1.RequestAction) unapproved {
 		u.lasts = append(u.lasts, limit.Duration)
 	}
 	u.end = u.ending(u.at)
-	if u.takesBack = !u.webhook && !u.at.After(e.now) && rapid.IntRange(0, 4).Draw(e.T, "takes back") == 0; u.takesBack {
+	if u.withdraws = !u.webhook && !u.at.After(e.now) && rapid.IntRange(0, 4).Draw(e.T, "withdraws") == 0; u.withdraws {
 		u.end, value, u.lasts = u.at, stamp(u.at)+"/0s", nil
 		if limit := e.gate.Spec.Window; limit != nil {
 			u.lasts = append(u.lasts, limit.Duration)
@@ -166,7 +166,7 @@ func (e *eyes) count() {
 		if u.waits(e.now) {
 			u.at, u.late = e.now, 1
 			u.end = u.ending(u.at)
-			if u.takesBack {
+			if u.withdraws {
 				u.end = u.at
 			}
 		}

@@ -76,7 +76,7 @@ func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
 func (r *Request) valid(g *v1alpha1.Gate, now time.Time) (end time.Time, planned, ok bool) {
 	memory := handledOf(g, r.Action)
 	if memory == nil {
-		memory = &v1alpha1.RequestMemory{Action: r.Action}
+		memory = &v1alpha1.HandledRequest{Action: r.Action}
 	}
 	if err := r.parse(memory, now); err != nil {
 		return time.Time{}, false, false

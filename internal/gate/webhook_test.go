@@ -31,7 +31,7 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// annotations of people, and those that webhooks wrote.
 		annotations, received map[string]string
-		memory                v1alpha1.RequestMemory
+		memory                v1alpha1.HandledRequest
 		want                  string
 		err                   error
 	}{
@@ -50,12 +50,12 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 		"but not of a planned one":                   {annotations: map[string]string{"close": later(time.Hour)}, want: later(0)},
 		"but not of garbage":                         {annotations: map[string]string{"close": "now", "open": "/"}, want: later(0)},
 		"but not of the end of time":                 {annotations: map[string]string{"close": "9999-12-31T23:59:59.999999999Z", "open": "9999-12-31T23:59:59Z"}, want: later(0)},
-		"of one whose annotation is gone":            {memory: v1alpha1.RequestMemory{LastHandled: later(0)}, want: later(time.Microsecond)},
-		"of one that was handled":                    {memory: v1alpha1.RequestMemory{RequestedAt: &metav1.MicroTime{Time: noon}}, want: later(time.Microsecond)},
-		"unless our clock is far behind":             {memory: v1alpha1.RequestMemory{RequestedAt: &metav1.MicroTime{Time: noon.Add(time.Minute + time.Second)}}, err: gate.ErrAhead},
+		"of one whose annotation is gone":            {memory: v1alpha1.HandledRequest{LastHandled: later(0)}, want: later(time.Microsecond)},
+		"of one that was handled":                    {memory: v1alpha1.HandledRequest{RequestedAt: &metav1.MicroTime{Time: noon}}, want: later(time.Microsecond)},
+		"unless our clock is far behind":             {memory: v1alpha1.HandledRequest{RequestedAt: &metav1.MicroTime{Time: noon.Add(time.Minute + time.Second)}}, err: gate.ErrAhead},
 		"unless one is planned and not yet seen":     {annotations: map[string]string{"open": later(time.Hour)}, err: gate.ErrUnhandled},
 		"unless one with a window is planned":        {annotations: map[string]string{"open": later(time.Hour) + "/1h"}, err: gate.ErrUnhandled},
-		"also of a planned one that was seen":        {annotations: map[string]string{"open": later(time.Hour)}, memory: v1alpha1.RequestMemory{LastHandled: later(time.Hour)}, want: later(0)},
+		"also of a planned one that was seen":        {annotations: map[string]string{"open": later(time.Hour)}, memory: v1alpha1.HandledRequest{LastHandled: later(time.Hour)}, want: later(0)},
 		"also of one that is planned for next year":  {annotations: map[string]string{"open": later(366 * 24 * time.Hour)}, err: gate.ErrUnhandled},
 		"and not of one that is planned for decades": {annotations: map[string]string{"open": later(367 * 24 * time.Hour)}, want: later(0)},
 	} {
@@ -69,7 +69,7 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 				by(g, v1alpha1.RequestAction(action), "GateReceiver apps/other", "")
 			}
 			tc.memory.Action = v1alpha1.RequestOpen
-			g.Status.Memory.HandledRequests = []v1alpha1.RequestMemory{tc.memory}
+			g.Status.Memory.HandledRequests = []v1alpha1.HandledRequest{tc.memory}
 			before := gate.Requested(g, v1alpha1.RequestOpen)
 			err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon)
 			if !errors.Is(err, tc.err) {

@@ -91,7 +91,7 @@ func (l *look) read(line string) (approval, bool) {
 		return approval{}, false
 	}
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
-	return approval{v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: by, Message: reason, At: metav1.NewTime(l.Now)}}, true
+	return approval{v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: by, Message: reason, RecordedAt: metav1.NewTime(l.Now)}}, true
 }
 
 // approvers returns who has approved a revision in this round.

@@ -184,7 +184,7 @@ func (l *look) observe() {
 	if s.Latest != nil && s.Latest.Revision == revision {
 		return
 	}
-	seen := v1alpha1.SeenRevision{Revision: revision, At: at}
+	seen := v1alpha1.SeenRevision{Revision: revision, RecordedAt: at}
 	s.Latest = &seen
 	others := slices.DeleteFunc(slices.Clone(s.Seen), func(is v1alpha1.SeenRevision) bool { return is.Revision == revision })
 	s.Seen = append([]v1alpha1.SeenRevision{seen}, others...)
@@ -321,7 +321,7 @@ func (l *look) note(want string, moves bool) {
 	switch {
 	case s.Latest == nil:
 	case moves:
-		pending = &v1alpha1.SeenRevision{Revision: want, At: l.seenAt(want)}
+		pending = &v1alpha1.SeenRevision{Revision: want, RecordedAt: l.seenAt(want)}
 	case want == "" && l.g.Spec.Revision == "" && (s.Pinned == nil || !same(l.kind, s.Pinned.Revision, s.Latest.Revision) || s.Pinned.Digest != s.Digest):
 		pending = s.Latest
 	}
@@ -329,7 +329,7 @@ func (l *look) note(want string, moves bool) {
 	case pending == nil:
 		s.WaitingSince = nil
 	case s.WaitingSince == nil && s.Waiting > 0:
-		s.WaitingSince = &s.Seen[s.Waiting-1].At
+		s.WaitingSince = &s.Seen[s.Waiting-1].RecordedAt
 	case s.WaitingSince == nil:
 		s.WaitingSince = &metav1.Time{Time: l.Now}
 	}
@@ -342,7 +342,7 @@ func (l *look) note(want string, moves bool) {
 func (l *look) seenAt(revision string) metav1.Time {
 	for _, is := range l.g.Status.Seen {
 		if is.Revision == revision {
-			return is.At
+			return is.RecordedAt
 		}
 	}
 	return metav1.NewTime(l.Now)

@@ -42,7 +42,7 @@ func approvalsPage(w *world) {
 	w.expect(alice.gate("close", "production"), 0, "closed, close request", "")
 	w.expect(alice.gate("reset", "production"), exitIncomplete, "taking back the close request of alice", "waits for 1 approval by others: kubectl gate approve gate/production -n "+w.Namespace)
 	w.expect(bob.shell(inHere(commands[1].Text)), 0, "annotate", "")
-	w.Eventually("the close is taken back", func() error {
+	w.Eventually("the close is withdrawn", func() error {
 		if got := w.gate("list"); !strings.Contains(got.out, " default ") {
 			return errors.New(got.out)
 		}

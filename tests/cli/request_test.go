@@ -46,7 +46,7 @@ func TestThawLeavesWhatSomebodyHasClosedByHand(t *testing.T) {
 		}
 	}
 	got := w.gate("thaw")
-	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: somebody has closed it by hand as well, the close request of admin (incident 77); to take all of it back: kubectl gate reset staging") {
+	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: somebody has closed it by hand as well, the close request of admin (incident 77); to withdraw all of it: kubectl gate reset staging") {
 		t.Errorf("%+v", got)
 	}
 	w.Opened("staging", "False")

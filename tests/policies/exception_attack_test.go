@@ -169,7 +169,7 @@ func TestForgeriesApproveNothing(t *testing.T) {
 	w.born(beth, "hotfix", opens(1), map[string]string{authors: "alice", approveBy: "1 alice"})
 	for _, args := range [][]string{
 		{"annotate", "--overwrite", "gtex", "hotfix", authors + "=alice", approveBy + "=" + w.lines("1 alice")},
-		{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveBy + `":"` + strings.ReplaceAll(w.lines("1 alice\n1 bob"), "\n", `\n`) + `"}},"status":{"approvals":[{"approvedBy":"alice","at":"2026-11-21T16:41:57Z","generation":1}]}}`},
+		{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveBy + `":"` + strings.ReplaceAll(w.lines("1 alice\n1 bob"), "\n", `\n`) + `"}},"status":{"approvals":[{"approvedBy":"alice","recordedAt":"2026-11-21T16:41:57Z","generation":1}]}}`},
 		{"replace", "-f", w.except("hotfix", opens(1), map[string]string{authors: "alice", approveBy: w.lines("1 alice")})},
 		{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", w.except("hotfix", opens(2), map[string]string{authors: "alice", approveBy: w.lines("3 alice")})},
 	} {

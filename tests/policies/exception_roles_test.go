@@ -304,7 +304,7 @@ func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
 	write := func(approvals string) []string {
 		return []string{"patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{` + activeCondition("InForce") + `,"approvals":[` + approvals + `]}}`}
 	}
-	const by = `{"approvedBy":"alice","at":"2026-11-21T16:41:57Z","generation":1}`
+	const by = `{"approvedBy":"alice","recordedAt":"2026-11-21T16:41:57Z","generation":1}`
 	for _, p := range []*person{stan, w.clusterAdmin()} {
 		w.refusedException(p, "hotfix", "user "+p.Name+" may not write the status of gate exception "+w.Namespace+
 			"/hotfix: it remembers approvals, so that only the gating-controller writes it", write(by)...)
@@ -329,7 +329,7 @@ func TestTheStatusRemembersOnlyWhatIsStamped(t *testing.T) {
 	write := func(approvals string) []string {
 		return []string{"patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{"approvals":[` + approvals + `]}}`}
 	}
-	const by = `{"approvedBy":"alice","at":"2026-11-21T16:41:57Z","generation":1}`
+	const by = `{"approvedBy":"alice","recordedAt":"2026-11-21T16:41:57Z","generation":1}`
 	cause := "the status of gate exception " + w.Namespace + "/hotfix has an approval that is not in approve.gate.fluxcd.io/requestedBy"
 	w.refusedException(account, "hotfix", cause, write(by)...)
 	w.allowed(alice, w.approval()...)

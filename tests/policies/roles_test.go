@@ -73,8 +73,8 @@ func TestAnOpenerChangesNothingElse(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 }
 
-// A request that the controller has not yet seen could be taken back.
-func TestWhoMayOnlyOpenCannotTakeBackARequestToClose(t *testing.T) {
+// A request that the controller has not yet seen could be withdrawn.
+func TestWhoMayOnlyOpenCannotWithdrawARequestToClose(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)

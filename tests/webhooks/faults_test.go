@@ -231,7 +231,7 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 				continue // the answer is on its way
 			}
 			obj := w.ReadGate("production")
-			obj.Status.Memory.HandledRequests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
+			obj.Status.Memory.HandledRequests = []v1alpha1.HandledRequest{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
 			w.Must(w.Client.Status().Update(t.Context(), obj))
 			seen = true
 		}

@@ -162,7 +162,7 @@ func (c *check) events() {
 	tokens := map[string]string{}
 	for i := range c.Events {
 		e := &c.Events[i]
-		if e.Reason != v1alpha1.RequestAcceptedReason || e.InvolvedObject.Kind != v1alpha1.GateKind {
+		if (e.Reason != v1alpha1.RequestAcceptedReason && e.Reason != v1alpha1.RequestPlannedReason) || e.InvolvedObject.Kind != v1alpha1.GateKind {
 			continue
 		}
 		request := string(e.InvolvedObject.UID) + " " + e.Message

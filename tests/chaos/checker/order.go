@@ -92,7 +92,7 @@ func isSettled(g *v1alpha1.Gate, until time.Time) bool {
 
 // handles returns whether the last request of an action that a Gate has handled is a value.
 func handles(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool {
-	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.Action == action && m.LastHandled == value })
+	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool { return m.Action == action && m.LastHandled == value })
 }
 
 // gateAt returns the version that a Gate had when a version of another object was

@@ -162,7 +162,7 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 	for _, m := range g.Status.Memory.HandledRequests {
 		key := fmt.Sprint(m.Action, " ", m.LastHandled)
 		t.handled[key] = true
-		isNew := !slices.ContainsFunc(was.Status.Memory.HandledRequests, func(o v1alpha1.RequestMemory) bool {
+		isNew := !slices.ContainsFunc(was.Status.Memory.HandledRequests, func(o v1alpha1.HandledRequest) bool {
 			return o.Action == m.Action && o.LastHandled == m.LastHandled
 		})
 		if isNew && !listed && !t.took(m) {
@@ -206,7 +206,7 @@ func (t *memory) mayEnd(r Request) bool {
 
 // took returns whether the value of an annotation that was handled last is that of an
 // accepted request.
-func (t *memory) took(m v1alpha1.RequestMemory) bool {
+func (t *memory) took(m v1alpha1.HandledRequest) bool {
 	same := func(at metav1.MicroTime, window time.Duration) bool {
 		value := at.UTC().Format(time.RFC3339)
 		return m.LastHandled == value && window == 0 || window > 0 && m.LastHandled == value+"/"+window.String()

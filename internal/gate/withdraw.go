@@ -9,8 +9,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// takesBack returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
-func takesBack(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
+// withdraws returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
+func withdraws(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
 
 func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	if action == v1alpha1.RequestOpen {
@@ -19,12 +19,12 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	return v1alpha1.RequestOpen
 }
 
-// takeBack ends the requests for the opposite action that are in force, by the rules by which a request that lasts would. If none is, it
+// withdraw ends the requests for the opposite action that are in force, by the rules by which a request that lasts would. If none is, it
 // drops those that wait for approval and planned ones: opens, and those closes that the same person has planned. Nobody lifts what others have planned, and an old value
 // that Flux puts back drops nothing.
-func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
+func (c *course) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(maxSkew)) {
-		return errors.New("is refused, what is taken back is taken back at once: its time must not be in the future")
+		return errors.New("is refused, a withdrawal takes effect at once: its time must not be in the future")
 	}
 	inForce := c.isClosed(now)
 	if lacks := c.lacks(&r); lacks > 0 && !inForce {

@@ -90,13 +90,13 @@ func TestARequestOfNoTimeTakesOthersBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenBackIsPutIntoWords(t *testing.T) {
+func TestAWithdrawalIsPutIntoWords(t *testing.T) {
 	g := opened()
 	ask(t, g, v1alpha1.RequestClose, "2026-11-23T11:00:00Z", "alice", noon)
 	annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z/0s")
 	by(g, v1alpha1.RequestOpen, "bob", "false alarm")
 	handled := handle(g, noon)
-	if len(handled) != 1 || handled[0].String() != "close requests taken back at 2026-11-23T12:00:00Z by bob: false alarm" {
+	if len(handled) != 1 || handled[0].String() != "close requests withdrawn at 2026-11-23T12:00:00Z by bob: false alarm" {
 		t.Errorf("%v", handled)
 	}
 }
