@@ -65,7 +65,7 @@ type GatedSourceSpec struct {
 	// unless nothing is pinned yet and the source is not suspended. If omitted,
 	// approvals decide.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s,]+$')",message="revision must be as source-controller writes it, such as main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1, without spaces and commas"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\S+$')",message="revision must be as source-controller writes it, such as main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1, without spaces"
 	// +optional
 	Revision string `json:"revision,omitempty"`
 

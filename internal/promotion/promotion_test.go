@@ -271,14 +271,15 @@ func TestAKindIsPinnedByWhatCannotChange(t *testing.T) {
 		kind, revision string
 		spec, want     map[string]any
 	}{
-		"branch":           {"GitRepository", commit("a"), map[string]any{"ref": map[string]any{"branch": "main"}}, map[string]any{"ref": map[string]any{"branch": "main", "commit": strings.Repeat("a", 40)}}},
-		"default branch":   {"GitRepository", "master@sha1:" + strings.Repeat("a", 40), map[string]any{}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
-		"other branch":     {"GitRepository", commit("a"), map[string]any{"ref": map[string]any{"branch": "release"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
-		"tag":              {"GitRepository", "v1@sha1:" + strings.Repeat("a", 40), map[string]any{"ref": map[string]any{"tag": "v1"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
-		"semver":           {"GitRepository", "v1.2.3@sha256:" + strings.Repeat("a", 64), map[string]any{"ref": map[string]any{"semver": ">1"}, "suspend": true}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 64)}}},
-		"OCI tag":          {"OCIRepository", digest("b"), map[string]any{"ref": map[string]any{"tag": "latest"}}, map[string]any{"ref": map[string]any{"digest": "sha256:" + strings.Repeat("b", 64)}}},
-		"chart":            {"HelmChart", "6.5.1", map[string]any{"version": "6.x", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
-		"chart with build": {"HelmChart", "6.5.1+b7", map[string]any{"version": "*", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1+b7", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
+		"branch":            {"GitRepository", commit("a"), map[string]any{"ref": map[string]any{"branch": "main"}}, map[string]any{"ref": map[string]any{"branch": "main", "commit": strings.Repeat("a", 40)}}},
+		"branch with marks": {"GitRepository", "feature/a,b@c#d+e@sha1:" + strings.Repeat("a", 40), map[string]any{"ref": map[string]any{"branch": "feature/a,b@c#d+e"}}, map[string]any{"ref": map[string]any{"branch": "feature/a,b@c#d+e", "commit": strings.Repeat("a", 40)}}},
+		"default branch":    {"GitRepository", "master@sha1:" + strings.Repeat("a", 40), map[string]any{}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
+		"other branch":      {"GitRepository", commit("a"), map[string]any{"ref": map[string]any{"branch": "release"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
+		"tag":               {"GitRepository", "v1@sha1:" + strings.Repeat("a", 40), map[string]any{"ref": map[string]any{"tag": "v1"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
+		"semver":            {"GitRepository", "v1.2.3@sha256:" + strings.Repeat("a", 64), map[string]any{"ref": map[string]any{"semver": ">1"}, "suspend": true}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 64)}}},
+		"OCI tag":           {"OCIRepository", digest("b"), map[string]any{"ref": map[string]any{"tag": "latest"}}, map[string]any{"ref": map[string]any{"digest": "sha256:" + strings.Repeat("b", 64)}}},
+		"chart":             {"HelmChart", "6.5.1", map[string]any{"version": "6.x", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
+		"chart with build":  {"HelmChart", "6.5.1+b7", map[string]any{"version": "*", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1+b7", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
 		"chart with values files": {"HelmChart", "6.5.1-rc.1+4", map[string]any{"version": "6.x", "valuesFiles": valuesFiles, "sourceRef": map[string]any{"kind": "HelmRepository"}},
 			map[string]any{"version": "6.5.1-rc.1", "valuesFiles": valuesFiles, "sourceRef": map[string]any{"kind": "HelmRepository"}}},
 	} {

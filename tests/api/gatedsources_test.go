@@ -31,14 +31,17 @@ var badSources = []badSpec{
 	{"-1 approvals", pinning(`, approvals: {required: -1}`), "spec.approvals.required", "should be greater than or equal to 0"},
 	{"too many approvals", pinning(`, approvals: {required: 11}`), "spec.approvals.required", "should be less than or equal to 10"},
 	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "revision must be as source-controller writes it"},
+	{"a revision of two lines", pinning(`, revision: "a\nb"`), "spec.revision", "revision must be as source-controller writes it"},
+	{"a revision that is too long", pinning(`, revision: ` + long(513)), "spec.revision", "512"},
 	{"a source whose name is none", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
 	{"a pinned source whose name is none", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
 	{"an unknown deletion policy", pinning(`, deletionPolicy: Keep`), "spec.deletionPolicy", "Unsupported value"},
 }
 
 var goodSources = map[string]string{
-	"a repository":  pinning(``),
-	"a revision":    pinning(`, revision: "main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
+	"a repository": pinning(``),
+	"a revision":   pinning(`, revision: "main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
+	"a branch of all characters that Git allows": pinning(`, revision: "feature/a,revision=b@c#d+e$%&!(){}|;<>\"'` + "`" + `_é.f-g@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
 	"no approvals":  pinning(`, approvals: {required: 0}`),
 	"with approval": pinning(`, approvals: {required: 2}, deletionPolicy: Delete, pinnedName: pinned`),
 }
