@@ -256,7 +256,7 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 func TestNothingOpensWhileNobodyKnowsWhatTheModeOfAGateIs(t *testing.T) {
 	for name, edit := range map[string]func(*v1alpha1.GateSpec){
 		"the spec is invalid as well": func(s *v1alpha1.GateSpec) {
-			s.OpenPeriods = []v1alpha1.Period{{Name: "nights", Schedule: new("0 0 30 2 *"), Duration: duration(time.Hour)}}
+			s.OpenPeriods = []v1alpha1.Period{{Name: "nights", Schedule: new("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}
 		},
 		"the gate is suspended as well": func(s *v1alpha1.GateSpec) { s.Suspend = true },
 	} {

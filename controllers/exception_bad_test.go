@@ -13,7 +13,7 @@ import (
 
 // never replaces the periods of an exception by one that the API server accepts and that never begins.
 func never(e *v1alpha1.GateException) {
-	schedule := "0 0 30 2 *"
+	schedule := "0 0 31 4-6/2 *"
 	never := []v1alpha1.Period{{Name: "never", Schedule: &schedule, Duration: duration(hour)}}
 	if len(e.Spec.ClosePeriods) > 0 {
 		e.Spec.ClosePeriods = never

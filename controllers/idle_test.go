@@ -106,7 +106,7 @@ func newIdle(t *testing.T) *idle {
 	add("held", v1alpha1.GateSpec{Default: closed, Targets: of("held", "shared")})
 	add("other", v1alpha1.GateSpec{Default: closed, Targets: of("shared", "foreign")})
 	add("in-trouble", v1alpha1.GateSpec{Default: closed, Targets: append(of("held"), v1alpha1.TargetReference{Kind: "Secret", Name: "*"})})
-	add("invalid", v1alpha1.GateSpec{Default: closed, Targets: of("held"), ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: ptr.To("0 0 30 2 *"), Duration: duration(time.Hour)}}}})
+	add("invalid", v1alpha1.GateSpec{Default: closed, Targets: of("held"), ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: ptr.To("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}}})
 	add("watching", v1alpha1.GateSpec{Default: opened, Targets: of("watching"), DependsOn: []v1alpha1.DependencyReference{staging()}})
 	add("production", v1alpha1.GateSpec{Default: closed, Targets: of("excepted"), OpenPeriods: []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}})
 	add("suspended", v1alpha1.GateSpec{Default: closed, Suspend: true, Targets: of("held")})

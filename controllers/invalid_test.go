@@ -16,7 +16,7 @@ import (
 
 // broken is a spec that the API server accepts and that does not compile.
 func broken(g *v1alpha1.Gate) {
-	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "leap", Schedule: ptr.To("0 0 30 2 *"), Duration: duration(time.Hour)}}}
+	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "leap", Schedule: ptr.To("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}}
 }
 
 func (w *world) expectStalled(g *v1alpha1.Gate, opened metav1.ConditionStatus) {

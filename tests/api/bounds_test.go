@@ -17,6 +17,7 @@ const (
 	causeLabels     = "must be labels of Kubernetes"
 	causeKey        = "key must be the key of a label"
 	causeCron       = "schedule must have five fields: minute 0-59"
+	causeNever      = "schedule never occurs: February has no 30 and 31, and April, June, September and November have no 31"
 	causeSelected   = "at most 1,024 labels, expressions and values together"
 	causeCharacters = "at most 65,536 characters together"
 	causeCategories = "at most 1,024 categories with 16,384 characters together"
@@ -95,11 +96,14 @@ var badReferences = []badSpec{
 	{"a step of 90 minutes", cron("*/90 * * * *"), "spec.openPeriods[0].schedule", causeCron},
 	{"a range from all", cron("0 0 * * *-5"), "spec.openPeriods[0].schedule", causeCron},
 	{"a list of nothing", cron("0 , * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"30 February", cron("0 8 30 2 *"), "spec.openPeriods[0].schedule", causeNever},
+	{"30 and 31 February", cron("0 8 30,31 feb ?"), "spec.openPeriods[0].schedule", causeNever},
+	{"31 in months of 30 days", cron("*/5 8 31 02,4,JUN,9,11 *"), "spec.openPeriods[0].schedule", causeNever},
 	{"a range that ends before it begins", cron("0 0 * * 5-2"), "spec.openPeriods[0].schedule", ""},
 }
 
 var goodReferences = map[string]string{
-	"crons of all kinds": `{default: closed, openPeriods: ` + cronPeriods("0 22 * * FRI", "*/15 0-6,22 * * mon-fri", "05 07 1,15 JAN-MAR,12 ?", "0 0 29 2 *", "0 0 * * 5-7", "0 0 * * 7", "0/60 1/24 1-31/31 */12 0-7/7", " 0  0 * * * ") + `}`,
+	"crons of all kinds": `{default: closed, openPeriods: ` + cronPeriods("0 22 * * FRI", "*/15 0-6,22 * * mon-fri", "05 07 1,15 JAN-MAR,12 ?", "0 0 29 2 *", "0 0 29-31 2 *", "0 0 30 2,4 *", "0 0 31 2,3 *", "0 0 30 2 MON", "0 0 30 4,6 *", "0 0 * * 5-7", "0 0 * * 7", "0/60 1/24 1-31/31 */12 0-7/7", " 0  0 * * * ") + `}`,
 	"targets of all forms": `{default: closed, targets: [{apiVersion: v1, kind: CronJob2, name: a.b-c}, {kind: Kustomization, name: "*", namespace: "*", matchLabels: {"example.com/tier": "", a: B_1.c}},
   {kind: Kustomization, name: "*", namespaceSelector: {matchExpressions: [{key: example.com/a_B.c, operator: In, values: ` + list(64, long(61)+"%02d") + `}]}}]}`,
 }

@@ -110,7 +110,7 @@ var badExceptions = []badSpec{
 	{"an unknown zone of a period", opening(`[{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]`), "spec.openPeriods[0].timeZone", causeZone},
 
 	{"TZ= in a cron", opening(`[{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]`), "spec.openPeriods[0].schedule", "use the field timeZone"},
-	{"a cron that never fires", opening(`[{name: a, schedule: "0 0 30 2 *", duration: 1h}]`), "spec.openPeriods[0].schedule", ""},
+	{"a cron that never fires", opening(`[{name: a, schedule: "0 0 30 2 *", duration: 1h}]`), "spec.openPeriods[0].schedule", causeNever},
 }
 
 var goodExceptions = map[string]string{

@@ -240,7 +240,7 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g, first := w.deferred()
-	never, hour := "0 0 30 2 *", &v1alpha1.Duration{Duration: time.Hour}
+	never, hour := "0 0 31 4-6/2 *", &v1alpha1.Duration{Duration: time.Hour}
 	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: &never, Duration: hour}}}
 	})

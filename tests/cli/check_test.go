@@ -63,7 +63,7 @@ func (w *world) troubles() {
 	w.Gate("mornings", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: window("06:00", "09:00"), Targets: target("apps")})
 	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: window("22:00", "05:00"), Targets: target("apps")})
 	w.Gate("nothing", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: target("app")})
-	never := "0 0 30 2 *"
+	never := "0 0 31 4-6/2 *"
 	w.Gate("stalled", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "never", Schedule: &never, Duration: &v1alpha1.Duration{Duration: 3.6e12}}}})
 	own := w.Gate("own", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: target("gates")})
 	w.Must(w.Merge(own, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gates","kustomize.toolkit.fluxcd.io/namespace":%q}}}`, w.Namespace))

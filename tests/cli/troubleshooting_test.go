@@ -37,7 +37,7 @@ var symptoms = map[string]map[string]scene{
 		"Ready says AccessDenied":                {has: gate("closed", "", "{kind: Kustomization, name: apps, namespace: shop}")},
 		"Ready says NoTargets":                   {has: kustomization("apps") + gateOf("closed", "", "app"), first: matchesNothing},
 		"HoldsItsOwnSource":                      {has: kustomization("gates") + strings.Replace(gateOf("closed", "", "gates"), "spec:", fromGates+"spec:", 1)},
-		"The Gate is stalled":                    {has: gate("closed", "  openPeriods: [{name: never, schedule: 0 0 30 2 *, duration: 1h}]\n", "")},
+		"The Gate is stalled":                    {has: gate("closed", "  openPeriods: [{name: never, schedule: 0 0 31 4-6/2 *, duration: 1h}]\n", "")},
 		"It is in a window and stays closed":     {has: kustomization("apps") + kustomization("staging") + gateOf("opened", "  dependsOn: [{kind: Kustomization, name: staging}]\n", "apps")},
 		"It neither opens nor closes":            {has: gate("closed", "", ""), first: func(w *world) { w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"suspend":true}}`)) }},
 		"A calendar cannot be read":              {has: gate("closed", "  openPeriods: [{name: workdays, calendar: {configMapRef: {name: holidays, key: calendar.ics}}}]\n", "")},
