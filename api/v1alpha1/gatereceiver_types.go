@@ -134,8 +134,10 @@ type GateReceiverSpec struct {
 
 	// OIDCProviders are the issuers whose OpenID Connect tokens are accepted. A
 	// token is verified by the provider whose issuerURL equals its claim iss. At
-	// most 10. Required for type generic-oidc, and only allowed there.
+	// most 10, with 65,536 characters together. Required for type generic-oidc,
+	// and only allowed there.
 	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:XValidation:rule="self.map(p, size(p.issuerURL) + (has(p.audience) ? size(p.audience) : 0) + (has(p.variables) ? p.variables.map(v, size(v.name) + size(v.expression)).sum() : 0) + p.validations.map(v, size(v.expression) + size(v.message)).sum()).sum() <= 65536",message="all oidcProviders can have at most 65,536 characters together: use fewer or shorter variables and validations, or another GateReceiver"
 	// +listType=map
 	// +listMapKey=issuerURL
 	// +optional

@@ -1,12 +1,8 @@
 package api_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
-	"testing"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 const (
@@ -115,33 +111,4 @@ func cronPeriods(schedules ...string) string {
 		all[i] = fmt.Sprintf(`{name: p%d, schedule: "%s", duration: 1m}`, i, schedule)
 	}
 	return "[" + strings.Join(all, ", ") + "]"
-}
-
-// maxSpec is the size of the largest spec of a Gate, in bytes of JSON.
-const maxSpec = 512 << 10
-
-// The largest spec within all bounds uses each of them up with the characters that take most bytes.
-func TestTheLargestGateIsTakenAndIsSmall(t *testing.T) {
-	categories := make([]string, 32)
-	for i := range categories {
-		categories[i] = fmt.Sprintf(`"%02d%s"`, i, strings.Repeat("<", 14))
-	}
-	period := `{name: ` + long(61) + `%02d, timeZone: America/Argentina/ComodRivadavia, calendar: {configMapRef: {name: ` + long(253) + `, key: ` + long(253) + `}, categories: [` + strings.Join(categories, ", ") + `]}}`
-	plain := `{name: ` + strings.Repeat("b", 61) + `%02d, timeZone: America/Argentina/ComodRivadavia, calendar: {configMapRef: {name: ` + long(253) + `, key: ` + long(253) + `}}}`
-	expressions := strings.ReplaceAll(list(16, `{key: `+long(100)+`%02d, operator: NotIn, values: [`+long(63)+`]}`), "%", "%%")
-	targets := list(31, `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: "*", namespace: n%d, matchExpressions: `+expressions+`}`)
-	targets = strings.TrimSuffix(targets, "]") + ", " + strings.TrimPrefix(list(225, `{apiVersion: v1, kind: K, name: a%d, namespace: shop}`), "[")
-	depends := list(4, `{kind: `+"K"+long(62)+`, name: `+long(250)+`%d, namespace: `+long(63)+`, readyExpr: "`+strings.Repeat("<", 4096)+`"}`)
-	spec := `{default: closed, timeZone: America/Argentina/ComodRivadavia, openPeriods: ` + list(32, period) + `, closePeriods: ` + list(68, plain) + `, targets: ` + targets + `, dependsOn: ` + depends + `}`
-	if err := admitKind(t, v1alpha1.GateKind, spec); err != nil {
-		t.Errorf("%.900s", err)
-	}
-	data, err := json.Marshal(object(t, v1alpha1.GateKind, spec).Object["spec"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("the largest spec has %d bytes", len(data))
-	if len(data) > maxSpec || len(data) < maxSpec/2 {
-		t.Errorf("the largest spec has %d bytes, want at most %d and at least half of it", len(data), maxSpec)
-	}
 }

@@ -3,9 +3,6 @@ package api_test
 import (
 	"fmt"
 	"strings"
-	"testing"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 const (
@@ -135,20 +132,4 @@ var goodReceivers = map[string]string{
 	"that closes":              asking(`, action: close`),
 	"with an expression":       asking(`, actionExpr: "req.ok ? 'open' : ''"`),
 	"with an empty list of it": receiver("github", `, oidcProviders: []`),
-}
-
-// The API server counts what the rules of a kind may cost for an object of the
-// largest size.
-func TestTheLargestReceiverIsTaken(t *testing.T) {
-	variables := list(32, `{name: v%d, expression: "`+long(4096)+`"}`)
-	validations := list(32, `{expression: "`+long(4096)+`", message: "m%d`+long(1000)+`"}`)
-	providers := list(4, `{issuerURL: "https://a%d`+long(2000)+`", audience: `+long(2048)+`, variables: `+strings.ReplaceAll(variables, "%", "%%")+`, validations: `+validations+`}`)
-	spec := `{type: generic-oidc, gates: ` + list(10, "{name: a%d}") + `, actionExpr: ` + long(4096) + `, filter: ` + long(4096) + `, window: 8784h, oidcProviders: ` + providers + `}`
-	if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
-		t.Errorf("%.500s", err)
-	}
-	spec = receiver("github", `, events: `+list(100, "e%d"+long(240))+`, window: `+strings.Repeat("1m", 16)+`, interval: `+strings.Repeat("1h", 16))
-	if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
-		t.Errorf("%.500s", err)
-	}
 }
