@@ -229,10 +229,8 @@ type TargetReference struct {
 
 	// MatchLabels are labels that the targets must have, all of them, such as
 	// tier: critical. Only for name *. At most 32.
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63 && k.matches('^([-a-z0-9.]+/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key of at most 317 characters and a value of at most 63"
 	// +optional
-	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	MatchLabels Labels `json:"matchLabels,omitempty"`
 
 	// MatchExpressions are further conditions on the labels of the targets, such
 	// as {key: tier, operator: NotIn, values: [test]}. All must be true. Only for

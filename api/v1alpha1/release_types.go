@@ -50,10 +50,8 @@ type ReleaseWave struct {
 
 	// MatchLabels are labels that the targets of the wave have, all of them, such
 	// as wave: canary. At most 32.
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63 && k.matches('^([-a-z0-9.]+/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key of at most 317 characters and a value of at most 63"
 	// +optional
-	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	MatchLabels Labels `json:"matchLabels,omitempty"`
 
 	// MatchExpressions are further conditions on the labels of the targets, such
 	// as {key: region, operator: In, values: [eu, us]}. All must be true. At most

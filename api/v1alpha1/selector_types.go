@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // +structType=atomic
 
@@ -9,10 +13,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type LabelSelector struct {
 	// MatchLabels are labels that the objects must have, all of them, such as
 	// team: shop. At most 32.
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63 && k.matches('^([-a-z0-9.]+/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key of at most 317 characters and a value of at most 63"
 	// +optional
-	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	MatchLabels Labels `json:"matchLabels,omitempty"`
 
 	// MatchExpressions are further conditions on the labels of the objects, such
 	// as {key: tier, operator: NotIn, values: [test]}. At most 32.
@@ -22,6 +24,20 @@ type LabelSelector struct {
 	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
+// Labels are labels that an object must have, all of them. At most 32.
+// +kubebuilder:object:generate=false
+// +kubebuilder:validation:MaxProperties=32
+// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-.\\\\w]{0,61}[A-Za-z0-9])?$') && k.indexOf('/') <= 253 && self[k].matches('^([A-Za-z0-9]([-.\\\\w]*[A-Za-z0-9])?)?$'))",message="must be labels of Kubernetes, such as tier: critical or example.com/tier: critical: a key has an optional prefix of at most 253 characters, which is a DNS subdomain, and a name of at most 63; names and values have only letters, digits, dashes, underscores and dots, and begin and end with a letter or digit"
+type Labels map[string]LabelValue
+
+// DeepCopy returns a copy. It is not generated, because controller-gen does not
+// support the alias LabelValue there.
+func (in Labels) DeepCopy() Labels { return maps.Clone(in) }
+
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+type LabelValue = string
+
 // LabelSelectorRequirement is a condition on a label.
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || has(self.values) && size(self.values) > 0",message="the operators In and NotIn need values, such as values: [test]; for any value use the operator Exists"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",message="the operators Exists and DoesNotExist have no values: remove them, or use the operator In or NotIn"
@@ -29,6 +45,8 @@ type LabelSelectorRequirement struct {
 	// Key of the label, such as tier or example.com/tier.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([-a-z0-9.]+/)?\\\\w([-.\\\\w]*\\\\w)?$')",message="key must be the key of a label, such as tier or example.com/tier"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|/)_|_$|[^/]{64}$')",message="the name of a key must have at most 63 characters, and begin and end with a letter or digit, such as tier or example.com/tier"
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253 && !self.matches('(^[-.]|[.][-.]|-[.]).*/|[-.]/')",message="the prefix of a key must be a DNS subdomain of at most 253 characters, such as example.com in example.com/tier"
 	// +required
 	Key string `json:"key"`
 
@@ -42,6 +60,7 @@ type LabelSelectorRequirement struct {
 	// most 63 characters.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitempty"`

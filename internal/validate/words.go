@@ -44,6 +44,8 @@ func reword(e *field.Error, content map[string]any) {
 		e.Type, e.BadValue, e.Detail = field.ErrorTypeInvalid, field.OmitValueType{}, "must be "+types[found[1]]+inQuotes(found[1])
 	case tooFewItems.MatchString(e.Detail):
 		e.BadValue, e.Detail = field.OmitValueType{}, tooFewItems.ReplaceAllString(e.Detail, "must have at least $1 item")
+	case strings.HasPrefix(e.Detail, "should match '"): // only values in selectors have a pattern, because a CEL rule for them would cost too much
+		e.Detail = "must be the value of a label, such as critical: empty, or letters, digits, dashes, underscores and dots that begin and end with a letter or digit"
 	case e.Detail == "should be at least 1 chars long":
 		e.BadValue, e.Detail = field.OmitValueType{}, "must not be empty"
 	case e.Type == field.ErrorTypeRequired && e.Detail == "":

@@ -12,8 +12,11 @@ const (
 	causeAPIVersion = "apiVersion must be a group and a version"
 	causeLabels     = "must be labels of Kubernetes"
 	causeKey        = "key must be the key of a label"
-	causeCron       = "schedule must have five fields: minute 0-59"
+	causeKeyName    = "the name of a key must have at most 63 characters, and begin and end with a letter or digit"
+	causeKeyPrefix  = "the prefix of a key must be a DNS subdomain of at most 253 characters"
+	causeValue      = "should match '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'"
 	causeNever      = "schedule never occurs: February has no 30 and 31, and April, June, September and November have no 31"
+	causeCron       = "schedule must have five fields: minute 0-59"
 	causeSelected   = "at most 1,024 labels, expressions and values together"
 	causeCharacters = "at most 65,536 characters together"
 	causeCategories = "at most 1,024 categories with 16,384 characters together"
@@ -59,11 +62,33 @@ var badReferences = []badSpec{
 	{"an operator without its values", expression(`key: a, operator: In`), "spec.targets[0].matchExpressions[0]", "the operators In and NotIn need values"},
 	{"an operator with values that it cannot have", expression(`key: a, operator: Exists, values: [b]`), "spec.targets[0].matchExpressions[0]", "the operators Exists and DoesNotExist have no values"},
 	{"a key that is none", expression(`key: "a b", operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
+	{"a key of two slashes", expression(`key: a/b/c, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
+	{"a key without a name", expression(`key: a/, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
+	{"a key whose prefix has a capital letter", expression(`key: A/b, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
+	{"a key that begins with an underscore", expression(`key: _a, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyName},
+	{"a key whose name begins with an underscore", expression(`key: a/_b, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyName},
+	{"a key that ends with an underscore", expression(`key: a_, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyName},
+	{"a key whose name is too long", expression(`key: a/` + long(64) + `, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyName},
+	{"a key whose prefix is too long", expression(`key: ` + long(254) + `/b, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyPrefix},
+	{"a key whose prefix begins with a dash", expression(`key: -a/b, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyPrefix},
+	{"a key whose prefix ends with a dot", expression(`key: a./b, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyPrefix},
+	{"a key whose prefix has two dots", expression(`key: a..b/c, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyPrefix},
+	{"a key whose prefix has a dash before a dot", expression(`key: a-.b/c, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKeyPrefix},
+	{"a value with a blank", expression(`key: a, operator: In, values: [b, b c]`), "spec.targets[0].matchExpressions[0].values[1]", causeValue},
+	{"a value that ends with a dash", expression(`key: a, operator: NotIn, values: [b-]`), "spec.targets[0].matchExpressions[0].values[0]", causeValue},
 	{"65 values", expression(`key: a, operator: In, values: ` + list(65, "v%d")), "spec.targets[0].matchExpressions[0].values", "must have at most 64 items"},
 	{"a value that is too long", expression(`key: a, operator: In, values: [` + long(64) + `]`), "spec.targets[0].matchExpressions[0].values[0]", "63"},
 	{"33 expressions", target(`kind: Kustomization, name: "*", matchExpressions: ` + list(33, `{key: a%d, operator: Exists}`)), "spec.targets[0].matchExpressions", "must have at most 32 items"},
 	{"a label whose key is none", target(`kind: Kustomization, name: "*", matchLabels: {"a b": c}`), "spec.targets[0].matchLabels", causeLabels},
-	{"a label whose value is too long", target(`kind: Kustomization, name: "*", matchLabels: {a: ` + long(64) + `}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose key has a bad prefix", target(`kind: Kustomization, name: "*", matchLabels: {a..b/c: d}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose prefix is too long", target(`kind: Kustomization, name: "*", matchLabels: {` + long(254) + `/a: b}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose name is too long", target(`kind: Kustomization, name: "*", matchLabels: {` + long(64) + `: b}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose name ends with a dot", target(`kind: Kustomization, name: "*", matchLabels: {a.: b}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose value has a blank", target(`kind: Kustomization, name: "*", matchLabels: {a: b c}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label whose value ends with an underscore", target(`kind: Kustomization, name: "*", matchLabels: {a: b_}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label of namespaces whose value is none", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: {a: -b}}`), "spec.targets[0].namespaceSelector.matchLabels", causeLabels},
+	{"a label of a wave whose key is none", `{default: closed, release: {waves: [{name: a, matchLabels: {-b: c}}]}}`, "spec.release.waves[0].matchLabels", causeLabels},
+	{"a label whose value is too long", target(`kind: Kustomization, name: "*", matchLabels: {a: ` + long(64) + `}`), "spec.targets[0].matchLabels.a", "63"},
 	{"33 labels", target(`kind: Kustomization, name: "*", matchLabels: ` + labels(33, "a")), "spec.targets[0].matchLabels", "32"},
 	{"33 labels of namespaces", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: ` + labels(33, "a") + `}`), "spec.targets[0].namespaceSelector.matchLabels", "32"},
 	{"a wave by a key that is none", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: "-", operator: Exists}]}]}}`, "spec.release.waves[0].matchExpressions[0].key", causeKey},
@@ -100,8 +125,9 @@ var badReferences = []badSpec{
 
 var goodReferences = map[string]string{
 	"crons of all kinds": `{default: closed, openPeriods: ` + cronPeriods("0 22 * * FRI", "*/15 0-6,22 * * mon-fri", "05 07 1,15 JAN-MAR,12 ?", "0 0 29 2 *", "0 0 29-31 2 *", "0 0 30 2,4 *", "0 0 31 2,3 *", "0 0 30 2 MON", "0 0 30 4,6 *", "0 0 * * 5-7", "0 0 * * 7", "0/60 1/24 1-31/31 */12 0-7/7", " 0  0 * * * ") + `}`,
-	"targets of all forms": `{default: closed, targets: [{apiVersion: v1, kind: CronJob2, name: a.b-c}, {kind: Kustomization, name: "*", namespace: "*", matchLabels: {"example.com/tier": "", a: B_1.c}},
-  {kind: Kustomization, name: "*", namespaceSelector: {matchExpressions: [{key: example.com/a_B.c, operator: In, values: ` + list(64, long(61)+"%02d") + `}]}}]}`,
+	"targets of all forms": `{default: closed, targets: [{apiVersion: v1, kind: CronJob2, name: a.b-c}, {kind: Kustomization, name: "*", namespace: "*", matchLabels: {"example.com/tier": "", a: B_1.c, "x-1.y/a..-b_c": "0"}},
+  {kind: Kustomization, name: "*", namespaceSelector: {matchExpressions: [{key: example.com/a_B.c, operator: In, values: ` + list(64, long(61)+"%02d") + `}]}},
+  {kind: Kustomization, name: "*", matchLabels: {` + long(253) + "/" + long(63) + `: a}, matchExpressions: [{key: ` + long(253) + "/" + long(63) + `, operator: NotIn, values: ["", A-_.1]}, {key: a..-b, operator: Exists}]}]}`,
 }
 
 // cronPeriods returns a period for each cron schedule.

@@ -15,6 +15,8 @@ var badCalendars = []badSpec{
 	{"a Secret whose name is none", `{secretRef: {name: S}, selector: {}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
 	{"a selector with an unknown operator", `{secretRef: {name: s}, selector: {matchExpressions: [{key: a, operator: Like}]}}`, "spec.selector.matchExpressions[0].operator", "supported values"},
 	{"a selector with an operator without values", `{secretRef: {name: s}, selector: {matchExpressions: [{key: a, operator: In}]}}`, "spec.selector.matchExpressions[0]", "need values"},
+	{"a selector by a label that is none", `{secretRef: {name: s}, selector: {matchLabels: {a: b c}}}`, "spec.selector.matchLabels", causeLabels},
+	{"a selector by a value that is none", `{secretRef: {name: s}, selector: {matchExpressions: [{key: a, operator: In, values: [b c]}]}}`, "spec.selector.matchExpressions[0].values[0]", causeValue},
 	{"a gate twice", `{secretRef: {name: s}, gates: [{name: a}, {name: a}]}`, "spec.gates[1]", "Duplicate value"},
 	{"a state that is none", showing(`, state: ajar`), "spec.state", `supported values: "closed", "opened"`},
 	{"0 days", showing(`, days: 0`), "spec.days", "greater than or equal to 1"},

@@ -127,6 +127,7 @@ func TestABadSpecIsRefusedInTheWordsOfAUser(t *testing.T) {
 var reworded = map[string]string{
 	"date-time": "must be a time in RFC 3339", `must be of type string: "integer"`: "must be a string, put it in quotes", "must be of type integer": "must be a whole number",
 	"should have at least 1 items": "must have at least 1 item", "should be at least 1 chars long": "must not be empty",
+	causeValue: "must be the value of a label, such as critical",
 }
 
 // The validator may report more errors: the API server evaluates no CEL rule if a field violates the schema, and does not have the rules of the controller.

@@ -23,7 +23,7 @@ func governs(g *gate, t *unstructured.Unstructured) bool {
 			namespace = g.Namespace
 		}
 		if ref.Kind == t.GetKind() && namespace == t.GetNamespace() && (ref.Name == "*" || ref.Name == t.GetName()) &&
-			labels.SelectorFromSet(ref.MatchLabels).Matches(labels.Set(t.GetLabels())) {
+			labels.SelectorFromSet(labels.Set(ref.MatchLabels)).Matches(labels.Set(t.GetLabels())) {
 			return true
 		}
 	}
