@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,10 @@ import (
 
 var (
 	errReplayed = errors.New("this webhook was taken before")
-	errTooMany  = fmt.Errorf("the gate cannot record another webhook that opens, because it has recorded too many in %s: try again later", replayWindow)
+	// errUnreadable is for an annotation that memory.String has not written. Any webhook may be in it.
+	errUnreadable = fmt.Errorf("its annotation %s cannot be read, so a webhook that is repeated cannot be recognized: "+
+		"let a webhook close the gate, or remove the annotation", v1alpha1.DeliveriesAnnotation)
+	errTooMany = fmt.Errorf("the gate cannot record another webhook that opens, because it has recorded too many in %s: try again later", replayWindow)
 )
 
 // Lengths in the annotation, in bytes.
@@ -62,6 +66,8 @@ type item struct {
 	at int64
 }
 
+func roundUp(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
+
 // sender is the receiver in an id.
 func sender(id string) string { return id[:min(len(id), lengthOfSender)] }
 
@@ -76,32 +82,38 @@ func (i item) size() int {
 // memory has the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
 type memory []item
 
-// recall parses an annotation that memory.String has written. It skips expired and malformed items.
-func recall(annotation string, now time.Time) (m memory) {
+// groupSyntax is a comma, the digest of a receiver or nothing, a colon and items.
+var groupSyntax = regexp.MustCompile(fmt.Sprintf(`^(?:[\w-]{%[1]d}:(?:[oc][\w-]{%[2]d}|x[\w-]{%[3]d})+|:x[\w-]{%[3]d})$`,
+	lengthOfSender, lengthOfTime+lengthOfDigest, lengthOfTime))
+
+// recall parses an annotation that memory.String has written, and skips expired items. It returns errUnreadable if any part of it is malformed.
+func recall(annotation string, now time.Time) (m memory, err error) {
+	if annotation == "" {
+		return nil, nil
+	}
 	first, groups, _ := strings.Cut(annotation, ",")
 	from, err := strconv.ParseInt(first, 10, 40)
 	if err != nil {
-		return nil
+		return nil, errUnreadable
 	}
 	for group := range strings.SplitSeq(groups, ",") {
-		by, items, found := strings.Cut(group, ":")
-		for found && (len(by) == 0 || len(by) == lengthOfSender) && len(items) > lengthOfTime {
+		if !groupSyntax.MatchString(group) {
+			return nil, errUnreadable
+		}
+		by, items, _ := strings.Cut(group, ":")
+		for items != "" {
 			i := item{id: by, kind: items[0]}
 			size := i.size()
-			if !strings.ContainsRune("ocx", rune(i.kind)) || len(items) < size || i.kind != forgotten && by == "" {
-				break
-			}
 			i.id += items[1+lengthOfTime : size]
-			if offset, err := encoding.DecodeString("AA" + items[1:1+lengthOfTime]); err == nil {
-				i.at = from + int64(offset[1])<<8 + int64(offset[2])
-			}
-			if _, err := encoding.DecodeString(i.id); err == nil && now.Sub(time.Unix(i.at, 0)).Abs() <= replayWindow {
+			offset, _ := encoding.DecodeString("AA" + items[1:1+lengthOfTime])
+			i.at = from + int64(offset[1])<<8 + int64(offset[2])
+			if now.Sub(time.Unix(i.at, 0)).Abs() <= replayWindow {
 				m = append(m, i)
 			}
 			items = items[size:]
 		}
 	}
-	return m
+	return m, nil
 }
 
 // size is the length of the annotation.
@@ -195,7 +207,7 @@ func (m memory) with(id string, action v1alpha1.RequestAction, room int, now tim
 	if action != v1alpha1.RequestClose {
 		kind = opened
 	}
-	next := append(slices.Clone(m), item{id, kind, now.Add(time.Second - 1).Unix()})
+	next := append(slices.Clone(m), item{id, kind, roundUp(now)})
 	if kind == opened {
 		if m.doubts(id) || !next.fits(id, room) {
 			return nil, errTooMany
@@ -236,11 +248,20 @@ func (m memory) note(note item) memory {
 }
 
 // remember returns the annotation of a Gate after it has taken a webhook, empty if the
-// webhook is not remembered.
+// webhook is not remembered. If the annotation cannot be read, no webhook opens. One that closes starts a new record, as if it had replaced
+// all others.
 func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
-	known := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
+	known, err := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
+	if err != nil {
+		if a.action != v1alpha1.RequestClose {
+			return "", err
+		}
+		known = memory{{kind: forgotten, at: roundUp(now)}}
+	}
 	id := cmp.Or(a.delivery, a.repeats)
 	switch {
+	case err != nil && a.delivery == "":
+		return known.String(), nil
 	case id == "":
 		return "", nil
 	case known.has(id):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,16 @@ func (r *remembering) write(a ask) error {
 	return err
 }
 
+// recorded returns the items in the annotation.
+func (r *remembering) recorded() memory {
+	r.Helper()
+	m, err := recall(r.annotation(), r.now)
+	if err != nil {
+		r.Error(err)
+	}
+	return m
+}
+
 func (r *remembering) annotation() string { return r.gate.Annotations[v1alpha1.DeliveriesAnnotation] }
 
 // fill has a receiver take as many as it may.
@@ -82,7 +93,7 @@ func TestADeliveryIsRememberedForTheReplayWindow(t *testing.T) {
 		} {
 			r.gate, r.now = first.DeepCopy(), testNow.Add(after)
 			r.want(fmt.Sprint("after ", after), r.take("ci", "1", action), want)
-			if want == nil && len(recall(r.annotation(), r.now)) != 1 {
+			if want == nil && len(r.recorded()) != 1 {
 				t.Errorf("after %s: not pruned: %q", after, r.annotation())
 			}
 			r.gate = first.DeepCopy()
@@ -113,7 +124,7 @@ func TestAReceiverWithoutMemoryOpensNothingUntilSomeOfItIsTooOld(t *testing.T) {
 	r.want("another receiver's that closes", r.take("alerts", "1", closes), nil)
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("later", r.take("ci", "one more", opens), nil)
-	if got := len(recall(r.annotation(), r.now)); got != 1 {
+	if got := len(r.recorded()); got != 1 {
 		t.Errorf("%d webhooks are still recorded: %q", got, r.annotation())
 	}
 }
@@ -121,11 +132,11 @@ func TestAReceiverWithoutMemoryOpensNothingUntilSomeOfItIsTooOld(t *testing.T) {
 func TestACloseIsTakenHoweverManyThereWere(t *testing.T) {
 	r := newRemembering(t)
 	r.fill("ci", opens)
-	before := recall(r.annotation(), r.now)
+	before := r.recorded()
 	for i := range 2 * maxDeliveries {
 		r.want("a close without memory", r.take("ci", fmt.Sprint("close", i), closes), nil)
 	}
-	if after := recall(r.annotation(), r.now); !slices.Equal(after[:len(before)], before) {
+	if after := r.recorded(); !slices.Equal(after[:len(before)], before) {
 		t.Error("what opened is forgotten")
 	}
 	r.want("a repetition of what opened", r.take("ci", fmt.Sprint(opens, 7), opens), errReplayed)
@@ -268,17 +279,16 @@ func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
 	}
 }
 
-// A writer of annotations could keep webhooks out for good, or have us carry
-// anything along.
-func TestAnAnnotationThatNobodyOfUsHasWrittenIsPruned(t *testing.T) {
+// malformedRecords returns annotations that memory.String does not write. Most of them contain a webhook of the receiver smoke.
+func malformedRecords() map[string]string {
 	id, now := deliveryOf("apps/smoke", "1"), testNow.Unix()
 	by, digest := sender(id), id[lengthOfSender:]
-	for name, forged := range map[string]string{
+	return map[string]string{
 		"garbage": "x,y:,:,:1,:o,o:o,,,", "not a number": fmt.Sprintf("soon,%s:oAA%s", by, digest), "the end of time": fmt.Sprintf("%d,%s:oAA%s", math.MaxInt64, by, digest),
 		"the beginning of time": fmt.Sprintf("%d,%s:oAA%s", math.MinInt64, by, digest),
-		"far ahead":             fmt.Sprintf("%d,%s:oAA%s", testNow.Add(replayWindow+time.Second).Unix(), by, digest),
-		"long ago":              fmt.Sprintf("%d,%s:oAA%s", testNow.Add(-replayWindow-time.Second).Unix(), by, digest),
 		"long":                  strings.Repeat("a", 200<<10) + fmt.Sprintf(",%s:oAA%s", by, digest),
+		"a time alone":          fmt.Sprint(now),
+		"no items":              fmt.Sprintf("%d,%s:", now, by),
 		"many without a digest": fmt.Sprint(now) + strings.Repeat(","+by+":oAA", 1024),
 		"no digits of base64":   fmt.Sprintf("%d,%s:oAA%s", now, by, strings.Repeat("!", lengthOfDigest)),
 		"no time of base64":     fmt.Sprintf("%d,%s:o!!%s", now, by, digest),
@@ -287,12 +297,45 @@ func TestAnAnnotationThatNobodyOfUsHasWrittenIsPruned(t *testing.T) {
 		"of no receiver":        fmt.Sprintf("%d,:oAA%s", now, digest),
 		"of half a receiver":    fmt.Sprintf("%d,%s:oAA%s", now, by[1:], digest),
 		"a part of a digest":    fmt.Sprintf("%d,%s:oAA%s", now, by, digest[1:]),
-	} {
+		"text at the end":       fmt.Sprintf("%d,%s:oAA%s ", now, by, digest),
+		"another version":       fmt.Sprintf("v2;%d,%s:oAA%s", now, by, digest),
+	}
+}
+
+func TestWithAnUnreadableRecordNoWebhookOpens(t *testing.T) {
+	for name, value := range malformedRecords() {
+		repeats := deliveryOf("apps/ci", "1")
+		for request, open := range map[string]ask{
+			"that is recorded": {action: opens, delivery: repeats}, "that must not repeat another": {action: opens, repeats: repeats}, "that may be repeated": {action: opens},
+		} {
+			r := newRemembering(t)
+			r.gate.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: value}
+			before := r.gate.DeepCopy()
+			if err := write(r.gate, open, r.now); !errors.Is(err, errUnreadable) || !reflect.DeepEqual(r.gate, before) {
+				t.Errorf("%s, one %s: error %v, annotations %v", name, request, err, r.gate.Annotations)
+			}
+			shut := open
+			shut.action = closes
+			r.want(name+", one that closes", r.write(shut), nil)
+			for range 2 {
+				r.want(name+", then one that opens", r.take("ci", "2", opens), errTooMany)
+				r.now = testNow.Add(replayWindow)
+			}
+			r.now = testNow.Add(replayWindow + time.Second)
+			r.want(name+", later", r.take("ci", "2", opens), nil)
+		}
+	}
+}
+
+// A clock may have been set.
+func TestWebhooksOfAnotherTimeAreNotRecorded(t *testing.T) {
+	id := deliveryOf("apps/smoke", "1")
+	for _, ago := range []time.Duration{replayWindow + time.Second, -replayWindow - time.Second} {
 		r := newRemembering(t)
-		r.gate.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: forged}
-		r.want(name, r.take("smoke", "1", opens), nil)
-		if want := fmt.Sprintf("%d,%s:oAA%s", now, by, digest); r.annotation() != want {
-			t.Errorf("%s: got %.100q", name, r.annotation())
+		r.gate.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: memory{{id, opened, testNow.Add(-ago).Unix()}}.String()}
+		r.want(fmt.Sprint(ago, " ago"), r.take("smoke", "1", opens), nil)
+		if want := (memory{{id, opened, testNow.Unix()}}).String(); r.annotation() != want {
+			t.Errorf("%s ago: got %.100q", ago, r.annotation())
 		}
 	}
 }

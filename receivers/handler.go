@@ -246,6 +246,8 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 		result.code, result.text = http.StatusOK, taken
 	case errors.Is(err, errTooMany):
 		result.code, result.text, result.err = http.StatusTooManyRequests, errTooMany.Error(), err
+	case errors.Is(err, errUnreadable):
+		result.code, result.text, result.err = http.StatusInternalServerError, told(errs, errUnreadable), err
 	case errors.Is(err, errAway):
 		result.code, result.text, result.err = http.StatusServiceUnavailable, "not every gate could be asked, try again", err
 	case errors.Is(err, gate.ErrClosedByPeople):

@@ -221,18 +221,33 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	}
 }
 
-func TestGarbageWhereAGateRemembersWebhooksIsRemoved(t *testing.T) {
+func TestAGateWithAnUnreadableRecordClosesAndDoesNotOpen(t *testing.T) {
+	const opens, closes = v1alpha1.RequestOpen, v1alpha1.RequestClose
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
-	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
-	w.Edit(obj, func() {
-		obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: strings.Repeat("garbage,", 30_000)}
-	})
-	if got := w.signed(path, `{}`, "1"); got != http.StatusOK {
-		t.Errorf("over garbage: %d", got)
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, byHeader)
+	garbage := strings.Repeat("garbage,", 30_000)
+	w.Edit(obj, func() { obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: garbage} })
+	got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1", "X-Action", "open")
+	if got.code != http.StatusInternalServerError || !strings.Contains(got.body, "/production' stays closed, its annotation gating.toolkit.fluxcd.io/deliveries cannot be read") {
+		t.Errorf("one that opens: %+v", got)
+	}
+	w.unasked()
+	if w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation] != garbage {
+		t.Error("one that opens has changed the record")
+	}
+	if got := w.ask(path, "{}", closes); got != http.StatusOK {
+		t.Errorf("one that closes: %d", got)
 	}
 	if got := len(w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 50 {
 		t.Errorf("%d bytes", got)
+	}
+	if got := w.ask(path, `{"n":1}`, opens); got != http.StatusTooManyRequests {
+		t.Errorf("one that opens with the new record: %d", got)
+	}
+	w.clock.Step(10*time.Minute + time.Second)
+	if got := w.ask(path, `{"n":1}`, opens); got != http.StatusOK {
+		t.Errorf("after the window: %d", got)
 	}
 }
 
