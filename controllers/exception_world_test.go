@@ -37,11 +37,16 @@ func always() []v1alpha1.Period {
 	return []v1alpha1.Period{{Name: "always", Start: &midnight, End: &midnight}}
 }
 
-// openingIt, closingIt, shuttingIt and replacingIt are what an exception does with the Gate. closingIt alone sets no older exception aside.
+// openingIt, closingIt, shuttingIt and replacingIt are what an exception does with the Gate. closingIt alone
+// only closes. shuttingIt could open it in 2099.
 func openingIt(e *v1alpha1.GateException)   { e.Spec.OpenPeriods = always() }
 func closingIt(e *v1alpha1.GateException)   { e.Spec.ClosePeriods = always() }
-func shuttingIt(e *v1alpha1.GateException)  { e.Spec.Default = v1alpha1.StateClosed }
 func replacingIt(e *v1alpha1.GateException) { openingIt(e); e.Spec.Default = v1alpha1.StateClosed }
+func shuttingIt(e *v1alpha1.GateException) {
+	replacingIt(e)
+	from := time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
+	e.Spec.OpenPeriods = []v1alpha1.Period{{Name: "later", From: v1alpha1.NewDateTime(from), Until: v1alpha1.NewDateTime(from.Add(hour))}}
+}
 
 // exception creates an exception of the Gate production that is valid from one time
 // after start until another. What it does, it does always.

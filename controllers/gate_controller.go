@@ -184,7 +184,7 @@ func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with be
 	before := obj.DeepCopy()
 	d := r.Decider.decide(ctx, obj, with, now)
 	report(obj, d.Decision)
-	gate.RecordExceptions(obj, with.exceptions, d.at)
+	with.calendars.RecordExceptions(obj, with.exceptions, d.at)
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
 	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed)

@@ -425,9 +425,9 @@ type GateStatus struct {
 	Release *ReleaseStatus `json:"release,omitempty"`
 
 	// Exceptions are the GateExceptions of this Gate: those that apply, those that
-	// will apply, and the latest of those that applied. At most 10. Expired ones
-	// are dropped first.
-	// +kubebuilder:validation:MaxItems=10
+	// will apply, and the latest of those that applied. At most 30. Expired ones
+	// are dropped first, and none that applies unless there are too many.
+	// +kubebuilder:validation:MaxItems=30
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
@@ -536,7 +536,7 @@ func (in *Gate) RequiredApprovals() int {
 }
 
 // RequiredExceptionApprovals returns how many people must approve a
-// GateException that can open the Gate. See GateException.OnlyCloses.
+// GateException with more than closePeriods.
 func (in *Gate) RequiredExceptionApprovals() int {
 	if a := in.Spec.Approvals; a != nil && a.Exceptions != nil {
 		return a.Exceptions.required()

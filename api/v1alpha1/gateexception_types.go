@@ -213,12 +213,11 @@ func (in *GateException) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
-// OnlyCloses returns whether the exception has closePeriods, and nothing that
-// opens its Gate or sets aside the Gate's schedule or another exception. Such an
-// exception needs no approval. Its closePeriods add to the older exceptions of
-// the Gate, which decide outside of them as if it did not exist.
+// OnlyCloses returns whether the exception has closePeriods or the default
+// closed, and nothing that opens its Gate. Such an exception may overlap others.
+// They decide where it does not close as if it did not exist.
 func (in *GateException) OnlyCloses() bool {
-	return len(in.Spec.ClosePeriods) > 0 && len(in.Spec.OpenPeriods) == 0 && in.Spec.Default == ""
+	return len(in.Spec.OpenPeriods) == 0 && (in.Spec.Default == StateClosed || in.Spec.Default == "" && len(in.Spec.ClosePeriods) > 0)
 }
 
 // ExpiredBy returns whether the exception is over at an instant.

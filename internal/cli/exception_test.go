@@ -57,6 +57,8 @@ func TestAnExceptionDoesWhatIsWantedForBothDefaults(t *testing.T) {
 }
 
 func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
+	onlyCloses := anException(now.Add(30 * time.Minute))
+	onlyCloses.Spec.OpenPeriods, onlyCloses.Spec.Default = nil, v1alpha1.StateClosed
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.Gate)
 		others []*v1alpha1.GateException
@@ -83,6 +85,9 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 		"an invalid gate":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Mars" }, nil, []string{"the spec of the gate is invalid"}, ""},
 		"another exception at that time": {
 			func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(30 * time.Minute))}, []string{"it overlaps with gateexception flux-system/hotfix, which is in force from "}, "",
+		},
+		"one that only closes": {
+			func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{onlyCloses}, []string{"the gate is still closed from 2026-11-21 12:30 UTC until 2026-11-21 13:00 UTC: exception hotfix"}, "",
 		},
 		"not one that begins when it ends": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(time.Hour))}, nil, ""},
 		"notAfter": {

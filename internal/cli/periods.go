@@ -75,13 +75,9 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return formatTime(at.In(now.Location())) }
 	for _, o := range others {
-		if !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
-			otherwise := "the newer one wins"
-			if e.OnlyCloses() {
-				otherwise = "both apply"
-			}
-			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, %s",
-				nameOfException(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time), otherwise))
+		if !e.OnlyCloses() && !o.OnlyCloses() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
+			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
+				nameOfException(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
 		}
 	}
 	if g.Spec.Suspend {

@@ -76,7 +76,8 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 		}
 	}
 	d.Message += unreadable(s, d.Next, broken)
-	d.Message += inForceToo(&d, applying(counts, now), excess(counts), plan.Refused())
+	p := &peers{counts: counts, refused: plan.Refused, now: now}
+	d.Message += inForceToo(&d, p.applying(), excess(counts), plan.Refused())
 	if !s.Reached.IsZero() {
 		d.Recheck = earlier(d.Recheck, s.Reached)
 		d.Message += ", next transition unknown, because the schedule changes too often: use fewer or longer periods"

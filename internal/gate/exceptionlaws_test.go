@@ -99,8 +99,8 @@ func TestNothingChangesOutsideTheValidityOfExceptions(t *testing.T) {
 	})
 }
 
-// The active exceptions decide as if there were no others, all but one of them only close, and the intervals of a preview are those of
-// decisions. An invalid one that cannot close decides nothing: it only keeps the others from opening the Gate.
+// The active exceptions decide as if there were no others, all but one of them only close or are invalid, and the intervals of a preview
+// are those of decisions.
 func TestTheActiveExceptionsDecideAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, all := drawGate(t), drawExceptions(t)
@@ -111,13 +111,16 @@ func TestTheActiveExceptionsDecideAlone(t *testing.T) {
 				active = append(active, e)
 			}
 		}
-		if others := slices.DeleteFunc(slices.Clone(active), (*v1alpha1.GateException).OnlyCloses); len(others) > 1 {
+		others := slices.DeleteFunc(slices.Clone(active), func(e *v1alpha1.GateException) bool { return e.OnlyCloses() || isInvalidOpening(e) })
+		if len(others) > 1 {
 			t.Fatalf("%s and %s are active", others[0].Name, others[1].Name)
 		}
 		d, alone := gate.Decide(g, now, all...), gate.Decide(g, now, active...)
-		if same := d.State == alone.State && d.Reason == alone.Reason; !same &&
-			(!slices.ContainsFunc(active, isInvalidOpening) || d.State != isClosed || d.Reason != "Exception") {
+		if d.State != alone.State || d.Reason != alone.Reason || d.By != alone.By {
 			t.Fatalf("%s, with the active ones alone %s", d.Message, alone.Message)
+		}
+		if d.Reason == v1alpha1.ExceptionAppliesReason && !slices.ContainsFunc(active, func(e *v1alpha1.GateException) bool { return e.Name == d.By }) {
+			t.Fatalf("%s, but that exception is not active", d.Message)
 		}
 		intervals, errs := gate.Intervals(g, now, now.Add(time.Minute), all...)
 		if len(errs) > 0 {

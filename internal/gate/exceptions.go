@@ -2,8 +2,10 @@ package gate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,7 +14,7 @@ import (
 )
 
 // counting returns the exceptions of a Gate that count from an instant on, in their order
-// of precedence: the newest first. Of two from the same second, the first by name wins.
+// of precedence: those that only close, and then the others, the newest first. Of two from the same second, the first by name wins.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -21,6 +23,12 @@ func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.T
 		}
 	}
 	slices.SortFunc(counts, func(a, b *v1alpha1.GateException) int {
+		if a.OnlyCloses() != b.OnlyCloses() {
+			if a.OnlyCloses() {
+				return -1
+			}
+			return 1
+		}
 		if order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); order != 0 {
 			return order
 		}
@@ -40,17 +48,29 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 }
 
 // applying returns the exceptions that apply at an instant: the valid ones up to the first that does not only close,
-// because it decides without those after it.
-func applying(counts []*v1alpha1.GateException, now time.Time) (apply []*v1alpha1.GateException) {
-	for _, e := range counts {
-		if !isValidAt(e, now) {
+// because it decides without those after it. If that one is broken and cannot close, the next one that may close applies, too.
+func (p *peers) applying() (apply []*v1alpha1.GateException) {
+	first := true // of those that do not only close
+	for _, e := range p.counts {
+		if !isValidAt(e, p.now) {
 			continue
 		}
-		if apply = append(apply, e); !e.OnlyCloses() {
+		if first || mayClose(&e.Spec) {
+			apply = append(apply, e)
+		}
+		if e.OnlyCloses() {
+			continue
+		}
+		if first = false; !p.letsClose(e) {
 			break
 		}
 	}
 	return apply
+}
+
+// letsClose returns whether an exception leaves older ones their close periods, because it is broken and cannot close.
+func (p *peers) letsClose(e *v1alpha1.GateException) bool {
+	return !mayClose(&e.Spec) && (slices.Contains(excess(p.counts), e) || len(ValidateException(e)) > 0 || e.Spec.LeadTime != nil && slices.Contains(p.refused(), e.Name))
 }
 
 // nextEdge returns the next instant at which one of the exceptions begins or ends, zero if
@@ -73,14 +93,18 @@ type peers struct {
 	// notReady says why the exceptions change nothing, empty if they do.
 	notReady string
 	counts   []*v1alpha1.GateException
+	// refused returns the names of those whose lead is refused.
+	refused func() []string
 	// apply are those that apply.
 	apply []*v1alpha1.GateException
 	now   time.Time
 }
 
-func peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) peers {
-	counts := counting(g, exceptions, now)
-	return peers{gate: g, notReady: notReady(g), counts: counts, apply: applying(counts, now), now: now}
+func (c Calendars) peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) *peers {
+	p := &peers{gate: g, notReady: notReady(g), counts: counting(g, exceptions, now), now: now}
+	p.refused = sync.OnceValue(func() []string { return slices.Collect(maps.Keys(c.RefusedLeads(g, exceptions, now))) })
+	p.apply = p.applying()
+	return p
 }
 
 // recheck returns when the decision on an exception may change by itself: at its own edges, and at those of exceptions that overlap with it or
@@ -122,6 +146,9 @@ func (p *peers) reason(e *v1alpha1.GateException) string {
 // newer returns the exceptions that win over this one at some time, in their order of
 // precedence.
 func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
+	if e.OnlyCloses() {
+		return nil
+	}
 	own := slices.IndexFunc(p.counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
 	return slices.DeleteFunc(slices.Clone(p.counts[:max(own, 0)]), func(newer *v1alpha1.GateException) bool {
 		return newer.OnlyCloses() || !overlap(newer, e)
@@ -131,8 +158,7 @@ func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 // Overlapping returns the exceptions that win over this one at some time from an instant
 // on, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
-	p := peersOf(g, exceptions, now)
-	return p.newer(e)
+	return Calendars(nil).peersOf(g, exceptions, now).newer(e)
 }
 
 // tooMany says that an exception is broken because too many older ones of its Gate are not over. It is empty if that is not so.
@@ -172,9 +198,9 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 
 // DecideException is as the function, with the calendars of the Gate.
 func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
-	p := peers{now: now}
+	p := &peers{now: now}
 	if g != nil {
-		p = peersOf(g, exceptions, now)
+		p = c.peersOf(g, exceptions, now)
 	}
 	d := ExceptionDecision{}
 	d.Reason = p.reason(e)
@@ -222,7 +248,7 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 	return d
 }
 
-// overlapped says which newer exception wins over this one, preferably the one that wins
+// overlapped says which newer exception wins over this one, or keeps it from opening, preferably the one that wins
 // now. It is empty if none does.
 func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	newer := p.newer(e)
@@ -230,8 +256,11 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 		return ""
 	}
 	first := newer[max(0, slices.IndexFunc(newer, func(n *v1alpha1.GateException) bool { return isValidAt(n, p.now) }))]
-	return fmt.Sprintf("Exception '%s' of gate '%s' is newer and wins from %s until %s",
-		first.Name, gate, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
+	format := "Exception '%s' of gate '%s' is newer and wins from %s until %s"
+	if mayClose(&e.Spec) && p.letsClose(first) {
+		format = "Exception '%s' of gate '%s' is newer and broken: from %s until %s this exception closes the gate, but does not open it"
+	}
+	return fmt.Sprintf(format, first.Name, gate, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
 }
 
 // notReady says why the exceptions of a Gate change nothing at present. It is empty if

@@ -14,7 +14,7 @@ import (
 // those that apply, then those that will, then those that did, latest first. Each time
 // in which one applied has its own record. The last ones are dropped if there is
 // no room.
-func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
+func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
 	before := slices.Clone(g.Status.Exceptions)
 	for i := range before {
 		if b := &before[i]; b.Reason == v1alpha1.InForceReason && !now.Before(b.ValidUntil.Time) {
@@ -22,7 +22,7 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 		}
 	}
 	var records []v1alpha1.ExceptionRecord
-	peers := peersOf(g, exceptions, now)
+	peers := c.peersOf(g, exceptions, now)
 	for _, e := range exceptions {
 		if !IsOf(g, e) || !e.DeletionTimestamp.IsZero() {
 			continue

@@ -18,7 +18,12 @@ spec: {default: closed}
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateException
 metadata: {name: a-existing, namespace: flux-system, creationTimestamp: "2026-11-20T00:00:00Z"}
-spec: {gateRef: {name: production}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}
+spec:
+  gateRef: {name: production}
+  default: closed
+  validFrom: "2026-12-01T00:00:00Z"
+  validUntil: "2026-12-02T00:00:00Z"
+  openPeriods: [{name: late, from: "2026-12-01T22:00:00Z", until: "2026-12-01T23:00:00Z"}]
 ---
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateException

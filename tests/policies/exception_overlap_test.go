@@ -48,6 +48,10 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "first", lasting("10T00", "20T00"), nil)
 	w.judged("first")
+	within := func(effect string) string {
+		return `{"timeZone":"UTC","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z",` + effect + `}`
+	}
+	const nightly, daily = `[{"name":"night","start":"22:00","end":"02:00"}]`, `[{"name":"day","start":"10:00","end":"12:00"}]`
 	for name, tc := range map[string]struct {
 		spec    string
 		refused bool
@@ -58,7 +62,13 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 		"the first hour":                      {lasting("09T00", "10T01"), true},
 		"the last hour":                       {lasting("19T23", "21T00"), true},
 		"the same time in another zone":       {`{"validFrom":"2099-01-10T09:00:00+09:00","validUntil":"2099-01-10T09:00:01+09:00"}`, true},
-		"with another effect":                 {`{"default":null,"timeZone":"UTC","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z","closePeriods":[{"name":"x","start":"01:00","end":"02:00"}]}`, true},
+		"with another effect":                 {within(`"default":"closed","openPeriods":` + nightly), true},
+		"with open periods alone":             {within(`"default":null,"openPeriods":` + nightly), true},
+		"with both kinds of periods":          {within(`"default":null,"openPeriods":` + nightly + `,"closePeriods":` + daily), true},
+		"closes and opens by default":         {within(`"closePeriods":` + daily), true},
+		"with close periods alone":            {within(`"default":null,"closePeriods":` + daily), false},
+		"closed by default":                   {within(`"default":"closed"`), false},
+		"closed by default and in periods":    {within(`"default":"closed","openPeriods":[],"closePeriods":` + daily), false},
 		"until its beginning":                 {lasting("01T00", "10T00"), false},
 		"until its beginning in another zone": {`{"validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-10T09:00:00+09:00"}`, false},
 		"from its end":                        {lasting("20T00", "31T00"), false},
@@ -81,6 +91,18 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 	}
 	away := newWorld(t)
 	away.born(away.as("ona", exceptionEditor, viewer), "second", lasting("10T00", "20T00"), nil)
+}
+
+// It is born first, and others overlap it.
+func TestAnExceptionThatOnlyClosesIsInNobodysWay(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "shut", strings.Replace(lasting("10T00", "20T00"), "{", `{"default":"closed",`, 1), nil)
+	w.born(ona, "first", lasting("20T00", "30T00"), nil)
+	w.judged("first")
+	w.allowed(ona, "create", "-f", w.except("second", lasting("10T00", "20T00"), nil))
+	w.judged("second")
+	w.refusedException(ona, "shut", "overlaps with gate exception "+w.Namespace+"/second", "patch", "gtex", "shut", "--type=merge", "-p", `{"spec":{"default":"opened"}}`)
 }
 
 func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 // 2099, with what of spec differs.
 func exceptionManifest(name, spec string, annotations map[string]string) map[string]any {
 	content := map[string]any{
-		"gateRef": map[string]any{"name": "production"}, "default": "closed",
+		"gateRef": map[string]any{"name": "production"}, "default": "opened",
 		"validFrom": "2099-01-01T00:00:00Z", "validUntil": "2099-01-08T00:00:00Z",
 	}
 	if spec != "" {

@@ -65,6 +65,7 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 		"an exception opens":                                 {gate{Gate: v1alpha1.Gate{Spec: closed}, exceptions: excepted("", inside, outside)}, "opened Exception"},
 		"an exception closes and opens":                      {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: excepted(v1alpha1.StateOpened, inside, inside)}, "closed Exception"},
 		"an exception has a default":                         {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: excepted(v1alpha1.StateClosed, outside, nil)}, "closed Exception"},
+		"an exception closes and another opens":              {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: append(excepted("", inside, nil), excepted("", nil, inside)...)}, "closed Exception"},
 		"an exception decides nothing":                       {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: excepted("", nil, outside)}, "opened Default"},
 	} {
 		t.Run(name, func(t *testing.T) {

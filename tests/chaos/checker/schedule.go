@@ -86,7 +86,7 @@ func in(p v1alpha1.Period, at time.Time) bool {
 	return !at.Before(p.From.Time()) && at.Before(p.Until.Time())
 }
 
-// applying returns the exceptions that apply at an instant: the newest ones up to the first that has more than closePeriods.
+// applying returns the exceptions that apply at an instant: those that only close, and then the newest of the others.
 // Of two from the same second, the first by name counts as newer.
 func (g *gate) applying(at time.Time) (found []*v1alpha1.GateException) {
 	for i := range g.exceptions {
@@ -96,12 +96,16 @@ func (g *gate) applying(at time.Time) (found []*v1alpha1.GateException) {
 			found = append(found, e)
 		}
 	}
+	opens := func(e *v1alpha1.GateException) int {
+		if len(e.Spec.OpenPeriods) > 0 || e.Spec.Default == v1alpha1.StateOpened {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(found, func(a, b *v1alpha1.GateException) int {
-		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		return cmp.Or(opens(a)-opens(b), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	decides := slices.IndexFunc(found, func(e *v1alpha1.GateException) bool {
-		return len(e.Spec.OpenPeriods) > 0 || e.Spec.Default != "" || len(e.Spec.ClosePeriods) == 0
-	})
+	decides := slices.IndexFunc(found, func(e *v1alpha1.GateException) bool { return opens(e) > 0 })
 	if decides < 0 {
 		return found
 	}
