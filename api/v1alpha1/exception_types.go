@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // MaxExceptions is the number of entries that status.exceptions of a Gate
-// keeps.
-const MaxExceptions = 10
+// keeps: all MaxEffectiveExceptions that can apply at once, and 10 others.
+const MaxExceptions = MaxEffectiveExceptions + 10
 
 // ExceptionRecord is the state of a GateException of a Gate. An exception that
 // was interrupted has a record for each time in which it applied.
@@ -18,8 +18,9 @@ type ExceptionRecord struct {
 	// ValidUntil is when the exception stops applying.
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// Reason of the condition Active of the exception: InForce, Pending,
-	// WaitingApproval, Overlapped, GateNotReady or Expired.
+	// Reason of the condition Active of the exception: InForce, also if it is
+	// invalid, TooManyExceptions, Pending, WaitingApproval, Overlapped,
+	// GateNotReady or Expired.
 	Reason string `json:"reason"`
 
 	// AppliedAt is when the Gate first decided with the exception. Missing if it

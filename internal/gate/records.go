@@ -11,13 +11,12 @@ import (
 )
 
 // RecordExceptions records the exceptions of a Gate at an instant in its status:
-// those that apply, then those that will, then those that did, latest first. Each time
-// in which one applied has its own record. The last ones are dropped if there is
-// no room.
+// those that apply, then those that are too many, then those that will, then those that did, latest first.
+// Each time in which one applied has its own record. The last ones are dropped if there is no room.
 func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
 	before := slices.Clone(g.Status.Exceptions)
 	for i := range before {
-		if b := &before[i]; b.Reason == v1alpha1.InForceReason && !now.Before(b.ValidUntil.Time) {
+		if b := &before[i]; applies(b.Reason) && !now.Before(b.ValidUntil.Time) {
 			b.Reason, b.ExpiredAt = v1alpha1.ExpiredReason, b.ValidUntil.DeepCopy()
 		}
 	}
@@ -28,14 +27,16 @@ func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.Gat
 			continue
 		}
 		r := v1alpha1.ExceptionRecord{Name: e.Name, ValidFrom: e.Spec.ValidFrom, ValidUntil: e.Spec.ValidUntil}
-		r.Reason = peers.reason(e)
+		if r.Reason = peers.reason(e); r.Reason == v1alpha1.InForceReason && slices.Contains(excess(peers.counts), e) {
+			r.Reason = v1alpha1.TooManyExceptionsReason
+		}
 		i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameStretch(b, r) })
 		if i >= 0 {
 			r.AppliedAt, r.ExpiredAt = before[i].AppliedAt, before[i].ExpiredAt
 			before = slices.Delete(before, i, i+1)
 		}
 		switch {
-		case r.Reason == v1alpha1.InForceReason && r.AppliedAt == nil:
+		case applies(r.Reason) && r.AppliedAt == nil:
 			r.AppliedAt = &metav1.Time{Time: now}
 		case r.Reason == v1alpha1.ExpiredReason && r.ExpiredAt == nil && r.AppliedAt != nil:
 			r.ExpiredAt = &metav1.Time{Time: now} // an edit ended it
@@ -45,7 +46,7 @@ func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.Gat
 		records = append(records, r)
 	}
 	for _, r := range before {
-		if r.Reason == v1alpha1.InForceReason {
+		if applies(r.Reason) {
 			r.Reason, r.ExpiredAt = v1alpha1.ExpiredReason, &metav1.Time{Time: now}
 		}
 		if r.Reason == v1alpha1.ExpiredReason { // an exception that never applied leaves no trace
@@ -56,16 +57,21 @@ func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.Gat
 	g.Status.Exceptions = records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
+// applies returns whether a record is of an exception that applies, or that fails closed because it is one too many.
+func applies(reason string) bool {
+	return reason == v1alpha1.InForceReason || reason == v1alpha1.TooManyExceptionsReason
+}
+
 // sameStretch returns whether a record of before goes on in one of now. An exception that
 // is interrupted begins a new record.
 func sameStretch(before, now v1alpha1.ExceptionRecord) bool {
 	if before.Name != now.Name {
 		return false
 	}
-	switch before.Reason {
-	case v1alpha1.InForceReason:
-		return now.Reason == v1alpha1.InForceReason || now.Reason == v1alpha1.ExpiredReason
-	case v1alpha1.ExpiredReason:
+	switch {
+	case applies(before.Reason):
+		return applies(now.Reason) || now.Reason == v1alpha1.ExpiredReason
+	case before.Reason == v1alpha1.ExpiredReason:
 		return now.Reason == v1alpha1.ExpiredReason && before.ValidUntil.Equal(&now.ValidUntil)
 	default:
 		return true
@@ -85,10 +91,12 @@ func rank(reason string) int {
 	switch reason {
 	case v1alpha1.InForceReason:
 		return 0
-	case v1alpha1.ExpiredReason:
-		return 2
-	default:
+	case v1alpha1.TooManyExceptionsReason:
 		return 1
+	case v1alpha1.ExpiredReason:
+		return 3
+	default:
+		return 2
 	}
 }
 

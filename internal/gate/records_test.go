@@ -111,27 +111,63 @@ func TestARecordHasWhatTheExceptionSays(t *testing.T) {
 	}
 }
 
-func TestRecordsAreInOrderAndTenAtMost(t *testing.T) {
+func TestRecordsAreInOrderAndBounded(t *testing.T) {
 	g := production(closed())
 	all := []*v1alpha1.GateException{
 		hours("b-later", "20:00", "21:00"), hours("a-later", "20:00", "21:00"), hours("soon", "13:00", "14:00"), hours("active", "11:00", "13:00"),
 	}
-	for i := range 8 {
-		all = append(all, hours(fmt.Sprintf("past%d", i), fmt.Sprintf("0%d:00", i), fmt.Sprintf("0%d:00", i+1)))
+	want := "active InForce 12:00, soon Pending, a-later Pending, b-later Pending"
+	for i := range v1alpha1.MaxExceptions {
+		from := utc("2026-11-22T00:00:00Z").Add(time.Duration(i) * time.Hour)
+		all = append(all, exception(byDefault(isClosed), called(fmt.Sprintf("past%d", i)), valid(stamp(from), stamp(from.Add(time.Hour)))))
 	}
-	want := "active InForce 12:00, soon Pending, a-later Pending, b-later Pending, " +
-		"past7 Expired-08:00, past6 Expired-07:00, past5 Expired-06:00, past4 Expired-05:00, past3 Expired-04:00, past2 Expired-03:00"
-	if got := record(g, "12:00", all...); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	for i := v1alpha1.MaxExceptions - 1; i >= 4; i-- {
+		want += fmt.Sprintf(", past%d Expired-%02d:00", i, (i+1)%24)
 	}
-	if got := record(g, "12:01", all...); got != want {
-		t.Errorf("again: got  %s\nwant %s", got, want)
+	for _, at := range []string{"12:00", "12:01"} {
+		if got := record(g, at, all...); got != want {
+			t.Errorf("at %s: got  %s\nwant %s", at, got, want)
+		}
 	}
-	for i := range 10 {
+	for i := range v1alpha1.MaxExceptions {
 		all = append(all, hours(fmt.Sprintf("more%d", i), "15:00", "16:00"))
 	}
-	if got := record(g, "12:02", all...); strings.Contains(got, "Expired") || !strings.HasPrefix(got, "active InForce 12:00, soon Pending, more0 Pending") || len(g.Status.Exceptions) != 10 {
+	if got := record(g, "12:02", all...); strings.Contains(got, "Expired") || !strings.HasPrefix(got, "active TooManyExceptions 12:00, soon Pending, more0 Pending") ||
+		len(g.Status.Exceptions) != v1alpha1.MaxExceptions {
 		t.Errorf("got %s", got)
+	}
+}
+
+// All that take effect are recorded, however many others are valid, and the others report that they are too many.
+func TestEveryExceptionThatTakesEffectIsRecorded(t *testing.T) {
+	g := production(closed())
+	var all []*v1alpha1.GateException
+	for i := range 50 {
+		e := exception(byDefault(isClosed), called(fmt.Sprintf("x%02d", i)), created(stamp(utc("2026-11-01T00:00:00Z").Add(-time.Duration(i)*time.Hour))))
+		all = append(all, e)
+	}
+	count := func(reason string) (n int) {
+		for i, r := range g.Status.Exceptions {
+			if r.Reason == reason {
+				n++
+			}
+			if reason == v1alpha1.InForceReason && i < v1alpha1.MaxEffectiveExceptions && r.Name != fmt.Sprintf("x%02d", 30+i) {
+				t.Errorf("record %d is of %s", i, r.Name)
+			}
+		}
+		return n
+	}
+	record(g, "12:00", all...)
+	if inForce, tooMany := count(v1alpha1.InForceReason), count(v1alpha1.TooManyExceptionsReason); inForce != v1alpha1.MaxEffectiveExceptions || tooMany != v1alpha1.MaxExceptions-inForce {
+		t.Errorf("%d apply and %d are too many: %v", inForce, tooMany, recorded(g))
+	}
+	for _, e := range all[30:] {
+		if d := gate.DecideException(e, g, all, noon); d.Reason != v1alpha1.InForceReason {
+			t.Errorf("%s: %s", e.Name, d.Message)
+		}
+	}
+	if got := record(g, "12:30", all[:2]...); !strings.HasPrefix(got, "x00 InForce 12:00, x01 InForce 12:00, ") {
+		t.Errorf("with room they go on: %s", got)
 	}
 }
 
