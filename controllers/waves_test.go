@@ -230,11 +230,22 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	w.lookAgain(g, apps["b"])
 	w.in(time.Minute)
 	w.events.take("")
+	const malformed = "it must be TIME[,wave=NAME], such as 2026-12-19T12:00:00Z,wave=canary"
 	for value, why := range map[string]string{
-		"now":                           "it must be TIME[,wave=NAME], such as 2026-12-19T12:00:00Z,wave=canary",
-		"2026-11-23T12:00:30Z,wave=two": "the current wave is another one by now: one",
-		"2026-11-23T11:59:59Z":          "it is from before the gate opened",
-		"2026-11-23T13:00:00Z":          "it is in the future",
+		"now":                                    malformed,
+		" ":                                      malformed,
+		" 2026-11-23T12:00:30Z":                  malformed,
+		"2026-11-23T12:00:30Z,wave=one\n":        malformed,
+		"2026-11-23T12:00:30Z,wave=one,":         malformed,
+		"2026-11-23T12:00:30Z,wave=one x":        malformed,
+		"2026-11-23T12:00:30Z,wave=":             malformed,
+		"2026-11-23T12:00:30Z,by=alice":          malformed,
+		"2026-11-23T12:00:30Z/1h,wave=one":       malformed,
+		"2026-11-23T12:00:30Z,wave=one,by=alice": malformed,
+		"2026-11-23T12:00:30Z,wave=one,wave=one": malformed,
+		"2026-11-23T12:00:30Z,wave=two":          "the current wave is another one by now: one",
+		"2026-11-23T11:59:59Z":                   "it is from before the gate opened",
+		"2026-11-23T13:00:00Z":                   "it is in the future",
 	} {
 		w.proceedAt(g, value)
 		w.reconcile(g)

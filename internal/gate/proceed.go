@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// maxProceed is the longest value in bytes of the annotation v1alpha1.ProceedRequestedAtAnnotation that is kept.
+// maxProceed is how many bytes of the annotation v1alpha1.ProceedRequestedAtAnnotation are kept. No valid value is that long.
 const maxProceed = 128
 
 // NoteProceed records the request in the annotation v1alpha1.ProceedRequestedAtAnnotation in the status of a Gate, and returns whether there
@@ -34,6 +35,8 @@ func HasNewProceed(g *v1alpha1.Gate) bool {
 	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)
 }
 
+// proceedOf returns the value of the annotation as it is, unless it is too long to be valid.
 func proceedOf(g *v1alpha1.Gate) string {
-	return OneLine(g.Annotations[v1alpha1.ProceedRequestedAtAnnotation], maxProceed)
+	value := g.Annotations[v1alpha1.ProceedRequestedAtAnnotation]
+	return strings.ToValidUTF8(value[:min(len(value), maxProceed)], "")
 }

@@ -17,13 +17,17 @@ func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
 		release    *v1alpha1.ReleaseStatus
 		want       string
 	}{
-		"none":                                  {"", nil, ""},
-		"the first":                             {value, nil, value},
-		"another one than before":               {value, &v1alpha1.ReleaseStatus{LastHandledProceed: "2026-11-23T11:00:00Z"}, value},
-		"one that was acted on":                 {value, &v1alpha1.ReleaseStatus{LastHandledProceed: value}, ""},
-		"one while another one waits":           {value, &v1alpha1.ReleaseStatus{Proceed: &v1alpha1.ProceedRequest{Value: "before"}}, ""},
-		"one that would pass for several lines": {"a\nb", nil, "a b"},
-		"a long one":                            {long, nil, long[:125] + "..."},
+		"none":                                 {"", nil, ""},
+		"the first":                            {value, nil, value},
+		"another one than before":              {value, &v1alpha1.ReleaseStatus{LastHandledProceed: "2026-11-23T11:00:00Z"}, value},
+		"one that was acted on":                {value, &v1alpha1.ReleaseStatus{LastHandledProceed: value}, ""},
+		"one while another one waits":          {value, &v1alpha1.ReleaseStatus{Proceed: &v1alpha1.ProceedRequest{Value: "before"}}, ""},
+		"one of several lines, as it is":       {" a\nb\n", nil, " a\nb\n"},
+		"white space":                          {" ", nil, " "},
+		"one that only differs by white space": {value + " ", &v1alpha1.ReleaseStatus{LastHandledProceed: value}, value + " "},
+		"a long one":                           {long, nil, long[:128]},
+		"a long one that was acted on":         {long, &v1alpha1.ReleaseStatus{LastHandledProceed: long[:128]}, ""},
+		"a long one, cut within a character":   {"x" + strings.Repeat("é", 64), nil, "x" + strings.Repeat("é", 63)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := closed()
