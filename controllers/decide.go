@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 const (
@@ -60,9 +61,9 @@ type decision struct {
 	gate.Decision
 	// at is the instant of the decision.
 	at      time.Time
-	handled []gate.Request
+	handled []ledger.Request
 	// stamps is what is known of who asks and approves.
-	stamps gate.Stamps
+	stamps ledger.Stamps
 	// edges are when to decide again, by the clock of this process.
 	edges []time.Time
 	// proceeds says that a person has newly asked the release to go on.
@@ -101,7 +102,7 @@ func (v *decision) decide(d gate.Decision) {
 func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
 	before := obj.DeepCopy()
 	stamps := r.stamps(ctx, obj)
-	v := decision{at: now, handled: stamps.HandleRequests(obj, now), stamps: stamps}
+	v := decision{at: now, handled: gate.ApplyRequests(obj, stamps, now), stamps: stamps}
 	if len(obj.Spec.DependsOn) > 0 {
 		ready := with.calendars.DecideIfReady(obj, now, with.exceptions...)
 		if ready.State == v1alpha1.StateClosed {
@@ -140,20 +141,20 @@ const (
 )
 
 // stamps asks the API server whether it stamps names, if anything new of a Gate depends on that.
-func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) gate.Stamps {
-	if r.Stamped == nil || !gate.NeedsStamps(obj) {
-		return gate.Unstamped
+func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) ledger.Stamps {
+	if r.Stamped == nil || !ledger.NeedsStamps(obj) {
+		return ledger.Unstamped
 	}
 	limited, cancel := context.WithTimeout(ctx, stampsPatience)
 	defer cancel()
 	switch stamped, err := r.Stamped(limited); {
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Nobody knows whether the API server stamps who opens and approves: that waits")
-		return gate.StampsUnknown
+		return ledger.StampsUnknown
 	case stamped:
-		return gate.Stamped
+		return ledger.Stamped
 	}
-	return gate.Unstamped
+	return ledger.Unstamped
 }
 
 // untilClosing returns a context that ends when a Gate closes even if all its dependencies are ready.
@@ -174,7 +175,7 @@ func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) boo
 // opens returns whether a Gate opens with a state at an instant. It was not open. Or it was
 // due to close and open again since it was looked at, also if nobody knew the time then.
 // Or somebody asks for something new, and what that closes may be over by one clock only.
-func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, now time.Time) bool {
+func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []ledger.Request, now time.Time) bool {
 	return state == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedEdges(before, state, now) ||
 		len(handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
 		conditions.GetReason(before, meta.ReadyCondition) == v1alpha1.TimeUnknownReason)
@@ -200,7 +201,7 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with 
 	then := obj.DeepCopy()
 	before.Status.DeepCopyInto(&then.Status)
 	then.Status.Dependencies = obj.Status.Dependencies
-	handled := v.stamps.HandleRequests(then, reached(shown, v.at))
+	handled := gate.ApplyRequests(then, v.stamps, reached(shown, v.at))
 	at, d := shown, with.decide(then, shown)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
 		at = d.Next.At.Time // what that clock has not seen yet is not over

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // decider decides on Gates in memory, under a clock that differs from that of the API
@@ -102,7 +103,7 @@ func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 					g.Annotations[annotation], model.Annotations[annotation] = value, value
 				}
 			}
-			gate.HandleRequests(model, now)
+			gate.ApplyRequests(model, ledger.Unstamped, now)
 			want := gate.Decide(model, now)
 			r := rapid.SampledFrom(replicas).Draw(t, "leader")
 			if areSet && rapid.IntRange(0, 4).Draw(t, "set") == 0 { // somebody sets its clock, or the machine was suspended
@@ -118,7 +119,7 @@ func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 		}
 		// Once both clocks have passed all that is planned, nothing was lost.
 		server.SetTime(server.Now().Add(2 * time.Minute))
-		gate.HandleRequests(model, server.Now())
+		gate.ApplyRequests(model, ledger.Unstamped, server.Now())
 		want := gate.Decide(model, server.Now())
 		for _, r := range replicas {
 			r.look(g, server.Now())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -99,7 +100,7 @@ func newsOfGate(name string, g *v1alpha1.Gate, now time.Time) news {
 	if opened == nil || last == nil {
 		return news{gateNews: name, eventv1.MetaTokenKey: token(now)}
 	}
-	return newsOf(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: gate.DecidedBy(g, now)}, now)
+	return newsOf(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: ledger.DecidedBy(g, now)}, now)
 }
 
 // newsOfException says which exception and Gate an event is about, and who approved the

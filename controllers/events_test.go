@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -106,7 +107,7 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 		want     news
 	}{
 		"a request": {
-			gate.Decision{State: "opened", Reason: "OpenRequested", Request: &gate.Request{By: "alice", Reason: "hotfix"}},
+			gate.Decision{State: "opened", Reason: "OpenRequested", Request: &ledger.Request{By: "alice", Reason: "hotfix"}},
 			news{"state": "opened", "reason": "OpenRequested", "requestedBy": "alice", "message": "hotfix"}},
 		"a period":     {gate.Decision{State: "closed", Reason: "ClosePeriod", By: "freeze"}, news{"state": "closed", "reason": "ClosePeriod", "period": "freeze"}},
 		"an exception": {gate.Decision{State: "opened", Reason: "Exception", By: "fix"}, news{"state": "opened", "reason": "Exception", "exception": "fix"}},
@@ -309,11 +310,11 @@ func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
 func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	g.UID = "uid"
-	request := gate.Request{Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "yesterday", Err: errors.New("no")}
+	request := ledger.Request{Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "yesterday", Err: errors.New("no")}
 	same := requestToken(g, request)
 	equal(t, requestToken(g.DeepCopy(), request), same)
 	tokens := map[string]bool{same: true}
-	for _, other := range []gate.Request{{Annotation: v1alpha1.CloseRequestedAtAnnotation, Value: "yesterday"}, {Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "today"}} {
+	for _, other := range []ledger.Request{{Annotation: v1alpha1.CloseRequestedAtAnnotation, Value: "yesterday"}, {Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "today"}} {
 		tokens[requestToken(g, other)] = true
 	}
 	g.UID = "another"

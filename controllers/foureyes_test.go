@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // fourEyes creates a closed Gate that asks for two approvals, on an API server that stamps names.
@@ -35,7 +35,7 @@ func (w *world) asksToOpen(g *v1alpha1.Gate, who, reason string, more ...string)
 // approvedBy stamps approvals of the first request of a Gate.
 func (w *world) approvedBy(g *v1alpha1.Gate, people ...string) {
 	w.Helper()
-	_, what, _ := strings.Cut(gate.FormatRequestApproval(g, &g.Status.Requests[0], w.clock.Now()), ",")
+	_, what, _ := strings.Cut(ledger.FormatRequestApproval(g, &g.Status.Requests[0], w.clock.Now()), ",")
 	var lines []string
 	for _, who := range people {
 		lines = append(lines, what+" "+who)
@@ -206,7 +206,7 @@ func TestAnApprovalWakesItsGate(t *testing.T) {
 	ask("/3s")
 	w.soonStatus(g, "it waits no longer", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 0 })
 	ask("")
-	_, what, _ := strings.Cut(gate.FormatRequestApproval(g, &g.Status.Requests[0], time.Now()), ",")
+	_, what, _ := strings.Cut(ledger.FormatRequestApproval(g, &g.Status.Requests[0], time.Now()), ",")
 	w.Annotate(g, v1alpha1.ApproveRequestedByAnnotation, what+" bob")
 	w.soonStatus(g, "it is open", func(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) })
 }

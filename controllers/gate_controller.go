@@ -25,6 +25,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -137,7 +138,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 		return ctrl.Result{}, err
 	}
 	d := r.decide(ctx, obj, with, now)
-	if d.stamps == gate.StampsUnknown {
+	if d.stamps == ledger.StampsUnknown {
 		d.edges = append(d.edges, now.Add(stampsRetry))
 	}
 	woken, err := r.persist(ctx, before, obj, writer, d)
@@ -160,7 +161,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 // closeFirst closes a Gate on request without its calendars if these are not at hand: to read them takes as long as the API server does.
 // It returns whether the Gate is closed, and must be decided again with its calendars.
 func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, now time.Time) (bool, error) {
-	if !gate.ClosesByRequest(obj, now) || r.Calendars.atHand(obj, now) {
+	if !ledger.ClosesByRequest(obj, now) || r.Calendars.atHand(obj, now) {
 		return false, nil
 	}
 	before := obj.DeepCopy()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -68,7 +69,7 @@ func (n gateTeller) ambiguities(obj *v1alpha1.Gate, now time.Time) {
 }
 
 // requests tells what became of requests, on the Gate and on what it holds.
-func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []gate.Request) {
+func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []ledger.Request) {
 	if len(handled) == 0 {
 		return
 	}
@@ -99,7 +100,7 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 
 // requestToken identifies a request: the same value of an annotation is the same
 // request, however often it is looked at.
-func requestToken(obj *v1alpha1.Gate, request gate.Request) string {
+func requestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value + request.ApprovedBy))
 	return hex.EncodeToString(sum[:8])
 }

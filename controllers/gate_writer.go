@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // gateWriter writes a Gate, each time on what was read or written before. The status is one write: nobody acts on a part of it.
@@ -61,11 +61,11 @@ func (w *gateWriter) finalize(ctx context.Context, has bool) error {
 // removeLines removes the unhandled requests from the annotations of a Gate that it had when it was decided. The status must have been
 // written: until then a crash must not lose them.
 func (w *gateWriter) removeLines(ctx context.Context, decided *v1alpha1.Gate) error {
-	if !gate.RemoveLines(w.base.DeepCopy(), decided) {
+	if !ledger.RemoveLines(w.base.DeepCopy(), decided) {
 		return nil
 	}
 	return w.write(ctx, func(written *v1alpha1.Gate, patch client.Patch) error {
-		gate.RemoveLines(written, decided)
+		ledger.RemoveLines(written, decided)
 		return w.Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager))
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -87,7 +87,7 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 }
 
 // emergencyOpenings counts emergency requests. A Gate whose open requests need approval has the metric before the first one, so that an increase shows.
-func (m *GateMetrics) emergencyOpenings(g *v1alpha1.Gate, handled []gate.Request) {
+func (m *GateMetrics) emergencyOpenings(g *v1alpha1.Gate, handled []ledger.Request) {
 	n := 0
 	for _, request := range handled {
 		if request.Emergency && request.Err == nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // behindFor is how long the API server's responses count at least, and at most twice as long: the header Date is cut off to the second,
@@ -97,7 +98,7 @@ func (r *Decider) closeByServer(obj *v1alpha1.Gate, with besides, v *decision) {
 	if v.State == v1alpha1.StateOpened {
 		then := obj.DeepCopy() // its new requests are handled by the controller's clock: by a wrong Date they could be over
 		at := v.at.Add(behind)
-		handled := append(slices.Clone(v.handled), v.stamps.HandleRequests(then, at)...)
+		handled := append(slices.Clone(v.handled), gate.ApplyRequests(then, v.stamps, at)...)
 		if d := with.decide(then, at); d.State == v1alpha1.StateClosed {
 			obj.Status = then.Status
 			v.decide(d)

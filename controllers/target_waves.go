@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -61,7 +61,7 @@ func (s *settled) member(g verdict.Gate) waves.Member {
 	default:
 		m.Phase, m.Message = readinessOf(obj)
 	}
-	m.Message = gate.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
+	m.Message = sentence.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
 	return m
 }
 

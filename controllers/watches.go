@@ -19,7 +19,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -55,7 +55,7 @@ func (e *Events) gates() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, ev event.CreateEvent, _ requests) {
-			if g := typed(ev.Object); gate.CloseRequested(g) {
+			if g := typed(ev.Object); ledger.CloseRequested(g) {
 				e.Wake.UrgeGate(client.ObjectKeyFromObject(g), queue.Hold)
 			}
 			failed(e.gate(ctx, nil, typed(ev.Object)))
@@ -85,7 +85,7 @@ func closes(before, after client.Object) bool {
 func concerns(before, after *v1alpha1.Gate) bool {
 	return before.UID != after.UID || before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		gate.CloseRequested(before) != gate.CloseRequested(after) ||
+		ledger.CloseRequested(before) != ledger.CloseRequested(after) ||
 		!apiequality.Semantic.DeepEqual(conditions.Get(before, v1alpha1.OpenedCondition), conditions.Get(after, v1alpha1.OpenedCondition)) ||
 		!apiequality.Semantic.DeepEqual(before.Status.NextTransition, after.Status.NextTransition) ||
 		!apiequality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)

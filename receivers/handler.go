@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/endpoint"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // Handler takes webhooks. It never logs or answers a path, a token or a signature.
@@ -234,7 +234,7 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 			continue
 		}
 		if lacks > 0 {
-			taken += fmt.Sprintf("\ngate '%s': the request %s", key, gate.WaitsForOthers(key.Namespace, key.Name, lacks))
+			taken += fmt.Sprintf("\ngate '%s': the request %s", key, ledger.WaitsForOthers(key.Namespace, key.Name, lacks))
 		}
 		errs = append(errs, err)
 	}
@@ -250,8 +250,8 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 		result.code, result.text, result.err = http.StatusInternalServerError, told(errs, errUnreadable), err
 	case errors.Is(err, errAway):
 		result.code, result.text, result.err = http.StatusServiceUnavailable, "not every gate could be asked, try again", err
-	case errors.Is(err, gate.ErrClosedByPeople):
-		result.code, result.text, result.err = http.StatusForbidden, told(errs, gate.ErrClosedByPeople), err
+	case errors.Is(err, ledger.ErrClosedByPeople):
+		result.code, result.text, result.err = http.StatusForbidden, told(errs, ledger.ErrClosedByPeople), err
 	case errors.Is(err, errNoGate):
 		result.code, result.text, result.err = http.StatusInternalServerError, told(errs, errNoGate), err
 	default:

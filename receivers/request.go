@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 var (
@@ -109,26 +109,26 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 	if a.action == v1alpha1.RequestOpen {
 		t.lacks = obj.RequiredApprovals()
 	}
-	if perhaps != "" && gate.Requested(obj, a.action) == perhaps {
+	if perhaps != "" && ledger.Requested(obj, a.action) == perhaps {
 		return t, nil
 	}
 	before := obj.DeepCopy()
 	if err := write(obj, a, now); err != nil {
-		if errors.Is(err, gate.ErrClosedByPeople) || errors.Is(err, errUnreadable) {
+		if errors.Is(err, ledger.ErrClosedByPeople) || errors.Is(err, errUnreadable) {
 			g.refuse(obj, a, err)
 			return t, fmt.Errorf("gate '%s' stays closed, %w", key, err)
 		}
-		if errors.Is(err, gate.ErrAhead) {
+		if errors.Is(err, ledger.ErrAhead) {
 			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errAway, key, err)
 		}
-		t.again = errors.Is(err, gate.ErrUnhandled)
+		t.again = errors.Is(err, ledger.ErrUnhandled)
 		if t.again && obj.Spec.Suspend { // nobody will look at it soon
 			return tried{}, fmt.Errorf("%w: gate '%s' is suspended and %w", errAway, key, err)
 		}
 		return t, err
 	}
 	err = g.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
-	t.wrote, t.again = gate.Requested(obj, a.action), transient(err)
+	t.wrote, t.again = ledger.Requested(obj, a.action), transient(err)
 	return t, err
 }
 
@@ -183,7 +183,7 @@ func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := gate.WriteRequest(obj, gate.Request{Action: a.action, Window: a.window, By: a.by, Reason: a.reason}, now); err != nil {
+	if err := ledger.WriteRequest(obj, ledger.Request{Action: a.action, Window: a.window, By: a.by, Reason: a.reason}, now); err != nil {
 		return err
 	}
 	if deliveries != "" {

@@ -20,6 +20,10 @@ const (
 	// together. It bounds the time of a decision.
 	MaxPeriods = 100
 
+	// MinWindow and MaxWindow bound spec.window and the window of a request.
+	MinWindow = time.Second
+	MaxWindow = 366 * 24 * time.Hour
+
 	// MaxAnnounced is the number of entries that status.memory.announced keeps.
 	MaxAnnounced = 64
 

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // conclude waits for the answers of the controller, says what they are, and returns whether all is well.
@@ -128,7 +128,7 @@ func (s *session) poll(ctx context.Context, done func() (bool, error)) error {
 func (r *result) waits(now time.Time) string {
 	for _, a := range lackingAt(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
-			return gate.WaitsForOthers(r.gate.Namespace, r.gate.Name, gate.Lacks(r.gate, &a))
+			return ledger.WaitsForOthers(r.gate.Namespace, r.gate.Name, ledger.Lacks(r.gate, &a))
 		}
 	}
 	return ""
@@ -173,7 +173,7 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 func changesInAMoment(r *result, now time.Time) bool {
 	g := r.gate
 	if r.request.withdraws {
-		return gate.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
+		return ledger.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
 	}
 	next := g.Status.NextTransition
 	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && stateOf(g) == string(v1alpha1.StateClosed) &&
@@ -199,10 +199,10 @@ func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
 
 // endOfRequest returns when the request ends that decides what a Gate is, zero for when somebody ends it, and whether one decides.
 func endOfRequest(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
-	if gate.DecidedBy(g, now) == nil {
+	if ledger.DecidedBy(g, now) == nil {
 		return end, false
 	}
-	inForce, _ := gate.RequestsAt(g, now)
+	inForce, _ := ledger.RequestsAt(g, now)
 	for _, r := range inForce {
 		if r.Until == nil {
 			return time.Time{}, true

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // gateApproverRole has all that approving a request needs.
@@ -69,8 +69,8 @@ func idOf(r *v1alpha1.AcceptedRequest) string {
 
 // lackingAt returns the open requests of a Gate that wait for approval, or are planned and will.
 func lackingAt(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest {
-	_, planned := gate.RequestsAt(g, now)
-	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return gate.Lacks(g, &r) == 0 })
+	_, planned := ledger.RequestsAt(g, now)
+	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return ledger.Lacks(g, &r) == 0 })
 }
 
 // requestToApprove returns the one request that waits for approval, or the one with an id.
@@ -128,7 +128,7 @@ func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 
 // requestApproval is the patch that approves a request as it was read.
 func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) []byte {
-	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatRequestApproval(g, r, now)})
+	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)})
 }
 
 // refusedRequestApproval says why the API server has refused the approval of a request.
@@ -172,7 +172,7 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 	if err != nil {
 		return err
 	}
-	switch lacks := gate.Lacks(g, found); {
+	switch lacks := ledger.Lacks(g, found); {
 	case lacks > 0:
 		s.say("%s: approved by %s, waits for %s", nameOfGate(g), me, count(lacks, "more approval"))
 	case found.State == v1alpha1.RequestPlanned:

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 var errUnhandled = errors.New("not asked: the controller has not handled an earlier request yet, and this one would replace it; is it running? kubectl gate check says more")
@@ -18,7 +18,7 @@ var errUnhandled = errors.New("not asked: the controller has not handled an earl
 // awaitHandled waits until a request may replace the one in the annotation of its Gate: the controller has handled that one, or admission
 // records it. It returns whether the Gate was read again.
 func (c *cluster) awaitHandled(ctx context.Context, r *result, by string) (again bool, err error) {
-	if !gate.IsUnhandled(r.gate, r.request.action) {
+	if !ledger.IsUnhandled(r.gate, r.request.action) {
 		return false, nil
 	}
 	tried := *r
@@ -30,7 +30,7 @@ func (c *cluster) awaitHandled(ctx context.Context, r *result, by string) (again
 	}
 	err = c.poll(ctx, func() (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate)
-		return !gate.IsUnhandled(r.gate, r.request.action), err
+		return !ledger.IsUnhandled(r.gate, r.request.action), err
 	})
 	if errors.Is(err, errNoAnswer) {
 		err = errUnhandled

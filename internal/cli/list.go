@@ -15,7 +15,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -136,7 +136,7 @@ func (s *session) gateRow(g *v1alpha1.Gate, now time.Time, namespaces, wide bool
 	if next := g.Status.NextTransition; next != nil {
 		row[3] = formatUntil(next.At.Time, now)
 	}
-	if by := gate.DecidedBy(g, now); by != nil {
+	if by := ledger.DecidedBy(g, now); by != nil {
 		row[5] = cmp.Or(by.By, "unknown")
 	}
 	if namespaces {

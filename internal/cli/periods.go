@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // readPeriods reads times of day on days of the week, such as mon-fri 22:00-05:00. Whether the times are some is left to
@@ -86,7 +87,7 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	e = e.DeepCopy()
 	e.CreationTimestamp = preview.NotCreated
 	wanted, ok := wholeState(e)
-	intervals, errs := w.calendars.Intervals(preview.WithoutApprovals(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
+	intervals, errs := w.calendars.Intervals(preview.WithoutApprovals(g), schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
 	switch {
 	case len(errs) > 0:
 		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""
@@ -125,13 +126,6 @@ func causeIn(g *v1alpha1.Gate, reason, by string) string {
 		}
 	}
 	return text
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // wholeState returns the state that an exception brings throughout its validity, false if it brings several or leaves

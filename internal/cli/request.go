@@ -17,7 +17,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // requestFlags are those of commands that open and close Gates.
@@ -134,15 +134,15 @@ const maxDistance = 366 * 24 * time.Hour
 // value returns the value of the annotation.
 func (r *request) value() string {
 	if r.withdraws {
-		return gate.FormatRequest(r.at, &v1alpha1.Duration{})
+		return ledger.FormatRequest(r.at, &v1alpha1.Duration{})
 	}
 	if r.unlimited {
-		return gate.FormatUnlimited(r.at)
+		return ledger.FormatUnlimited(r.at)
 	}
 	if r.until.IsZero() {
-		return gate.FormatRequest(r.at, nil)
+		return ledger.FormatRequest(r.at, nil)
 	}
-	return gate.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
+	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
 }
 
 // of returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 func (s *session) resetCommand() *cobra.Command {
@@ -50,8 +51,8 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 // there is nothing. A request that nobody has looked at yet counts.
 func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
-	gate.Stamped.HandleRequests(g, now) // what is not stamped only waits by that
-	inForce, planned := gate.RequestsAt(g, now)
+	gate.ApplyRequests(g, ledger.Stamped, now) // what is not stamped only waits by that
+	inForce, planned := ledger.RequestsAt(g, now)
 	all, planning := inForce, ""
 	if len(all) == 0 {
 		all, planning = planned, "planned "

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -213,7 +214,7 @@ func (sc *screen) requests() [][]string {
 		}
 		rows = append(rows, []string{string(r.Action), state, formatUntil(r.RequestedAt.Time, sc.now), until, orDash(r.RequestedBy), orDash(r.Message)})
 	}
-	inForce, planned := gate.RequestsAt(sc.gate, sc.now)
+	inForce, planned := ledger.RequestsAt(sc.gate, sc.now)
 	for _, r := range inForce {
 		add(r, "in force")
 	}
@@ -222,7 +223,7 @@ func (sc *screen) requests() [][]string {
 		if r.State == v1alpha1.RequestWaiting {
 			state = "waits"
 		}
-		if lacks := gate.Lacks(sc.gate, &r); lacks > 0 {
+		if lacks := ledger.Lacks(sc.gate, &r); lacks > 0 {
 			state += " for " + count(lacks, "approval")
 		}
 		add(r, strings.Replace(state, "planned for", "planned, needs", 1))

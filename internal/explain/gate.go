@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -93,7 +93,7 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	if next := status.NextTransition; next != nil {
 		is.Until = next.At.DeepCopy()
 	}
-	if by := gate.DecidedBy(g.Object, k.Now); by != nil {
+	if by := ledger.DecidedBy(g.Object, k.Now); by != nil {
 		is.RequestedBy, is.RequestMessage = by.By, by.Reason
 	}
 	return is

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -128,7 +129,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	}
 	approve := k.onGate("approve", g, "")
 	approve = strings.Replace(approve, "approve ", "approve gate/", 1)
-	_, waiting := gate.RequestsAt(g, k.Now)
+	_, waiting := ledger.RequestsAt(g, k.Now)
 	waiting = slices.DeleteFunc(waiting, func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(waiting) == 0 {
 		opens[0].Effect = fmt.Sprintf("asks for it; once others have approved it (%d, with %s) it %s", g.RequiredApprovals(), approve, opens[0].Effect)
@@ -136,7 +137,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	}
 	var all []Remedy
 	for _, r := range waiting {
-		all = append(all, Remedy{approve, fmt.Sprintf("approves the open request of %s, which waits for %d more; after the last it %s", r.RequestedBy, gate.Lacks(g, &r), done)})
+		all = append(all, Remedy{approve, fmt.Sprintf("approves the open request of %s, which waits for %d more; after the last it %s", r.RequestedBy, ledger.Lacks(g, &r), done)})
 	}
 	return all
 }
@@ -149,7 +150,7 @@ func (k Known) lasts(g, asked *v1alpha1.Gate) string {
 	if after.State == v1alpha1.StateOpened {
 		text += ", and after that"
 	}
-	inForce, _ := gate.RequestsAt(g, k.Now)
+	inForce, _ := ledger.RequestsAt(g, k.Now)
 	for _, r := range inForce {
 		text += ". It ends the close request of " + cmp.Or(r.RequestedBy, "somebody")
 		if r.Until != nil {
@@ -169,8 +170,8 @@ func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 		g.Annotations = map[string]string{}
 	}
 	at := k.Now.Truncate(time.Second)
-	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = gate.FormatRequest(at, &v1alpha1.Duration{Duration: openFor(g)})
-	gate.HandleRequests(g, k.Now)
+	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = ledger.FormatRequest(at, &v1alpha1.Duration{Duration: openFor(g)})
+	gate.ApplyRequests(g, ledger.Unstamped, k.Now)
 	return g
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // told is a request by somebody that the controller sees.
@@ -194,15 +195,15 @@ func TestACloseOfAReceiverWhoseClockIsAheadClosesAGateWithAnInvalidSpec(t *testi
 func TestAWebhookDoesNotOpenAfterACloseOfAClockThatIsFarAhead(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T14:00:00.5Z").seen("2026-11-23T12:00:00Z"), "GateReceiver ops/ahead")
-	err := gate.WriteRequest(g, gate.Request{Action: v1alpha1.RequestOpen, By: "GateReceiver ops/ci"}, utc("2026-11-23T12:10:00Z"))
-	if !errors.Is(err, gate.ErrAhead) {
+	err := ledger.WriteRequest(g, ledger.Request{Action: v1alpha1.RequestOpen, By: "GateReceiver ops/ci"}, utc("2026-11-23T12:10:00Z"))
+	if !errors.Is(err, ledger.ErrAhead) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheReasonThatAReceiverLeftBehindIsNotThatOfAPerson(t *testing.T) {
 	g := opened()
-	if err := gate.WriteRequest(g, gate.Request{Action: v1alpha1.RequestClose, By: "GateReceiver ops/alerts", Reason: "firing DiskFull"}, noon); err != nil {
+	if err := ledger.WriteRequest(g, ledger.Request{Action: v1alpha1.RequestClose, By: "GateReceiver ops/alerts", Reason: "firing DiskFull"}, noon); err != nil {
 		t.Fatal(err)
 	}
 	handle(g, noon)

@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ical"
 	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Bounds of a reference to a calendar, as in the CRD.
@@ -24,7 +25,7 @@ const (
 
 const (
 	// calendarPast is how long ago a decision may look: at when a request began.
-	calendarPast = maxWindow
+	calendarPast = v1alpha1.MaxWindow
 	// calendarAhead is how far ahead a calendar is read.
 	calendarAhead = 2 * 366 * 24 * time.Hour
 	// maxEvent bounds in bytes the name of an event, maxBroken what is wrong with a calendar.
@@ -241,7 +242,7 @@ func (f CalendarFile) Read(files *Files, selections []Selection, from, until tim
 		ahead = until
 	}
 	parsed, err := ical.Parse(text, ical.Options{
-		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return strings.Clone(OneLine(summary, maxEvent)) }, // does not keep the text in memory
+		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return strings.Clone(sentence.OneLine(summary, maxEvent)) }, // does not keep the text in memory
 	})
 	if err != nil {
 		return BrokenCalendars(selections, err)
@@ -306,23 +307,23 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}
 	broken.Causes = []string{broken.Cause}
 	if known {
-		broken.Cause, broken.Causes = OneLine(found.Err.Error(), maxBroken), causes(found.Err)
+		broken.Cause, broken.Causes = sentence.OneLine(found.Err.Error(), maxBroken), causes(found.Err)
 	}
 	c.broken = append(c.broken, broken)
 	if opens {
 		return schedule.Period{}
 	}
-	return span(p.Name, time.Time{}, time.Time{})
+	return schedule.Between(p.Name, time.Time{}, time.Time{})
 }
 
 // causes returns each error of a file.
 func causes(err error) (all []string) {
 	several := ical.Errors(nil)
 	if !errors.As(err, &several) {
-		return []string{OneLine(err.Error(), maxBroken)}
+		return []string{sentence.OneLine(err.Error(), maxBroken)}
 	}
 	for _, one := range several {
-		all = append(all, OneLine(one.Error(), maxBroken))
+		all = append(all, sentence.OneLine(one.Error(), maxBroken))
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // asked has somebody request something by hand, or a GateReceiver, and returns what came of
@@ -308,11 +309,11 @@ func TestWhatSomebodyClosesStaysClosed(t *testing.T) {
 func TestAWebhookIsToldWhoHoldsTheGateClosed(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T12:00:00Z/30m"), "alice")
-	err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon.Add(time.Minute))
-	if !errors.Is(err, gate.ErrClosedByPeople) || !strings.Contains(err.Error(), "close requested at 2026-11-23T12:00:00Z for 30m0s by alice") {
+	err := ledger.WriteRequest(g, hook(v1alpha1.RequestOpen), noon.Add(time.Minute))
+	if !errors.Is(err, ledger.ErrClosedByPeople) || !strings.Contains(err.Error(), "close requested at 2026-11-23T12:00:00Z for 30m0s by alice") {
 		t.Errorf("got %v", err)
 	}
-	if err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon.Add(30*time.Minute)); err != nil {
+	if err := ledger.WriteRequest(g, hook(v1alpha1.RequestOpen), noon.Add(30*time.Minute)); err != nil {
 		t.Errorf("the close is over, and still: %s", err)
 	}
 }
@@ -324,15 +325,15 @@ func TestAWebhookDoesNotTakeThePlaceOfWhatPeopleHaveJustAsked(t *testing.T) {
 		written   bool
 		err       error
 	}{
-		"a close by hand that lasts as long waits to be seen": {asked: "2026-11-23T12:00:00Z", by: "alice", err: gate.ErrUnhandled},
-		"a close by hand that lasts longer waits to be seen":  {asked: "2026-11-23T12:00:00Z/2h", by: "alice", window: time.Hour, err: gate.ErrUnhandled},
-		"a close by hand that is a little ahead waits":        {asked: "2026-11-23T12:00:50Z", by: "alice", err: gate.ErrUnhandled},
-		"a close by hand that ends before waits to be seen":   {asked: "2026-11-23T12:00:00Z/10m", by: "alice", window: time.Hour, err: gate.ErrUnhandled},
-		"a close by hand that is planned waits to be seen":    {asked: "2026-11-24T12:00:00Z", by: "alice", window: time.Hour, err: gate.ErrUnhandled},
+		"a close by hand that lasts as long waits to be seen": {asked: "2026-11-23T12:00:00Z", by: "alice", err: ledger.ErrUnhandled},
+		"a close by hand that lasts longer waits to be seen":  {asked: "2026-11-23T12:00:00Z/2h", by: "alice", window: time.Hour, err: ledger.ErrUnhandled},
+		"a close by hand that is a little ahead waits":        {asked: "2026-11-23T12:00:50Z", by: "alice", err: ledger.ErrUnhandled},
+		"a close by hand that ends before waits to be seen":   {asked: "2026-11-23T12:00:00Z/10m", by: "alice", window: time.Hour, err: ledger.ErrUnhandled},
+		"a close by hand that is planned waits to be seen":    {asked: "2026-11-24T12:00:00Z", by: "alice", window: time.Hour, err: ledger.ErrUnhandled},
 		"a close of another webhook that ends before":         {asked: "2026-11-23T12:00:00.5Z/10m", by: "GateReceiver ops/a", window: time.Hour, written: true},
 		"a close of another webhook that lasts longer":        {asked: "2026-11-23T12:00:00.5Z", by: "GateReceiver ops/a", window: time.Hour},
 		"nonsense":                     {asked: "soon", by: "alice", window: time.Hour, written: true},
-		"a close by hand that is over": {asked: "2026-11-23T11:00:00Z/10m", by: "alice", window: time.Hour, err: gate.ErrUnhandled},
+		"a close by hand that is over": {asked: "2026-11-23T11:00:00Z/10m", by: "alice", window: time.Hour, err: ledger.ErrUnhandled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := opened()
@@ -342,11 +343,11 @@ func TestAWebhookDoesNotTakeThePlaceOfWhatPeopleHaveJustAsked(t *testing.T) {
 			if tc.window > 0 {
 				r.Window = duration(tc.window)
 			}
-			if err := gate.WriteRequest(g, r, utc("2026-11-23T12:00:01Z")); !errors.Is(err, tc.err) {
+			if err := ledger.WriteRequest(g, r, utc("2026-11-23T12:00:01Z")); !errors.Is(err, tc.err) {
 				t.Errorf("got %v, want %v", err, tc.err)
 			}
-			if written := gate.Requested(g, v1alpha1.RequestClose) != tc.asked; written != tc.written {
-				t.Errorf("it is %q", gate.Requested(g, v1alpha1.RequestClose))
+			if written := ledger.Requested(g, v1alpha1.RequestClose) != tc.asked; written != tc.written {
+				t.Errorf("it is %q", ledger.Requested(g, v1alpha1.RequestClose))
 			}
 		})
 	}
@@ -358,7 +359,7 @@ func TestAShortCloseAfterAnOpenThatNobodyHasSeenYetWaits(t *testing.T) {
 	wrote(t, g, v1alpha1.RequestOpen, noon.Add(time.Second))
 	r := hook(v1alpha1.RequestClose)
 	r.Window = duration(time.Hour)
-	if err := gate.WriteRequest(g, r, noon.Add(2*time.Second)); !errors.Is(err, gate.ErrUnhandled) {
+	if err := ledger.WriteRequest(g, r, noon.Add(2*time.Second)); !errors.Is(err, ledger.ErrUnhandled) {
 		t.Errorf("the close is taken for covered by the one before the open: %v", err)
 	}
 }

@@ -9,12 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-)
-
-// The shortest and longest spec.window, as in the CRD.
-const (
-	minWindow = time.Second
-	maxWindow = 366 * 24 * time.Hour
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Validate returns the errors that prevent the schedule of a Gate from being compiled, each with the path of its field.
@@ -69,12 +64,12 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	default:
 		c.add(field.NotSupported(root.Child("default"), spec.Default, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
 	}
-	if w := spec.Window; w != nil && (w.Duration < minWindow || w.Duration > maxWindow) {
+	if w := spec.Window; w != nil && (w.Duration < v1alpha1.MinWindow || w.Duration > v1alpha1.MaxWindow) {
 		c.add(invalidDuration(root.Child("window"), *w, "must be from 1s to 8784h (366 days)"))
 	}
-	config.NotBefore, config.NotAfter = roundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
+	config.NotBefore, config.NotAfter = schedule.RoundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
-		c.add(field.Invalid(root.Child("notAfter"), rfc3339(spec.NotAfter.Time), "must be later than notBefore"))
+		c.add(field.Invalid(root.Child("notAfter"), sentence.Time(spec.NotAfter.Time), "must be later than notBefore"))
 	}
 	c.watches(c.gate)
 	c.targets(c.gate)

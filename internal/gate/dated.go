@@ -38,9 +38,9 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
 	}
 	if opens {
-		return span(p.Name, roundUp(from), until)
+		return schedule.Between(p.Name, schedule.RoundUp(from), until)
 	}
-	return span(p.Name, from, roundUp(until))
+	return schedule.Between(p.Name, from, schedule.RoundUp(until))
 }
 
 // dateTime returns the time of d, in UTC if it is local, and the layout of its form, which is empty if d is invalid.

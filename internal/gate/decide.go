@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
@@ -31,7 +32,7 @@ type Decision struct {
 	// one.
 	RequestedAt, ResetToDefaultAt *metav1.Time
 	// Request that decided the state, nil if none did.
-	Request *Request
+	Request *ledger.Request
 	// Errors of a spec that does not compile.
 	Errors field.ErrorList
 	// Broken are the calendars that cannot be read.
@@ -54,8 +55,8 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 	}
 	counts := counting(g, exceptions, now)
 	config.Exceptions = compileExceptions(counts)
-	requests := courseAt(g, now)
-	config.Open, config.Close = wholeCourse(g).periods(now)
+	requests := ledger.At(g, now)
+	config.Open, config.Close = ledger.Ahead(g).Periods(now)
 	plan := schedule.NewPlan(config)
 	s := plan.Decide(now)
 
@@ -63,29 +64,29 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 	if !s.Next.At.IsZero() {
 		d.Next = transition(s.Next)
 	}
-	request := requests.deciding(s.Reason)
+	request := requests.Deciding(s.Reason)
 	d.Message = message(s, d.Next, &g.Spec, request)
 	if why := waitsFor(g); why != "" {
 		d.wait(g, s, request, why)
 	}
-	waiting := requests.unapproved(now)
-	d.Message += waitsForApproval(g, waiting) + uncounted(g)
+	waiting := requests.Unapproved(now)
+	d.Message += after(requests.WaitsForApproval(waiting)) + after(requests.Uncounted())
 	for _, r := range waiting {
 		if r.State == v1alpha1.RequestWaiting {
-			d.Recheck = earlier(d.Recheck, r.Until.Time)
+			d.Recheck = schedule.Earlier(d.Recheck, r.Until.Time)
 		}
 	}
 	d.Message += unreadable(s, d.Next, broken)
 	p := &peers{counts: counts, refused: plan.Refused, now: now}
 	d.Message += inForceToo(&d, p.applying(), excess(counts), plan.Refused())
 	if !s.Reached.IsZero() {
-		d.Recheck = earlier(d.Recheck, s.Reached)
+		d.Recheck = schedule.Earlier(d.Recheck, s.Reached)
 		d.Message += ", next transition unknown, because the schedule changes too often: use fewer or longer periods"
 	}
 	if next := nextEdge(counts, now); !next.IsZero() {
-		d.Recheck = earlier(d.Recheck, next)
+		d.Recheck = schedule.Earlier(d.Recheck, next)
 	}
-	d.RequestedAt, d.ResetToDefaultAt = requests.resetTimes(func(at time.Time) v1alpha1.State {
+	d.RequestedAt, d.ResetToDefaultAt = requests.ResetTimes(func(at time.Time) v1alpha1.State {
 		return byItself(g, config, exceptions, at)
 	})
 	if d.Reason == string(s.Reason) {
@@ -116,7 +117,7 @@ func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, budget *schedul
 		return nil, errs
 	}
 	config.Exceptions, config.Budget = compileExceptions(counting(g, exceptions, from)), budget
-	config.Open, config.Close = wholeCourse(g).periods(until)
+	config.Open, config.Close = ledger.Ahead(g).Periods(until)
 	return schedule.NewPlan(config), nil
 }
 
@@ -126,27 +127,6 @@ func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.G
 	config.Open, config.Close = nil, nil
 	config.Exceptions = compileExceptions(counting(g, exceptions, at))
 	return v1alpha1.State(schedule.NewPlan(config).State(at).String())
-}
-
-// resetTimes reports the request in force in the RFC's two fields. A request that ended
-// the opposite one early, and asks for what the Gate is by itself, resets it at once.
-func (c *course) resetTimes(byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
-	r := c.last()
-	if r == nil {
-		return nil, nil
-	}
-	state, end := v1alpha1.StateOpened, r.end
-	if r.Action == v1alpha1.RequestClose {
-		state = v1alpha1.StateClosed
-	}
-	if c.endedEarly(r) && byItself(r.RequestedAt.Time) == state {
-		end = r.RequestedAt.Time
-	}
-	requestedAt = &metav1.Time{Time: r.RequestedAt.Time}
-	if end.IsZero() {
-		return requestedAt, nil
-	}
-	return requestedAt, &metav1.Time{Time: end}
 }
 
 // Withheld returns the decision to leave a Gate closed instead of opening it, because
@@ -173,16 +153,9 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	if next := g.Status.NextTransition; next != nil && next.State == v1alpha1.StateClosed {
 		closing = next.At.Time
 	}
-	for _, r := range wholeCourse(g).spans {
-		if r.Action == v1alpha1.RequestClose && r.lasts(now) {
-			start := r.RequestedAt.Time
-			if r.begun {
-				start = earlier(start, now) // the clock that wrote it is ahead
-			}
-			if closing = earlier(closing, start); closing.Equal(start) {
-				request := requestOf(r.AcceptedRequest)
-				d.Request = &request
-			}
+	if request, start := ledger.Ahead(g).FirstClose(now); request != nil {
+		if closing = schedule.Earlier(closing, start); closing.Equal(start) {
+			d.Request = request
 		}
 	}
 	if !closing.IsZero() && !closing.After(now) {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/expression"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 const (
@@ -31,7 +33,7 @@ const (
 func readyExpr(text string) (*expression.Bool, error) {
 	compiled, err := expression.NewBool(text, expression.OfDependency...)
 	if err != nil {
-		return nil, errors.New(OneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
+		return nil, errors.New(sentence.OneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
 	}
 	return compiled, nil
 }
@@ -91,7 +93,7 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
 	status := v1alpha1.DependencyStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: DependencyNamespace(g, ref), Name: ref.Name,
-		Ready: ready, Message: OneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
+		Ready: ready, Message: sentence.OneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
 	}
 	if before := FindDependency(g, ref); before != nil && before.Ready == ready {
 		status.Since = before.Since
@@ -179,7 +181,7 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string
 
 // wait closes a Gate that waits for an object. Earlier entries of the decision table still
 // say why it is closed. Nobody knows when the object will be ready.
-func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *Request, why string) {
+func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.Request, why string) {
 	d.State, d.Next = v1alpha1.StateClosed, nil
 	if s.Reason == schedule.CloseRequested || s.Reason == schedule.ClosePeriod && isHard(g, s.By) {
 		d.Message = message(s, nil, &g.Spec, request) + ", " + why

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // drawBusyGate draws a Gate with a schedule, freezes of both kinds, requests, and now
@@ -26,7 +27,7 @@ func drawBusyGate(t *rapid.T, now time.Time) *v1alpha1.Gate {
 			annotate(g, action, hourly(drawHour(t, string(action)+" at")))
 		}
 	}
-	gate.HandleRequests(g, now)
+	gate.ApplyRequests(g, ledger.Unstamped, now)
 	if rapid.IntRange(0, 9).Draw(t, "invalid") == 0 {
 		invalid(&g.Spec)
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // counting returns the exceptions of a Gate that count from an instant on, in their order
@@ -80,7 +82,7 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 	for _, e := range exceptions {
 		for _, at := range []time.Time{e.Spec.ValidFrom.Time, e.Spec.ValidUntil.Time} {
 			if at.After(now) {
-				next = earlier(next, at)
+				next = schedule.Earlier(next, at)
 			}
 		}
 	}
@@ -168,7 +170,7 @@ func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 	}
 	return fmt.Sprintf("Exception is broken: %d other exceptions of gate '%s' are not over, and no more take effect. "+
 		"From %s until %s it opens nothing, and everything that it could close is closed. Delete exceptions that are no longer needed",
-		v1alpha1.MaxEffectiveExceptions, gate, rfc3339(e.Spec.ValidFrom.Time), rfc3339(e.Spec.ValidUntil.Time))
+		v1alpha1.MaxEffectiveExceptions, gate, sentence.Time(e.Spec.ValidFrom.Time), sentence.Time(e.Spec.ValidUntil.Time))
 }
 
 // ExceptionDecision is what a GateException is at an instant.
@@ -210,10 +212,10 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 		d.Errors = ValidateException(e)
 	}
 	name := e.Namespace + "/" + e.Spec.GateRef.Name
-	valid := fmt.Sprintf("from %s until %s", rfc3339(e.Spec.ValidFrom.Time), rfc3339(e.Spec.ValidUntil.Time))
+	valid := fmt.Sprintf("from %s until %s", sentence.Time(e.Spec.ValidFrom.Time), sentence.Time(e.Spec.ValidUntil.Time))
 	switch d.Reason {
 	case v1alpha1.ExpiredReason:
-		d.Message = "Exception expired at " + rfc3339(e.Spec.ValidUntil.Time)
+		d.Message = "Exception expired at " + sentence.Time(e.Spec.ValidUntil.Time)
 		if !e.ExpiredBy(now) {
 			d.Message = "Exception is being deleted"
 		}
@@ -230,7 +232,7 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 	case v1alpha1.PendingReason:
 		d.Message = fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)
 	case v1alpha1.InForceReason:
-		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, rfc3339(e.Spec.ValidUntil.Time))
+		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, sentence.Time(e.Spec.ValidUntil.Time))
 	}
 	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
 	if d.TooMany == "" && e.Spec.LeadTime != nil {
@@ -260,7 +262,7 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	if mayClose(&e.Spec) && p.letsClose(first) {
 		format = "Exception '%s' of gate '%s' is newer and broken: from %s until %s this exception closes the gate, but does not open it"
 	}
-	return fmt.Sprintf(format, first.Name, gate, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
+	return fmt.Sprintf(format, first.Name, gate, sentence.Time(first.Spec.ValidFrom.Time), sentence.Time(first.Spec.ValidUntil.Time))
 }
 
 // notReady says why the exceptions of a Gate change nothing at present. It is empty if
@@ -276,5 +278,3 @@ func notReady(g *v1alpha1.Gate) string {
 	}
 	return ""
 }
-
-func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
@@ -52,7 +53,7 @@ func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1al
 		return Forecast{Announced: g.Status.Memory.Announced}
 	}
 	config.Exceptions = compileExceptions(counting(g, exceptions, now))
-	config.Open, config.Close = wholeCourse(g).periods(now)
+	config.Open, config.Close = ledger.Ahead(g).Periods(now)
 	plan := schedule.NewPlan(config)
 	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Memory.Announced}
 	for _, lead := range g.Spec.NotifyBefore {
@@ -102,7 +103,7 @@ func (f *forecaster) tell() {
 	var unknown []v1alpha1.Announcement
 	for _, a := range f.told {
 		switch {
-		case !a.At.After(f.now) && a.At.After(f.now.Add(-maxSkew)):
+		case !a.At.After(f.now) && a.At.After(f.now.Add(-ledger.MaxSkew)):
 			f.Announced = append(f.Announced, a)
 		case f.isUnknown(a):
 			unknown = append(unknown, a)
@@ -140,7 +141,7 @@ func (f *forecaster) tell() {
 	}
 	f.Announced = append(f.Announced, unknown...)
 	if !f.reached.IsZero() {
-		f.Next = earlier(f.Next, f.reached)
+		f.Next = schedule.Earlier(f.Next, f.reached)
 	}
 }
 
@@ -176,14 +177,14 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 // waitForRoom computes the next forecast when the first change that is over need not be kept any more.
 func (f *forecaster) waitForRoom() {
 	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
-		f.Next = earlier(f.Next, f.Announced[0].At.Add(maxSkew))
+		f.Next = schedule.Earlier(f.Next, f.Announced[0].At.Add(ledger.MaxSkew))
 	}
 }
 
 // wake has somebody look again when it is time to tell of a change.
 func (f *forecaster) wake(t schedule.Transition, lead time.Duration) {
 	if lead > 0 {
-		f.Next = earlier(f.Next, t.At.Add(-lead))
+		f.Next = schedule.Earlier(f.Next, t.At.Add(-lead))
 	}
 }
 

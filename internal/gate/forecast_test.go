@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 func notified(leads ...time.Duration) func(*v1alpha1.GateSpec) {
@@ -141,7 +142,7 @@ func TestForecast(t *testing.T) {
 // request1 has a Gate accept a request.
 func request1(g *v1alpha1.Gate, r request) {
 	annotate(g, r.action, r.at)
-	gate.HandleRequests(g, utc(r.now))
+	gate.ApplyRequests(g, ledger.Unstamped, utc(r.now))
 }
 
 func TestAnExceptionCallsOffWhatItLifts(t *testing.T) {

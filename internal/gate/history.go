@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // maxRefused bounds in bytes what the history says about a refused request.
@@ -16,10 +18,10 @@ const maxRefused = 512
 
 // RecordHistory notes in the status of a Gate what has happened at an instant: its state has changed or a change is refused, and what was
 // requested. A request that has done so at once is in the same entry.
-func RecordHistory(g *v1alpha1.Gate, d Decision, handled []Request, now time.Time, changed bool) {
+func RecordHistory(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) {
 	at := metav1.NewTime(now)
 	for _, r := range handled {
-		if !changed || r.Err != nil || !r.is(d.Request) {
+		if !changed || r.Err != nil || !r.Is(d.Request) {
 			g.Status.History = append([]v1alpha1.HistoryEntry{requestEntry(g, r, at)}, g.Status.History...)
 		}
 	}
@@ -63,11 +65,6 @@ func isAbove(pass, other v1alpha1.HistoryEntry) bool {
 	return other.Target == "" || cmp.Or(strings.Compare(pass.Target, other.Target), strings.Compare(pass.Reason, other.Reason)) < 0
 }
 
-// is returns whether two requests are the same one.
-func (r Request) is(other *Request) bool {
-	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
-}
-
 func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	period, exception := Names(d.Reason, d.By)
 	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, Period: period, Exception: exception}
@@ -76,34 +73,19 @@ func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	}
 	if r := d.Request; r != nil {
 		e.Action, e.RequestedAt, e.RequestedBy, e.Message = r.Action, &metav1.MicroTime{Time: r.At}, r.By, r.Reason
-		e.ApprovedBy, e.Emergency = r.approvers, r.Emergency
+		e.ApprovedBy, e.Emergency = r.Approvers, r.Emergency
 	}
 	return e
 }
 
-// EventReason returns the reason of the event and of the entry in the history about a request.
-func (r Request) EventReason() string {
-	switch {
-	case r.Err != nil:
-		return v1alpha1.RequestRefusedReason
-	case r.ApprovedBy != "":
-		return v1alpha1.RequestApprovedReason
-	case withdraws(r.Window) && r.Waits == 0:
-		return v1alpha1.RequestWithdrawnReason
-	case r.Planned:
-		return v1alpha1.RequestPlannedReason
-	}
-	return v1alpha1.RequestAcceptedReason
-}
-
-func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryEntry {
-	e := v1alpha1.HistoryEntry{At: at, Reason: r.EventReason(), Action: r.Action, RequestedBy: r.By, Message: r.Reason, ApprovedBy: r.approvers, Emergency: r.Emergency}
+func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.HistoryEntry {
+	e := v1alpha1.HistoryEntry{At: at, Reason: r.EventReason(), Action: r.Action, RequestedBy: r.By, Message: r.Reason, ApprovedBy: r.Approvers, Emergency: r.Emergency}
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
-	switch end := r.end(g.Spec.Window); {
+	switch end := r.End(g.Spec.Window); {
 	case r.Err != nil:
-		e.Refused = OneLine(r.Err.Error(), maxRefused)
+		e.Refused = sentence.OneLine(r.Err.Error(), maxRefused)
 	case r.ApprovedBy == "" && e.Reason != v1alpha1.RequestWithdrawnReason && !end.IsZero():
 		e.Until = &metav1.Time{Time: end}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // withLines sets the requests of a Gate that were replaced or removed before they were handled.
@@ -114,17 +115,17 @@ func TestLinesAreHandledOnceAndRemovedAfterwards(t *testing.T) {
 		t.Errorf("handled again after a crash: %+v", handled)
 	}
 	g.Annotations[v1alpha1.UnhandledAnnotation] += "\n9\tclose\tannotation\t2026-11-23T11:59:50Z\tbob\t"
-	if !gate.RemoveLines(g, decided) || g.Annotations[v1alpha1.UnhandledAnnotation] != "9\tclose\tannotation\t2026-11-23T11:59:50Z\tbob\t" {
+	if !ledger.RemoveLines(g, decided) || g.Annotations[v1alpha1.UnhandledAnnotation] != "9\tclose\tannotation\t2026-11-23T11:59:50Z\tbob\t" {
 		t.Errorf("left %q", g.Annotations[v1alpha1.UnhandledAnnotation])
 	}
-	if gate.RemoveLines(g, decided) {
+	if ledger.RemoveLines(g, decided) {
 		t.Error("removed again")
 	}
 	decided = g.DeepCopy()
 	if handled := handle(g, noon.Add(time.Minute)); len(handled) != 1 || handled[0].By != "bob" {
 		t.Errorf("handled %+v", handled)
 	}
-	if !gate.RemoveLines(g, decided) || hasLines(g) {
+	if !ledger.RemoveLines(g, decided) || hasLines(g) {
 		t.Errorf("left %v", g.Annotations)
 	}
 }
@@ -139,23 +140,23 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		source string
-		stamps gate.Stamps
+		stamps ledger.Stamps
 		opens  bool
 		err    string
 	}{
-		"one that waits":                  {"annotation", gate.Stamped, false, ""},
-		"an emergency":                    {"emergency", gate.Stamped, true, ""},
-		"an emergency that nobody stamps": {"emergency", gate.Unstamped, false, "the requester is not verified"},
-		"nobody knows who stamps":         {"annotation", gate.StampsUnknown, false, "request it again"},
+		"one that waits":                  {"annotation", ledger.Stamped, false, ""},
+		"an emergency":                    {"emergency", ledger.Stamped, true, ""},
+		"an emergency that nobody stamps": {"emergency", ledger.Unstamped, false, "the requester is not verified"},
+		"nobody knows who stamps":         {"annotation", ledger.StampsUnknown, false, "request it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := line(tc.source)
-			if !gate.NeedsStamps(g) {
+			if !ledger.NeedsStamps(g) {
 				t.Error("it does not need stamps")
 			}
 			// The annotation of another request marks no earlier one as an emergency.
 			g.Annotations[v1alpha1.OpenEmergencyAnnotation] = "2026-11-23T11:59:00Z"
-			handled := tc.stamps.HandleRequests(g, noon)
+			handled := gate.ApplyRequests(g, tc.stamps, noon)
 			if len(handled) != 1 || (handled[0].Err == nil) != (tc.err == "") || tc.err != "" && !strings.Contains(handled[0].Err.Error(), tc.err) {
 				t.Fatalf("handled %+v", handled)
 			}
@@ -169,7 +170,7 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 func TestAWebhookDoesNotOpenWhatALineOfAPersonCloses(t *testing.T) {
 	g := closed()
 	withLines(g, "1|close|annotation|2026-11-23T11:59:00Z/2h|alice|incident")
-	err := gate.WriteRequest(g, gate.Request{Action: v1alpha1.RequestOpen, By: "GateReceiver ops/ci"}, noon)
+	err := ledger.WriteRequest(g, ledger.Request{Action: v1alpha1.RequestOpen, By: "GateReceiver ops/ci"}, noon)
 	if err == nil || !strings.Contains(err.Error(), "only people end what people have closed: close requested at 2026-11-23T11:59:00Z for 2h0m0s by alice: incident") {
 		t.Errorf("got %v", err)
 	}

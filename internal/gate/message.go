@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // inForceToo names the exceptions in force, except the one that the sentence before names, and
@@ -14,7 +16,7 @@ import (
 func inForceToo(d *Decision, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
-			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, rfc3339(e.Spec.ValidUntil.Time))
+			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, sentence.Time(e.Spec.ValidUntil.Time))
 		}
 		switch {
 		case slices.Contains(excess, e):
@@ -39,14 +41,14 @@ func WithEvent(by, event string) string { return by + inBrackets(event) }
 
 // message says in a sentence what the Gate is, until when, and who asked for it. The
 // wording for requests and the default is from the Flux RFC on gating.
-func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *Request) string {
+func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *ledger.Request) string {
 	then := ""
 	if next != nil {
 		verb := "opening"
 		if next.State == v1alpha1.StateClosed {
 			verb = "closing"
 		}
-		then = fmt.Sprintf("scheduled for %s at %s", verb, rfc3339(next.At.Time))
+		then = fmt.Sprintf("scheduled for %s at %s", verb, sentence.Time(next.At.Time))
 	}
 	text := ""
 	switch s.Reason {
@@ -55,9 +57,9 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	case schedule.ClosePeriod:
 		text = fmt.Sprintf("Gate closed by close period '%s'%s", s.By, inBrackets(s.Event))
 	case schedule.NotYetActive:
-		text = fmt.Sprintf("Gate closed before %s", rfc3339(spec.NotBefore.Time))
+		text = fmt.Sprintf("Gate closed before %s", sentence.Time(spec.NotBefore.Time))
 	case schedule.Expired:
-		text = fmt.Sprintf("Gate closed since %s", rfc3339(spec.NotAfter.Time))
+		text = fmt.Sprintf("Gate closed since %s", sentence.Time(spec.NotAfter.Time))
 	case schedule.ExceptionApplies:
 		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
 	case schedule.OpenPeriod:
@@ -77,4 +79,12 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		text += fmt.Sprintf(" by '%s'%s", by, inBrackets(s.Next.Event))
 	}
 	return text
+}
+
+// after returns a part of a sentence to follow another one.
+func after(part string) string {
+	if part == "" {
+		return ""
+	}
+	return ", " + part
 }

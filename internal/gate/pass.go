@@ -12,6 +12,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // PassRequest is a request for a pass.
@@ -48,7 +50,7 @@ func PassCovers(list, name string) bool {
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
-		Value: value, By: OneLine(annotations[v1alpha1.PassRequestedByAnnotation], maxBy), Reason: OneLine(annotations[v1alpha1.PassReasonAnnotation], maxReason),
+		Value: value, By: sentence.OneLine(annotations[v1alpha1.PassRequestedByAnnotation], ledger.MaxRequestedBy), Reason: sentence.OneLine(annotations[v1alpha1.PassReasonAnnotation], ledger.MaxMessage),
 		Gates: annotations[v1alpha1.PassGatesAnnotation],
 	}
 	var err error
@@ -56,13 +58,13 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 	case err != nil:
 		r.Err = fmt.Errorf("the annotation %s %w", v1alpha1.PassRequestedAtAnnotation, err)
 	case IsAhead(r.At, now):
-		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(r.At), rfc3339(now))
+		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", sentence.Time(r.At), sentence.Time(now))
 	}
 	return r, ok
 }
 
 // IsAhead returns whether the time of a request is later than any clock of the cluster may be.
-func IsAhead(at, now time.Time) bool { return at.After(now.Add(maxSkew)) }
+func IsAhead(at, now time.Time) bool { return at.After(now.Add(ledger.MaxSkew)) }
 
 const (
 	// DefaultPass is how long a pass lasts at most if the request does not say it.
@@ -77,7 +79,7 @@ func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 	if lasts = DefaultPass; v.Duration != nil {
 		lasts = v.Duration.Duration
 	}
-	if err == nil && (lasts < minWindow || lasts > MaxPass) {
+	if err == nil && (lasts < v1alpha1.MinWindow || lasts > MaxPass) {
 		err = errors.New("must have a DURATION from 1s to 1h")
 	}
 	return v.At, lasts, err
@@ -95,7 +97,7 @@ func FormatPass(at time.Time, needs time.Duration) string {
 // MayPrecede returns whether a request for a pass may be older than the last transition of
 // a Gate although its time is not: its time is ahead, by as much as clocks may differ.
 func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
-	return at.After(now) && now.Before(last.At.Add(maxSkew))
+	return at.After(now) && now.Before(last.At.Add(ledger.MaxSkew))
 }
 
 // PassBarred says why a closed Gate lets nothing pass at an instant, empty if it may: what
@@ -123,8 +125,8 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	now = now.Truncate(time.Second) // a request opens at a whole second
 	asked := g.DeepCopy()
 	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open ends them
-	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, FormatRequest(now, &v1alpha1.Duration{Duration: time.Minute}))
-	HandleRequests(asked, now)
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, ledger.FormatRequest(now, &v1alpha1.Duration{Duration: time.Minute}))
+	ApplyRequests(asked, ledger.Unstamped, now)
 	d := Decide(asked, now)
 	switch {
 	case d.State == v1alpha1.StateOpened:

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // maxProceed is how many bytes of the annotation v1alpha1.ProceedRequestedAtAnnotation are kept. No valid value is that long.
@@ -23,7 +25,7 @@ func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
 		g.Status.Release = &v1alpha1.ReleaseStatus{}
 	}
 	g.Status.Release.Proceed = &v1alpha1.ProceedRequest{
-		Value: proceedOf(g), RequestedBy: OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], maxBy), Message: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
+		Value: proceedOf(g), RequestedBy: sentence.OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], ledger.MaxRequestedBy), Message: sentence.OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], ledger.MaxMessage),
 		RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
 	}
 	return true

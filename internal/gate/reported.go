@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // IsOpen returns whether a Gate is open, as far as its status says. Its own reconciliation
@@ -29,47 +29,5 @@ func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	if meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition).Reason == v1alpha1.InvalidSpecReason {
 		return false
 	}
-	return !CloseRequested(g)
-}
-
-// CloseRequested returns whether a Gate has a close request that the controller has not handled, in its annotation or in a line of
-// v1alpha1.UnhandledAnnotation.
-func CloseRequested(g *v1alpha1.Gate) bool {
-	return len(pending(g, v1alpha1.RequestClose, time.Time{})) > 0
-}
-
-// DecidedBy returns the request behind what the status of a Gate says at an instant, nil
-// if there is none.
-func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
-	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
-	if opened == nil {
-		return nil
-	}
-	return courseAt(g, now).deciding(schedule.Reason(opened.Reason))
-}
-
-// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that wait for approval or are planned then.
-// Their until is when they end unless somebody ends them, and that of those that wait is when they are dropped.
-func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
-	c := courseAt(g, now)
-	spans := c.closes
-	if c.open != nil {
-		spans = append(spans, c.open)
-	}
-	for _, s := range spans {
-		if s.lasts(now) {
-			keepEnd(&s.AcceptedRequest, s.end)
-			inForce = append(inForce, s.AcceptedRequest)
-		}
-	}
-	for _, r := range c.unapproved(now) {
-		if r.State == v1alpha1.RequestWaiting {
-			planned = append(planned, r)
-		}
-	}
-	for _, r := range c.planned {
-		keepEnd(&r, c.endOf(&r))
-		planned = append(planned, r)
-	}
-	return inForce, planned
+	return !ledger.CloseRequested(g)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // says has the controller look at a Gate, which must be in a state then.
@@ -106,7 +107,7 @@ func TestThereIsRoomForAllThatIsRemembered(t *testing.T) {
 			for j, a := range []v1alpha1.RequestAction{v1alpha1.RequestClose, v1alpha1.RequestOpen} {
 				r := hook(a)
 				r.Window = duration(time.Hour)
-				if err := gate.WriteRequest(g, r, at.Add(time.Duration(j)*100*time.Millisecond)); err != nil {
+				if err := ledger.WriteRequest(g, r, at.Add(time.Duration(j)*100*time.Millisecond)); err != nil {
 					t.Fatal(err)
 				}
 			}

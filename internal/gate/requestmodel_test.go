@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // remembered is a request as the model keeps it: for ever.
@@ -110,7 +111,7 @@ func valueFor(action v1alpha1.RequestAction, at time.Time, lasts time.Duration) 
 	case lasts != forEver:
 		return stamp(at) + "/" + lasts.String()
 	case action == v1alpha1.RequestClose:
-		return gate.FormatUnlimited(at)
+		return ledger.FormatUnlimited(at)
 	}
 	return stamp(at)
 }

@@ -7,9 +7,12 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func handle(g *v1alpha1.Gate, now time.Time) []gate.Request { return gate.HandleRequests(g, now) }
+func handle(g *v1alpha1.Gate, now time.Time) []ledger.Request {
+	return gate.ApplyRequests(g, ledger.Unstamped, now)
+}
 
 // inForce returns the time of the accepted request for an action.
 func inForce(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 func TestAnInvalidSpecKeepsTheEndOfARequestWithAWindow(t *testing.T) {
@@ -50,8 +51,8 @@ func TestTheWindowOfRequestsIsThatOfAGate(t *testing.T) {
 			}
 			action := rapid.SampledFrom(actions).Draw(t, "action")
 			at := now.Add(time.Duration(rapid.IntRange(-600, 3600).Draw(t, "seconds ahead")) * time.Second)
-			annotate(with, action, gate.FormatRequest(at, duration(own)))
-			annotate(without, action, gate.FormatRequest(at, nil))
+			annotate(with, action, ledger.FormatRequest(at, duration(own)))
+			annotate(without, action, ledger.FormatRequest(at, nil))
 			a, b := handle(with, now), handle(without, now)
 			if len(a) != len(b) || len(a) == 1 && (a[0].Err == nil) != (b[0].Err == nil) {
 				t.Fatalf("%v is handled, and %v", a, b)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // opensFor checks from when until when a Gate that is closed by default is open.
@@ -130,7 +131,7 @@ func TestWhatIsFormattedIsRead(t *testing.T) {
 		}
 		zone := time.FixedZone("", rapid.IntRange(-14*3600, 14*3600).Draw(t, "zone"))
 		g := closed()
-		annotate(g, v1alpha1.RequestClose, gate.FormatRequest(at.In(zone), window))
+		annotate(g, v1alpha1.RequestClose, ledger.FormatRequest(at.In(zone), window))
 		r := handle(g, noon)[0]
 		if r.Err != nil || !r.At.Equal(at) || !reflect.DeepEqual(r.Window, window) {
 			t.Fatalf("%q is read as %s, %v: %v", r.Value, r.At, r.Window, r.Err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 func TestSinceWhenAGateHasItsState(t *testing.T) {
@@ -50,7 +51,7 @@ func TestWhoHasDecidedOnAGate(t *testing.T) {
 	for _, g := range []*v1alpha1.Gate{
 		asked("alice", v1alpha1.CloseRequestedReason, v1alpha1.RequestClose), asked("alice", v1alpha1.OpenRequestedReason, v1alpha1.RequestOpen),
 	} {
-		if r := gate.DecidedBy(g, noon); r == nil || r.By != "alice" {
+		if r := ledger.DecidedBy(g, noon); r == nil || r.By != "alice" {
 			t.Errorf("got %v", r)
 		}
 	}
@@ -58,7 +59,7 @@ func TestWhoHasDecidedOnAGate(t *testing.T) {
 		"no status": closed(), "another reason": asked("alice", v1alpha1.ClosePeriodReason, v1alpha1.RequestClose),
 		"another action": asked("alice", v1alpha1.CloseRequestedReason, v1alpha1.RequestOpen),
 	} {
-		if r := gate.DecidedBy(g, noon); r != nil {
+		if r := ledger.DecidedBy(g, noon); r != nil {
 			t.Errorf("%s: got %v", name, r)
 		}
 	}

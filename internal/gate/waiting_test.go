@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // eyesOn has a Gate ask for approvals.
@@ -18,24 +19,24 @@ func eyesOn(required int32) func(*v1alpha1.GateSpec) {
 }
 
 // asks has somebody ask a Gate to open, and returns what came of it.
-func asks(g *v1alpha1.Gate, who, value string, now time.Time) gate.Request {
+func asks(g *v1alpha1.Gate, who, value string, now time.Time) ledger.Request {
 	annotate(g, v1alpha1.RequestOpen, value)
 	by(g, v1alpha1.RequestOpen, who, "hotfix")
-	handled := gate.Stamped.HandleRequests(g, now)
+	handled := gate.ApplyRequests(g, ledger.Stamped, now)
 	return handled[len(handled)-1]
 }
 
 // approve has people approve all requests of a Gate, and returns what came of it.
-func approve(g *v1alpha1.Gate, now time.Time, people ...string) []gate.Request {
+func approve(g *v1alpha1.Gate, now time.Time, people ...string) []ledger.Request {
 	var lines []string
 	for _, r := range g.Status.Requests {
-		_, what, _ := strings.Cut(gate.FormatRequestApproval(g, &r, now), ",")
+		_, what, _ := strings.Cut(ledger.FormatRequestApproval(g, &r, now), ",")
 		for _, who := range people {
 			lines = append(lines, what+" "+who)
 		}
 	}
 	g.Annotations[v1alpha1.ApproveRequestedByAnnotation] = strings.Join(lines, "\n")
-	return gate.Stamped.HandleRequests(g, now)
+	return gate.ApplyRequests(g, ledger.Stamped, now)
 }
 
 func TestAWaitingRequestSaysWhoIsMissing(t *testing.T) {
@@ -77,7 +78,7 @@ func TestWhatIsApprovedBeginsWithTheLastApproval(t *testing.T) {
 			asks(g, "alice", tc.value, noon)
 			approve(g, tc.approvedAt, "bob")
 			opened := func(now time.Time) bool {
-				gate.Stamped.HandleRequests(g, now)
+				gate.ApplyRequests(g, ledger.Stamped, now)
 				return gate.Decide(g, now).State == v1alpha1.StateOpened
 			}
 			if tc.from.After(tc.approvedAt) && opened(tc.from.Add(-time.Second)) || !opened(tc.from) {
@@ -109,7 +110,7 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 			if strings.HasSuffix(tc.value, "/0s") {
 				annotate(tc.g, v1alpha1.RequestClose, stamp(noon.Add(-2*time.Minute)))
 				by(tc.g, v1alpha1.RequestClose, "carl", "")
-				gate.Stamped.HandleRequests(tc.g, noon.Add(-time.Minute))
+				gate.ApplyRequests(tc.g, ledger.Stamped, noon.Add(-time.Minute))
 			}
 			if got := asks(tc.g, "alice", tc.value, noon); got.Err != nil || got.Waits != 1 {
 				t.Fatalf("asked: %v, %v", got, got.Err)
@@ -118,7 +119,7 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 				tc.g.Spec.Window = duration(9 * time.Hour)
 			}
 			end := noon.Add(tc.until)
-			if news := gate.Stamped.HandleRequests(tc.g, end.Add(-time.Second)); len(news) > 0 {
+			if news := gate.ApplyRequests(tc.g, ledger.Stamped, end.Add(-time.Second)); len(news) > 0 {
 				t.Errorf("too early: %v", news)
 			}
 			if d := gate.Decide(tc.g, end.Add(-time.Second)); !d.Recheck.Equal(end) && tc.g.Status.Requests[len(tc.g.Status.Requests)-1].State != v1alpha1.RequestPlanned {
@@ -137,13 +138,13 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 
 func TestARequestByNobodyKnownIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		stamps gate.Stamps
+		stamps ledger.Stamps
 		who    string
 	}{
-		"without the policies":       {gate.Unstamped, "alice"},
-		"without a name":             {gate.Stamped, ""},
-		"in the name of the last":    {gate.Stamped, "GateReceiver ops/ci"},
-		"an emergency, without them": {gate.Unstamped, "alice"},
+		"without the policies":       {ledger.Unstamped, "alice"},
+		"without a name":             {ledger.Stamped, ""},
+		"in the name of the last":    {ledger.Stamped, "GateReceiver ops/ci"},
+		"an emergency, without them": {ledger.Unstamped, "alice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := closed(eyesOn(1))
@@ -153,7 +154,7 @@ func TestARequestByNobodyKnownIsRefused(t *testing.T) {
 			if strings.HasPrefix(name, "an emergency") {
 				g.Annotations[v1alpha1.OpenEmergencyAnnotation] = stamp(noon)
 			}
-			news := tc.stamps.HandleRequests(g, noon)
+			news := gate.ApplyRequests(g, tc.stamps, noon)
 			if len(news) != 1 || news[0].Err == nil || !strings.Contains(news[0].Err.Error(), "the requester is not verified: that needs config/policies") {
 				t.Errorf("news %v", news)
 			}
@@ -170,7 +171,7 @@ func TestWhatWasPlannedBeforeTheGateAskedForApprovalsIsRefusedAtItsTime(t *testi
 	asks(g, "alice", stamp(noon.Add(time.Hour)), noon)
 	eyesOn(1)(&g.Spec)
 	approve(g, noon, "bob")
-	news := gate.Stamped.HandleRequests(g, noon.Add(time.Hour))
+	news := gate.ApplyRequests(g, ledger.Stamped, noon.Add(time.Hour))
 	if len(news) != 1 || news[0].Err == nil || gate.Decide(g, noon.Add(time.Hour)).State != v1alpha1.StateClosed {
 		t.Errorf("news %v", news)
 	}
@@ -181,22 +182,22 @@ func TestAnOpenWaitsUntilItIsKnownWhetherNamesAreStamped(t *testing.T) {
 	g := opened(eyesOn(1))
 	annotate(g, v1alpha1.RequestOpen, stamp(noon))
 	by(g, v1alpha1.RequestOpen, "alice", "")
-	if !gate.NeedsStamps(g) {
+	if !ledger.NeedsStamps(g) {
 		t.Error("nobody asks")
 	}
 	annotate(g, v1alpha1.RequestClose, stamp(noon.Add(time.Second)))
 	by(g, v1alpha1.RequestClose, "carl", "")
-	news := gate.StampsUnknown.HandleRequests(g, noon.Add(2*time.Second))
+	news := gate.ApplyRequests(g, ledger.StampsUnknown, noon.Add(2*time.Second))
 	if len(news) != 1 || news[0].Action != v1alpha1.RequestClose || gate.Decide(g, noon.Add(2*time.Second)).State != v1alpha1.StateClosed {
 		t.Errorf("news %v", news)
 	}
-	if !gate.NeedsStamps(g) {
+	if !ledger.NeedsStamps(g) {
 		t.Error("nobody asks again")
 	}
-	if news = gate.Stamped.HandleRequests(g, noon.Add(3*time.Second)); len(news) != 1 || news[0].Err == nil {
+	if news = gate.ApplyRequests(g, ledger.Stamped, noon.Add(3*time.Second)); len(news) != 1 || news[0].Err == nil {
 		t.Errorf("an open before the close is accepted: %v", news)
 	}
-	if gate.NeedsStamps(g) {
+	if ledger.NeedsStamps(g) {
 		t.Error("there is nothing new")
 	}
 }
@@ -219,7 +220,7 @@ func TestThePresentNumberOfApprovalsCounts(t *testing.T) {
 			if eyesOn(tc.after)(&g.Spec); tc.after == 0 {
 				g.Spec.Approvals = nil
 			}
-			gate.Stamped.HandleRequests(g, at)
+			gate.ApplyRequests(g, ledger.Stamped, at)
 			if d := gate.Decide(g, at); d.State != tc.want {
 				t.Errorf("%s: %s", d.State, d.Message)
 			}
@@ -273,7 +274,7 @@ func TestAStampedEmergencyWithAReasonOpensAtOnce(t *testing.T) {
 			}
 			by(g, v1alpha1.RequestOpen, who, tc.reason)
 			g.Annotations[v1alpha1.OpenEmergencyAnnotation] = tc.emergency
-			news := gate.Stamped.HandleRequests(g, noon)
+			news := gate.ApplyRequests(g, ledger.Stamped, noon)
 			d := gate.Decide(g, noon)
 			if d.State != tc.want || news[0].Err == nil && news[0].Emergency != (tc.want == v1alpha1.StateOpened) {
 				t.Errorf("%s: %s, %v", d.State, d.Message, news)
@@ -290,7 +291,7 @@ func TestAnApprovalNamesARequestAndItsGate(t *testing.T) {
 	g := closed(eyesOn(2))
 	g.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 	asks(g, "alice", stamp(noon), noon)
-	good := gate.FormatRequestApproval(g, &g.Status.Requests[0], noon)
+	good := ledger.FormatRequestApproval(g, &g.Status.Requests[0], noon)
 	if want := "2026-11-23T12:00:00Z,request=2026-11-23T12:00:00.000000Z,uid=" + string(g.UID); good != want {
 		t.Errorf("got %s, want %s", good, want)
 	}

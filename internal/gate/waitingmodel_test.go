@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // unapproved is an open request that waits for approval or is planned, as the model keeps it.
@@ -90,7 +91,7 @@ func (e *eyes) ask(action v1alpha1.RequestAction) unapproved {
 func (e *eyes) approves() {
 	var lines []string
 	for _, r := range e.gate.Status.Requests {
-		_, what, _ := strings.Cut(gate.FormatRequestApproval(e.gate, &r, e.now), ",")
+		_, what, _ := strings.Cut(ledger.FormatRequestApproval(e.gate, &r, e.now), ",")
 		for _, who := range rapid.SampledFrom([][]string{{}, {}, {"bob"}, {"carol"}, {"alice", "dora"}, {"carol", "carol"}}).Draw(e.T, "approvers") {
 			lines = append(lines, what+" "+who)
 		}
@@ -106,7 +107,7 @@ func (e *eyes) approves() {
 func (e *eyes) named(u unapproved) string {
 	for _, r := range e.gate.Status.Requests {
 		if r.RequestedBy == u.who && r.AcceptedAt.Truncate(time.Second).Equal(u.seen) && r.Action == u.action {
-			_, what, _ := strings.Cut(gate.FormatRequestApproval(e.gate, &r, e.now), ",")
+			_, what, _ := strings.Cut(ledger.FormatRequestApproval(e.gate, &r, e.now), ",")
 			return what
 		}
 	}
@@ -222,7 +223,7 @@ func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 			}
 			e.approves()
 			e.begin()
-			for _, handled := range gate.Stamped.HandleRequests(e.gate, e.now) {
+			for _, handled := range gate.ApplyRequests(e.gate, ledger.Stamped, e.now) {
 				u, isNew := asked[handled.Action]
 				isNew = isNew && handled.ApprovedBy == "" && handled.Value == e.gate.Annotations[handled.Annotation] && handled.At.Equal(u.at) && handled.Emergency == (broken && handled.Action == v1alpha1.RequestOpen)
 				if handled.Err == nil && isNew {
@@ -237,7 +238,7 @@ func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 		for range 16 { // what is planned comes to pass as well
 			e.now = e.now.Add(29 * time.Minute)
 			e.begin()
-			gate.Stamped.HandleRequests(e.gate, e.now)
+			gate.ApplyRequests(e.gate, ledger.Stamped, e.now)
 			e.count()
 			e.check()
 		}

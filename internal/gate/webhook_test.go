@@ -11,19 +11,20 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func hook(action v1alpha1.RequestAction) gate.Request {
-	return gate.Request{Action: action, By: "GateReceiver apps/smoke", Reason: "tests passed"}
+func hook(action v1alpha1.RequestAction) ledger.Request {
+	return ledger.Request{Action: action, By: "GateReceiver apps/smoke", Reason: "tests passed"}
 }
 
 // wrote has a webhook request an action and returns the value of the annotation.
 func wrote(t *testing.T, g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) string {
 	t.Helper()
-	if err := gate.WriteRequest(g, hook(action), now); err != nil {
+	if err := ledger.WriteRequest(g, hook(action), now); err != nil {
 		t.Fatal(err)
 	}
-	return gate.Requested(g, action)
+	return ledger.Requested(g, action)
 }
 
 func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
@@ -43,20 +44,20 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 		"of one with a window":                       {received: map[string]string{"close": later(time.Second) + "/30m"}, want: later(time.Second + time.Microsecond)},
 		"of one for the same action":                 {received: map[string]string{"open": later(time.Second)}, want: later(time.Second + time.Microsecond)},
 		"of the latest of two":                       {received: map[string]string{"open": later(2 * time.Second), "close": later(time.Second)}, want: later(2*time.Second + time.Microsecond)},
-		"unless somebody has closed it by hand":      {annotations: map[string]string{"close": later(-time.Second)}, err: gate.ErrClosedByPeople},
-		"also by a clock that is ahead":              {annotations: map[string]string{"close": later(time.Minute)}, err: gate.ErrClosedByPeople},
+		"unless somebody has closed it by hand":      {annotations: map[string]string{"close": later(-time.Second)}, err: ledger.ErrClosedByPeople},
+		"also by a clock that is ahead":              {annotations: map[string]string{"close": later(time.Minute)}, err: ledger.ErrClosedByPeople},
 		"unless that is over":                        {annotations: map[string]string{"close": later(-time.Hour) + "/59m"}, want: later(0)},
-		"unless somebody has asked to open":          {annotations: map[string]string{"open": later(-time.Second)}, err: gate.ErrUnhandled},
+		"unless somebody has asked to open":          {annotations: map[string]string{"open": later(-time.Second)}, err: ledger.ErrUnhandled},
 		"but not of a planned one":                   {annotations: map[string]string{"close": later(time.Hour)}, want: later(0)},
 		"but not of garbage":                         {annotations: map[string]string{"close": "now", "open": "/"}, want: later(0)},
 		"but not of the end of time":                 {annotations: map[string]string{"close": "9999-12-31T23:59:59.999999999Z", "open": "9999-12-31T23:59:59Z"}, want: later(0)},
 		"of one whose annotation is gone":            {memory: v1alpha1.HandledRequest{LastHandled: later(0)}, want: later(time.Microsecond)},
 		"of one that was handled":                    {memory: v1alpha1.HandledRequest{RequestedAt: &metav1.MicroTime{Time: noon}}, want: later(time.Microsecond)},
-		"unless our clock is far behind":             {memory: v1alpha1.HandledRequest{RequestedAt: &metav1.MicroTime{Time: noon.Add(time.Minute + time.Second)}}, err: gate.ErrAhead},
-		"unless one is planned and not yet seen":     {annotations: map[string]string{"open": later(time.Hour)}, err: gate.ErrUnhandled},
-		"unless one with a window is planned":        {annotations: map[string]string{"open": later(time.Hour) + "/1h"}, err: gate.ErrUnhandled},
+		"unless our clock is far behind":             {memory: v1alpha1.HandledRequest{RequestedAt: &metav1.MicroTime{Time: noon.Add(time.Minute + time.Second)}}, err: ledger.ErrAhead},
+		"unless one is planned and not yet seen":     {annotations: map[string]string{"open": later(time.Hour)}, err: ledger.ErrUnhandled},
+		"unless one with a window is planned":        {annotations: map[string]string{"open": later(time.Hour) + "/1h"}, err: ledger.ErrUnhandled},
 		"also of a planned one that was seen":        {annotations: map[string]string{"open": later(time.Hour)}, memory: v1alpha1.HandledRequest{LastHandled: later(time.Hour)}, want: later(0)},
-		"also of one that is planned for next year":  {annotations: map[string]string{"open": later(366 * 24 * time.Hour)}, err: gate.ErrUnhandled},
+		"also of one that is planned for next year":  {annotations: map[string]string{"open": later(366 * 24 * time.Hour)}, err: ledger.ErrUnhandled},
 		"and not of one that is planned for decades": {annotations: map[string]string{"open": later(367 * 24 * time.Hour)}, want: later(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,15 +71,15 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 			}
 			tc.memory.Action = v1alpha1.RequestOpen
 			g.Status.Memory.HandledRequests = []v1alpha1.HandledRequest{tc.memory}
-			before := gate.Requested(g, v1alpha1.RequestOpen)
-			err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon)
+			before := ledger.Requested(g, v1alpha1.RequestOpen)
+			err := ledger.WriteRequest(g, hook(v1alpha1.RequestOpen), noon)
 			if !errors.Is(err, tc.err) {
 				t.Fatalf("got %v, want %v", err, tc.err)
 			}
 			if tc.err != nil {
 				tc.want = before
 			}
-			if got := gate.Requested(g, v1alpha1.RequestOpen); got != tc.want {
+			if got := ledger.Requested(g, v1alpha1.RequestOpen); got != tc.want {
 				t.Errorf("requested at %s, want %s", got, tc.want)
 			}
 		})
@@ -91,13 +92,13 @@ func TestARequestWithoutAReasonKeepsNoneOfTheOneBefore(t *testing.T) {
 	handle(g, noon)
 	r := hook(v1alpha1.RequestClose)
 	r.Reason, r.Window = "", duration(90*time.Minute)
-	if err := gate.WriteRequest(g, r, noon.Add(time.Second)); err != nil {
+	if err := ledger.WriteRequest(g, r, noon.Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if reason, ok := g.Annotations[v1alpha1.CloseReasonAnnotation]; ok {
 		t.Errorf("reason %q", reason)
 	}
-	if got, want := gate.Requested(g, v1alpha1.RequestClose), stamp(noon.Add(time.Second))+"/1h30m0s"; got != want {
+	if got, want := ledger.Requested(g, v1alpha1.RequestClose), stamp(noon.Add(time.Second))+"/1h30m0s"; got != want {
 		t.Errorf("requested at %q, want %q", got, want)
 	}
 }
@@ -110,7 +111,7 @@ func TestAPlannedRequestSurvivesAWebhook(t *testing.T) {
 	handle(g, noon.Add(2*time.Second))
 	r := hook(v1alpha1.RequestClose)
 	r.Window = duration(59 * time.Minute)
-	if err := gate.WriteRequest(g, r, noon.Add(3*time.Second)); err != nil {
+	if err := ledger.WriteRequest(g, r, noon.Add(3*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	handle(g, noon.Add(4*time.Second))
@@ -164,7 +165,7 @@ func TestTheLastAcknowledgedWebhookWins(t *testing.T) {
 				g.Annotations = nil
 			default:
 				action := rapid.SampledFrom([]v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}).Draw(t, "action")
-				if err := gate.WriteRequest(g, hook(action), clock(step, now)); err != nil {
+				if err := ledger.WriteRequest(g, hook(action), clock(step, now)); err != nil {
 					t.Fatalf("not written: %s", err)
 				}
 				last = action
@@ -187,7 +188,7 @@ func TestWhatAWebhookWritesIsOneLineInTheStatus(t *testing.T) {
 	g := closed()
 	r := hook(v1alpha1.RequestOpen)
 	r.Reason = "a\nb\x00c\x1b[31md" + strings.Repeat("é", 5000)
-	if err := gate.WriteRequest(g, r, noon); err != nil {
+	if err := ledger.WriteRequest(g, r, noon); err != nil {
 		t.Fatal(err)
 	}
 	got := handle(g, noon)[0].Reason

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Fault is what is wrong with an object, or doubtful.
@@ -30,7 +30,7 @@ func (f Fault) String() string {
 			parts = append(parts, part)
 		}
 	}
-	return gate.Printable(strings.Join(parts, ": "))
+	return sentence.Printable(strings.Join(parts, ": "))
 }
 
 // causesOf returns faults without their objects.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // whoApplies stands for who asks with a manifest: with config/policies the API server writes that over any other name.
@@ -14,7 +15,7 @@ const whoApplies = "whoever applies it"
 
 // asked returns a copy of a Gate that has taken note of the requests in its annotations, and these. A request that others have to approve waits, as with
 // config/policies: no annotation approves it here or makes it an emergency.
-func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []gate.Request) {
+func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	g = g.DeepCopy()
 	if g.RequiredApprovals() > 0 {
 		delete(g.Annotations, v1alpha1.OpenEmergencyAnnotation)
@@ -23,7 +24,7 @@ func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []gate.Req
 			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.OpenRequestedByAnnotation, whoApplies)
 		}
 	}
-	return g, gate.Stamped.HandleRequests(g, now)
+	return g, gate.ApplyRequests(g, ledger.Stamped, now)
 }
 
 // waiting returns a doubt if open requests for a Gate wait for approval. It is none of the doubts in calendars: these give away who deploys when,
@@ -33,7 +34,7 @@ func (s *Set) waiting(g *v1alpha1.Gate, r Range) []Fault {
 		return nil
 	}
 	asked, _ := s.asked(g, r.From)
-	if text := gate.WaitingForApproval(asked, r.From); text != "" {
+	if text := ledger.WaitingForApproval(asked, r.From); text != "" {
 		return []Fault{s.fault(g, "spec.approvals", text)}
 	}
 	return nil

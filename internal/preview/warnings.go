@@ -123,7 +123,7 @@ func (s *search) opens(g *v1alpha1.Gate) bool {
 			continue
 		}
 		for in := range s.states(periodAlone(g, &dated[i], schedule.Opened), centuries) {
-			if in.State == schedule.Opened && in.Until.After(until) && s.within(g, schedule.Opened, later(in.From, until), in.Until.Add(searched)) {
+			if in.State == schedule.Opened && in.Until.After(until) && s.within(g, schedule.Opened, schedule.Later(in.From, until), in.Until.Add(searched)) {
 				return true
 			}
 		}
@@ -135,7 +135,7 @@ func (s *search) opens(g *v1alpha1.Gate) bool {
 func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until time.Time) {
 	from = s.r.From
 	if g.Spec.NotBefore != nil {
-		from = later(from, g.Spec.NotBefore.Time)
+		from = schedule.Later(from, g.Spec.NotBefore.Time)
 	}
 	until = from.Add(horizon)
 	if g.Spec.NotAfter != nil && g.Spec.NotAfter.Time.Before(until) {
@@ -154,13 +154,6 @@ func boundsIn(g *v1alpha1.Gate) string {
 		names = append(names, "notAfter")
 	}
 	return strings.Join(names, " and ")
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // periodAlone returns a Gate that is in a state in a period of g, and in the other state at all other times.

@@ -16,7 +16,9 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -160,7 +162,7 @@ func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 			page.Message = c.Message
 		}
 	}
-	page.InForce, page.Planned = gate.RequestsAt(g.Gate, v.Now)
+	page.InForce, page.Planned = ledger.RequestsAt(g.Gate, v.Now)
 	for _, e := range g.known.Exceptions {
 		if gate.IsOf(g.Gate, e) && !e.ExpiredBy(v.Now) {
 			state := ""
@@ -217,7 +219,7 @@ func manifest(g *v1alpha1.Gate) (string, error) {
 	})
 	lines := strings.Split(string(raw), "\n")
 	for i := range lines {
-		lines[i] = gate.Printable(lines[i])
+		lines[i] = sentence.Printable(lines[i])
 	}
 	return strings.Join(lines, "\n"), err
 }

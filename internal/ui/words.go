@@ -6,14 +6,14 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"words":     preview.Words,
-	"printable": gate.Printable,
+	"printable": sentence.Printable,
 	"short":     short,
 	"happened":  happened,
 	"legend":    legend,
@@ -37,7 +37,7 @@ func happened(e v1alpha1.HistoryEntry) string {
 	if e.Refused != "" {
 		text += ": " + e.Refused
 	}
-	return gate.Printable(strings.TrimSpace(text))
+	return sentence.Printable(strings.TrimSpace(text))
 }
 
 // legend says what the patterns mean, or only those of the states.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // Stand is what one Gate says about one target.
@@ -119,7 +119,7 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Undecided
 	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed:
 		return Closed
-	case due, gate.CloseRequested(g):
+	case due, ledger.CloseRequested(g):
 		return Undecided
 	}
 	return Open

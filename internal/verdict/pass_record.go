@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // recordField is a line of the record of a pass, as key=value. Each has one of the two pointers.
@@ -47,7 +47,7 @@ func (p Pass) Record() string {
 
 // inLine returns a text that fits into a line of a record, in quotes if it must be escaped: users can write what Flux reports as handled.
 func inLine(text string) string {
-	if strings.TrimSpace(text) == text && gate.Printable(text) == text && text[0] != '"' {
+	if strings.TrimSpace(text) == text && sentence.Printable(text) == text && text[0] != '"' {
 		return text
 	}
 	return strconv.Quote(text)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Granted says in sentences that one reconciliation passes some Gates, who asked for it,
@@ -44,7 +44,7 @@ func (p Pass) EndedSaying() string {
 
 // RefusedSaying says in a sentence why nothing passes.
 func (p Pass) RefusedSaying(why string) string {
-	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", gate.Printable(p.Value), p.asked(), why)
+	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", sentence.Printable(p.Value), p.asked(), why)
 }
 
 // told says what became of the last pass of a target that is held.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // until returns when a closed Gate opens, if that is in sight.
@@ -35,7 +35,7 @@ func (g Gate) why(now time.Time) string {
 	}
 	switch opened.Reason {
 	case v1alpha1.CloseRequestedReason:
-		return requested(gate.DecidedBy(g.Object, now))
+		return requested(ledger.DecidedBy(g.Object, now))
 	case v1alpha1.ClosePeriodReason:
 		return fmt.Sprintf("close period '%s'", by)
 	case v1alpha1.ExceptionAppliesReason:
@@ -57,7 +57,7 @@ var reasons = map[string]string{
 }
 
 // requested returns who has closed a Gate, and why.
-func requested(by *gate.Request) string {
+func requested(by *ledger.Request) string {
 	text := "closed on request"
 	if by != nil && by.By != "" {
 		text += " of " + by.By

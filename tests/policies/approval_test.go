@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -53,7 +53,7 @@ func (w *world) waits(g *v1alpha1.Gate, by string) v1alpha1.AcceptedRequest {
 
 // approving returns the arguments that approve a request.
 func approving(g *v1alpha1.Gate, r v1alpha1.AcceptedRequest, more ...string) []string {
-	return append([]string{"annotate", "--overwrite", "gate", g.Name, approveAt + "=" + gate.FormatRequestApproval(g, &r, time.Now())}, more...)
+	return append([]string{"annotate", "--overwrite", "gate", g.Name, approveAt + "=" + ledger.FormatRequestApproval(g, &r, time.Now())}, more...)
 }
 
 // refusedTo runs kubectl, which must be refused for a cause.
@@ -100,7 +100,7 @@ func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
 	other := g.DeepCopy()
 	other.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 	w.refusedTo(alice, "approves no request that waits", approving(other, second)...)
-	value := gate.FormatRequestApproval(g, &second, time.Now())
+	value := ledger.FormatRequestApproval(g, &second, time.Now())
 	_, what, _ := strings.Cut(value, ",")
 	for _, forged := range []string{"", what, "x," + what, value + " ", "now\n" + value, strings.Replace(value, "Z,", "Z, ", 1)} {
 		w.refusedTo(alice, "user alice approves no request that waits", "annotate", "--overwrite", "gate", "production", approveAt+"="+forged)
@@ -214,7 +214,7 @@ func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
 			return err
 		})
 	}()
-	_, what, _ := strings.Cut(gate.FormatRequestApproval(g, &r, time.Now()), ",")
+	_, what, _ := strings.Cut(ledger.FormatRequestApproval(g, &r, time.Now()), ",")
 	w.Eventually("nobody stamps", func() error {
 		_, err := alice.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate", "production", approveBy+"="+what+" alice")
 		if err == nil && w.get(g).Annotations[approveBy] == "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 // No webhook opens what a person has closed: the sender is told, and so is whoever looks
@@ -28,7 +29,7 @@ func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
 				}
 			})
 			handle := func() {
-				gate.HandleRequests(obj, w.clock.Now())
+				gate.ApplyRequests(obj, ledger.Unstamped, w.clock.Now())
 				w.Must(w.Client.Status().Update(t.Context(), obj))
 			}
 			if handled {

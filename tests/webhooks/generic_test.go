@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
@@ -45,8 +46,8 @@ func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
 		t.Errorf("got %d %q, want %q", got.code, got.body, want)
 	}
 	obj = w.ReadGate("production")
-	handled := gate.Stamped.HandleRequests(obj, w.clock.Now())
-	if said := gate.WaitingForApproval(obj, w.clock.Now()); len(handled) != 1 || handled[0].Waits != 2 || !strings.HasSuffix(said, " waits for 2 more approvals: approve it with "+approve) {
+	handled := gate.ApplyRequests(obj, ledger.Stamped, w.clock.Now())
+	if said := ledger.WaitingForApproval(obj, w.clock.Now()); len(handled) != 1 || handled[0].Waits != 2 || !strings.HasSuffix(said, " waits for 2 more approvals: approve it with "+approve) {
 		t.Errorf("%+v, the gate says %q", handled, said)
 	}
 }

@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"regexp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // emergencySource is the source in the line of an open request that needs no approvals.
@@ -27,8 +28,8 @@ func linesOf(g *v1alpha1.Gate) []string {
 
 // recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A line that
 // cannot be read may have been a close, so it counts as a close without end.
-func recorded(g *v1alpha1.Gate, now time.Time) (all []*Request) {
-	for _, line := range linesOf(g) {
+func (l *Ledger) recorded(now time.Time) (all []*Request) {
+	for _, line := range linesOf(l.gate) {
 		r, ok := parseLine(line)
 		if !ok {
 			r = &Request{
@@ -36,7 +37,7 @@ func recorded(g *v1alpha1.Gate, now time.Time) (all []*Request) {
 				source: v1alpha1.SourceAnnotation, Reason: "a line of " + v1alpha1.UnhandledAnnotation + " cannot be read",
 			}
 		}
-		if !ok || r.line > g.Status.Memory.LastHandledLine {
+		if !ok || r.line > l.lastLine {
 			all = append(all, r)
 		}
 	}
@@ -52,7 +53,7 @@ func parseLine(line string) (*Request, bool) {
 	number, err := strconv.ParseInt(fields[1], 10, 64)
 	r := &Request{
 		Action: v1alpha1.RequestAction(fields[2]), Annotation: v1alpha1.UnhandledAnnotation, Value: fields[4],
-		By: OneLine(fields[5], maxBy), Reason: OneLine(fields[6], maxReason), source: fields[3], line: number,
+		By: sentence.OneLine(fields[5], MaxRequestedBy), Reason: sentence.OneLine(fields[6], MaxMessage), source: fields[3], line: number,
 	}
 	if r.source == emergencySource {
 		r.source, r.emergency = v1alpha1.SourceAnnotation, true
@@ -65,9 +66,9 @@ func parseLine(line string) (*Request, bool) {
 }
 
 // pending returns the new requests for an action: those in lines, and then that in its annotation.
-func pending(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) []*Request {
-	all := slices.DeleteFunc(recorded(g, now), func(r *Request) bool { return r.Action != action })
-	if r := annotationsOf(action).unhandled(g); r != nil {
+func (l *Ledger) pending(action v1alpha1.RequestAction, now time.Time) []*Request {
+	all := slices.DeleteFunc(l.recorded(now), func(r *Request) bool { return r.Action != action })
+	if r := l.unhandledIn(annotationsOf(action)); r != nil {
 		all = append(all, r)
 	}
 	return all
@@ -79,12 +80,12 @@ func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	due := func(r v1alpha1.AcceptedRequest) bool {
 		return r.State == v1alpha1.RequestPlanned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)
 	}
-	if len(pending(g, v1alpha1.RequestClose, now)) == 0 && !slices.ContainsFunc(g.Status.Requests, due) {
+	l := Read(g)
+	if len(l.pending(v1alpha1.RequestClose, now)) == 0 && !slices.ContainsFunc(g.Status.Requests, due) {
 		return false
 	}
-	g = g.DeepCopy()
-	StampsUnknown.HandleRequests(g, now)
-	return courseAt(g, now).isClosed(now)
+	l.Apply(StampsUnknown, now)
+	return l.isClosed(now)
 }
 
 // RemoveLines removes the lines that a Gate had when it was decided: all of them are handled. Lines that were added since stay. It

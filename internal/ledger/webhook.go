@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 var ErrUnhandled = errors.New("has a request that is still to be taken note of")
 
 // ErrAhead is returned for a Gate that has handled a request later than now. The clocks
-// differ by more than maxSkew, and nothing opens early.
+// differ by more than MaxSkew, and nothing opens early.
 var ErrAhead = errors.New("has handled a request of a time that is still to come")
 
 // WriteRequest puts the request of a GateReceiver into the annotations of a Gate. Its time
@@ -22,19 +22,20 @@ var ErrAhead = errors.New("has handled a request of a time that is still to come
 // is ahead. It writes nothing if a webhook already asks the Gate to close for longer. It
 // returns ErrUnhandled, ErrAhead, or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
+	l := Read(g)
 	if r.Action == v1alpha1.RequestOpen {
-		if err := closedByPeople(g, now); err != nil {
+		if err := l.closedByPeople(now); err != nil {
 			return err
 		}
 	}
-	at, err := timeOfWebhook(g, r.Action, now)
+	at, err := l.timeOfWebhook(r.Action, now)
 	if err != nil {
 		return err
 	}
 	r.At = at
 	a := annotationsOf(r.Action)
-	if before := a.unhandled(g); before != nil {
-		if done, err := covered(g, before, r.end(g.Spec.Window), now); done || err != nil {
+	if before := l.unhandledIn(a); before != nil {
+		if done, err := l.covered(before, r.End(l.limit), now); done || err != nil {
 			return err
 		}
 	}
@@ -53,18 +54,18 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 
 // closedByPeople returns ErrClosedByPeople, with the person, if somebody has closed a Gate
 // by hand, or has asked to.
-func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
+func (l *Ledger) closedByPeople(now time.Time) error {
 	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
-	for _, closed := range courseAt(g, now).closes {
+	for _, closed := range At(l.gate, now).closes {
 		if closed.Source != v1alpha1.SourceWebhook && closed.lasts(now) {
 			return refused(requestOf(closed.AcceptedRequest))
 		}
 	}
-	for _, asked := range pending(g, v1alpha1.RequestClose, now) {
+	for _, asked := range l.pending(v1alpha1.RequestClose, now) {
 		if asked.source == v1alpha1.SourceWebhook {
 			continue
 		}
-		if end, planned, ok := asked.valid(g, now); ok && !planned && (end.IsZero() || now.Before(end)) {
+		if end, planned, ok := l.valid(asked, now); ok && !planned && (end.IsZero() || now.Before(end)) {
 			return refused(*asked)
 		}
 	}
@@ -73,46 +74,46 @@ func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
 
 // valid fills in the time and the window of a new request. It returns when the request
 // ends, zero for never, and whether it is planned. ok is false if it will be refused.
-func (r *Request) valid(g *v1alpha1.Gate, now time.Time) (end time.Time, planned, ok bool) {
-	memory := handledOf(g, r.Action)
+func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
+	memory := l.recordOf(r.Action)
 	if memory == nil {
 		memory = &v1alpha1.HandledRequest{Action: r.Action}
 	}
 	if err := r.parse(memory, now); err != nil {
 		return time.Time{}, false, false
 	}
-	return r.end(g.Spec.Window), r.At.After(now.Add(maxSkew)), true
+	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true
 }
 
 // timeOfWebhook returns the time for a webhook request that comes now. It differs from
 // that of any value handled before, and is later than that of a webhook for the opposite.
-func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
+func (l *Ledger) timeOfWebhook(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
 	after := func(last time.Time) {
 		if !at.After(last) {
 			at = last.Add(time.Microsecond)
 		}
 	}
-	if m := handledOf(g, action); m != nil {
+	if m := l.recordOf(action); m != nil {
 		if last, ok := instantOf(m.LastHandled); ok && at.Equal(last) {
 			after(last)
 		}
 		if m.RequestedAt != nil {
-			if action == v1alpha1.RequestOpen && m.RequestedAt.After(now.Add(maxSkew)) {
+			if action == v1alpha1.RequestOpen && m.RequestedAt.After(now.Add(MaxSkew)) {
 				return time.Time{}, ErrAhead
 			}
 			after(m.RequestedAt.Time)
 		}
 	}
 	if action == v1alpha1.RequestOpen {
-		for _, closed := range courseOf(g).closes {
-			if closed.RequestedAt.After(now.Add(maxSkew)) {
+		for _, closed := range l.closes {
+			if closed.RequestedAt.After(now.Add(MaxSkew)) {
 				return time.Time{}, ErrAhead
 			}
 			after(closed.RequestedAt.Time)
 		}
 	}
-	for _, r := range append(pending(g, v1alpha1.RequestClose, now), pending(g, v1alpha1.RequestOpen, now)...) {
+	for _, r := range append(l.pending(v1alpha1.RequestClose, now), l.pending(v1alpha1.RequestOpen, now)...) {
 		if last, ok := instantOf(r.Value); ok && r.source == v1alpha1.SourceWebhook {
 			after(last)
 		}
@@ -123,12 +124,12 @@ func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Tim
 // covered returns whether a new close of a webhook lasts longer than one that ends at an
 // instant, so that this one need not be written. It returns ErrUnhandled if a new request
 // must not replace the old one either: a request by a person is never lost.
-func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error) {
-	until, planned, ok := before.valid(g, now)
+func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
+	until, planned, ok := l.valid(before, now)
 	if !ok {
 		return false, nil
 	}
-	opensAfter := annotationsOf(v1alpha1.RequestOpen).unhandled(g) != nil
+	opensAfter := l.unhandledIn(annotationsOf(v1alpha1.RequestOpen)) != nil
 	longer := compareEnds(until, end) > 0
 	webhook := before.source == v1alpha1.SourceWebhook
 	switch {
@@ -142,7 +143,7 @@ func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error
 
 // IsUnhandled returns whether the annotation of a Gate for an action has a request that the controller has not handled.
 func IsUnhandled(g *v1alpha1.Gate, action v1alpha1.RequestAction) bool {
-	return annotationsOf(action).unhandled(g) != nil
+	return Read(g).unhandledIn(annotationsOf(action)) != nil
 }
 
 // Requested returns the value of the annotation that requests an action.

@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ const (
 	// it, each must be shorter than the one before.
 	maxCloses = 8
 
-	// maxSkew is how far the clocks of requesters may be apart: laptops, pipelines and the
+	// MaxSkew is how far the clocks of requesters may be apart: laptops, pipelines and the
 	// replicas of the controller.
-	maxSkew = time.Minute
+	MaxSkew = time.Minute
 )
 
 // ErrClosedByPeople is returned for an open request of a webhook while a Gate is closed
@@ -46,12 +46,20 @@ func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(
 func requestOf(r v1alpha1.AcceptedRequest) Request {
 	return Request{
 		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.RequestedBy, Reason: r.Message, source: r.Source,
-		Emergency: r.Emergency, approvers: approversOf(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: valueOf(&r),
+		Emergency: r.Emergency, Approvers: approversOf(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: valueOf(&r),
 	}
 }
 
-// course is what the accepted requests of a Gate amount to.
-type course struct {
+// Ledger holds the requests of a Gate: those in force, planned ones, and those that wait for approval. Read returns it, Apply adds what is new
+// in the annotations, and Status returns what to store. A Ledger is for one goroutine and never changes the Gate that it was read from.
+type Ledger struct {
+	gate *v1alpha1.Gate
+	// handled are the records of the annotations that were handled, lastLine is the number of the last handled line.
+	handled  []v1alpha1.HandledRequest
+	lastLine int64
+	// changed says that the stored requests differ from those of the Gate, as of the time of Apply.
+	changed bool
+	applied time.Time
 	// limit is the window of the Gate, nil for none.
 	limit *v1alpha1.Duration
 	// open and closes are in force, or were last. They are never both set. A close is kept
@@ -71,83 +79,86 @@ type course struct {
 	voided []Request
 }
 
-// courseOf returns the course of the requests in the status of a Gate.
-func courseOf(g *v1alpha1.Gate) *course {
-	c := &course{limit: g.Spec.Window, required: g.RequiredApprovals()}
+// Read returns the ledger in the status of a Gate.
+func Read(g *v1alpha1.Gate) *Ledger {
+	l := &Ledger{
+		gate: g, limit: g.Spec.Window, required: g.RequiredApprovals(),
+		handled: slices.Clone(g.Status.Memory.HandledRequests), lastLine: g.Status.Memory.LastHandledLine,
+	}
 	for _, r := range g.Status.Requests {
 		switch {
 		case r.State == v1alpha1.RequestPlanned:
-			c.planned = append(c.planned, r)
+			l.planned = append(l.planned, r)
 		case r.State == v1alpha1.RequestWaiting:
-			c.waiting = append(c.waiting, r)
+			l.waiting = append(l.waiting, r)
 		case r.EndedAt != nil:
-			c.span(r)
+			l.span(r)
 		case r.Action != v1alpha1.RequestOpen:
-			c.closes = append(c.closes, c.span(r))
+			l.closes = append(l.closes, l.span(r))
 		case r.State == v1alpha1.RequestInForce || r.State == v1alpha1.RequestEnded:
-			c.open = c.span(r)
+			l.open = l.span(r)
 		} // an open request with a state of another release opens nothing
 	}
-	for _, s := range c.spans {
+	for _, s := range l.spans {
 		s.begun = true
 	}
-	c.sort()
-	return c
+	l.sort()
+	return l
 }
 
-// courseAt returns the course at an instant.
-func courseAt(g *v1alpha1.Gate, at time.Time) *course {
-	c := courseOf(g)
-	c.advance(at)
-	return c
+// At returns the ledger in the status of a Gate at an instant: planned requests whose time has come have begun.
+func At(g *v1alpha1.Gate, at time.Time) *Ledger {
+	l := Read(g)
+	l.advance(at)
+	return l
 }
 
-// wholeCourse returns the course as if the time of everything planned had come.
-func wholeCourse(g *v1alpha1.Gate) *course {
-	c := courseOf(g)
-	if n := len(c.planned); n > 0 {
-		c.advance(c.planned[n-1].RequestedAt.Time)
+// Ahead returns the ledger in the status of a Gate as if the time of every planned request had come.
+func Ahead(g *v1alpha1.Gate) *Ledger {
+	l := Read(g)
+	if n := len(l.planned); n > 0 {
+		l.advance(l.planned[n-1].RequestedAt.Time)
 	}
-	return c
+	return l
 }
 
 // sort orders the planned requests. Of two for the same time the close comes last, and
 // stays.
-func (c *course) sort() {
-	slices.SortStableFunc(c.planned, func(a, b v1alpha1.AcceptedRequest) int {
+func (l *Ledger) sort() {
+	slices.SortStableFunc(l.planned, func(a, b v1alpha1.AcceptedRequest) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt.Time), -strings.Compare(string(a.Action), string(b.Action)))
 	})
 }
 
-func (c *course) span(r v1alpha1.AcceptedRequest) *inForce {
-	s := &inForce{AcceptedRequest: r, end: c.endOf(&r)}
+func (l *Ledger) span(r v1alpha1.AcceptedRequest) *inForce {
+	s := &inForce{AcceptedRequest: r, end: l.endOf(&r)}
 	if r.EndedAt != nil {
-		s.end = earlier(s.end, r.EndedAt.Time)
+		s.end = schedule.Earlier(s.end, r.EndedAt.Time)
 	}
-	c.spans = append(c.spans, s)
+	l.spans = append(l.spans, s)
 	return s
 }
 
 // endOf returns when a request ends by itself, zero for never.
-func (c *course) endOf(r *v1alpha1.AcceptedRequest) time.Time {
-	end := (&Request{Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited}).end(c.limit)
+func (l *Ledger) endOf(r *v1alpha1.AcceptedRequest) time.Time {
+	end := (&Request{Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited}).End(l.limit)
 	if r.Until != nil {
-		end = earlier(end, r.Until.Time)
+		end = schedule.Earlier(end, r.Until.Time)
 	}
 	return end
 }
 
 // ends replaces others with a request.
-func (c *course) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
+func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	for _, other := range others {
 		at := r.RequestedAt
-		other.EndedAt, other.end = &at, earlier(other.end, at.Time)
+		other.EndedAt, other.end = &at, schedule.Earlier(other.end, at.Time)
 	}
 }
 
-// end returns when a request ends by itself, zero for never. spec.window bounds an open request. A close lasts that long only if it does
+// End returns when a request ends by itself, zero for never. spec.window bounds an open request. A close lasts that long only if it does
 // not say for how long.
-func (r *Request) end(window *v1alpha1.Duration) time.Time {
+func (r *Request) End(window *v1alpha1.Duration) time.Time {
 	switch {
 	case r.Action == v1alpha1.RequestOpen:
 		return windowEnd(r.At, window, r.Window)
@@ -164,7 +175,7 @@ func (r *Request) end(window *v1alpha1.Duration) time.Time {
 func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	for _, window := range windows {
 		if window != nil && window.Duration >= 0 { // an invalid spec.window ends no close request
-			end = earlier(end, start.Add(window.Duration))
+			end = schedule.Earlier(end, start.Add(window.Duration))
 		}
 	}
 	return end
@@ -172,11 +183,11 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 
 // advance begins the planned requests whose time has come. It returns all of them, and
 // those that are refused, with the reason.
-func (c *course) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
-	for len(c.planned) > 0 && !c.planned[0].RequestedAt.After(now) {
-		r := c.planned[0]
-		c.planned, r.State = c.planned[1:], v1alpha1.RequestInForce
-		if err := c.beginOrWait(r, r.RequestedAt.Time); err != nil {
+func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
+	for len(l.planned) > 0 && !l.planned[0].RequestedAt.After(now) {
+		r := l.planned[0]
+		l.planned, r.State = l.planned[1:], v1alpha1.RequestInForce
+		if err := l.beginOrWait(r, r.RequestedAt.Time); err != nil {
 			void := requestOf(r)
 			void.Err = err
 			refused = append(refused, void)
@@ -188,67 +199,67 @@ func (c *course) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 
 // begin puts a request in force at an instant. A close only ever extends the closes in
 // force. An open ends all of them, or it is refused.
-func (c *course) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
+func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if r.Action == v1alpha1.RequestClose {
-		c.beginClose(r, at)
+		l.beginClose(r, at)
 		return nil
 	}
-	if err := c.refuses(&r, at); err != nil {
+	if err := l.refuses(&r, at); err != nil {
 		return err
 	}
-	for _, closed := range c.closes {
+	for _, closed := range l.closes {
 		if !closed.lasts(at) {
 			keepEnd(&closed.AcceptedRequest, closed.end) // a longer spec.window must not change it
 		}
 	}
-	c.ends(c.closes, &r)
-	c.closes = nil
-	if before := c.open; before != nil {
+	l.ends(l.closes, &r)
+	l.closes = nil
+	if before := l.open; before != nil {
 		if before.lasts(r.RequestedAt.Time) {
 			// Rounded up, its time would leave a gap.
-			r.RequestedAt.Time = later(r.RequestedAt.Truncate(time.Second), before.RequestedAt.Time)
+			r.RequestedAt.Time = schedule.Later(r.RequestedAt.Truncate(time.Second), before.RequestedAt.Time)
 		}
-		before.end = earlier(before.end, roundUp(at))
+		before.end = schedule.Earlier(before.end, schedule.RoundUp(at))
 	}
-	c.open = c.span(r)
+	l.open = l.span(r)
 	return nil
 }
 
-func (c *course) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
-	c.voidUnapproved(&r)
-	if c.open != nil {
-		c.ends([]*inForce{c.open}, &r)
+func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
+	l.voidUnapproved(&r)
+	if l.open != nil {
+		l.ends([]*inForce{l.open}, &r)
 	}
-	c.open = nil
-	closed := c.span(r)
-	if slices.ContainsFunc(c.closes, func(other *inForce) bool { return other.covers(closed) }) {
+	l.open = nil
+	closed := l.span(r)
+	if slices.ContainsFunc(l.closes, func(other *inForce) bool { return other.covers(closed) }) {
 		closed.end = closed.RequestedAt.Time
 		return
 	}
-	c.closes = slices.DeleteFunc(c.closes, func(other *inForce) bool {
+	l.closes = slices.DeleteFunc(l.closes, func(other *inForce) bool {
 		if closed.covers(other) { // from its beginning on
-			other.end = earlier(other.end, closed.RequestedAt.Time)
+			other.end = schedule.Earlier(other.end, closed.RequestedAt.Time)
 			return true
 		}
-		return !other.lasts(at.Add(-maxSkew)) // it is over by every clock
+		return !other.lasts(at.Add(-MaxSkew)) // it is over by every clock
 	})
-	c.closes = append(c.closes, closed)
-	c.merge(r.Source)
+	l.closes = append(l.closes, closed)
+	l.merge(r.Source)
 }
 
 // endsOpen returns whether a close that was over before anybody saw it has ended the open
 // request in force, or would have refused it when that was still planned.
-func (c *course) endsOpen(r *Request, end, now time.Time) bool {
-	if r.Action != v1alpha1.RequestClose || c.open == nil || !c.open.lasts(now.Add(-maxSkew)) {
+func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
+	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
 		return false
 	}
-	closed := r.At.Add(slack(r.source, c.open.Source))
-	return !c.open.RequestedAt.After(closed) || !c.open.AcceptedAt.After(closed) && c.open.RequestedAt.Time.Before(end)
+	closed := r.At.Add(slack(r.source, l.open.Source))
+	return !l.open.RequestedAt.After(closed) || !l.open.AcceptedAt.After(closed) && l.open.RequestedAt.Time.Before(end)
 }
 
 // refuses returns why an open request must not begin at an instant, nil if it may.
-func (c *course) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
-	for _, closed := range c.closes {
+func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
+	for _, closed := range l.closes {
 		if !closed.lasts(at) {
 			continue
 		}
@@ -280,13 +291,13 @@ func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 // plan adds a request whose time is still to come. An open replaces any planned open. A
 // close replaces only a close of the same person, so that nobody lifts what others have
 // planned.
-func (c *course) plan(r v1alpha1.AcceptedRequest) error {
+func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
-		if err := c.refuses(&r, r.RequestedAt.Time); err != nil {
+		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
 			return err
 		}
 	}
-	planned := slices.DeleteFunc(slices.Clone(c.planned), func(other v1alpha1.AcceptedRequest) bool {
+	planned := slices.DeleteFunc(slices.Clone(l.planned), func(other v1alpha1.AcceptedRequest) bool {
 		return other.Action == r.Action && (r.Action == v1alpha1.RequestOpen || other.RequestedBy == r.RequestedBy)
 	})
 	closes := 0
@@ -300,28 +311,28 @@ func (c *course) plan(r v1alpha1.AcceptedRequest) error {
 	}
 	r.State = v1alpha1.RequestPlanned
 	planned = append(planned, r)
-	c.planned = planned
-	c.sort()
+	l.planned = planned
+	l.sort()
 	return nil
 }
 
 // acceptedAt returns when what is seen now is accepted. It is later than everything seen
 // before, even if another clock is ahead of ours.
-func (c *course) acceptedAt(now time.Time) metav1.MicroTime {
+func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	at := now.Truncate(time.Microsecond)
 	note := func(r *v1alpha1.AcceptedRequest) {
 		if !at.After(r.AcceptedAt.Time) {
 			at = r.AcceptedAt.Add(time.Microsecond)
 		}
 	}
-	for _, s := range c.spans {
+	for _, s := range l.spans {
 		note(&s.AcceptedRequest)
 	}
-	for i := range c.planned {
-		note(&c.planned[i])
+	for i := range l.planned {
+		note(&l.planned[i])
 	}
-	for i := range c.waiting {
-		note(&c.waiting[i])
+	for i := range l.waiting {
+		note(&l.waiting[i])
 	}
 	return metav1.NewMicroTime(at)
 }
@@ -333,9 +344,9 @@ func (r *inForce) follows(other *inForce) bool {
 
 // endedEarly returns whether a request ended one for the opposite action that would still
 // be in force.
-func (c *course) endedEarly(r *inForce) bool {
-	return slices.ContainsFunc(c.spans, func(s *inForce) bool {
-		end := c.endOf(&s.AcceptedRequest)
+func (l *Ledger) endedEarly(r *inForce) bool {
+	return slices.ContainsFunc(l.spans, func(s *inForce) bool {
+		end := l.endOf(&s.AcceptedRequest)
 		return r.follows(s) && (end.IsZero() || !end.Before(r.RequestedAt.Time))
 	})
 }
@@ -343,9 +354,9 @@ func (c *course) endedEarly(r *inForce) bool {
 // last returns the request that is in force or was last, nil if there was none. Of several
 // closes it returns the one that lasts longest, and of those that end together the one with
 // the latest time.
-func (c *course) last() *inForce {
-	last := c.open
-	for _, s := range c.closes {
+func (l *Ledger) last() *inForce {
+	last := l.open
+	for _, s := range l.closes {
 		if last == nil || cmp.Or(compareEnds(s.end, last.end), s.RequestedAt.Compare(last.RequestedAt.Time)) >= 0 {
 			last = s
 		}
@@ -353,9 +364,9 @@ func (c *course) last() *inForce {
 	return last
 }
 
-// deciding returns the request that decides if the reason of a decision is a request, nil
+// Deciding returns the request that decides if the reason of a decision is a request, nil
 // otherwise. A close request lasts for all of the seconds in which it begins and ends.
-func (c *course) deciding(reason schedule.Reason) *Request {
+func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	action := v1alpha1.RequestOpen
 	switch reason {
 	case schedule.OpenRequested:
@@ -365,13 +376,13 @@ func (c *course) deciding(reason schedule.Reason) *Request {
 		return nil
 	}
 	var candidates []v1alpha1.AcceptedRequest
-	if last := c.last(); last != nil {
+	if last := l.last(); last != nil {
 		candidates = append(candidates, last.AcceptedRequest)
 	}
-	for _, s := range slices.Backward(c.spans) {
+	for _, s := range slices.Backward(l.spans) {
 		candidates = append(candidates, s.AcceptedRequest)
 	}
-	candidates = append(candidates, c.planned...)
+	candidates = append(candidates, l.planned...)
 	i := slices.IndexFunc(candidates, func(r v1alpha1.AcceptedRequest) bool { return r.Action == action })
 	if i < 0 {
 		return nil
@@ -380,20 +391,20 @@ func (c *course) deciding(reason schedule.Reason) *Request {
 	return &r
 }
 
-// periods returns the requests as periods of a schedule at an instant. Fractions of a
+// Periods returns the requests as periods of a schedule at an instant. Fractions of a
 // second are rounded so that nothing opens early or closes late. A close request that has
 // begun stays begun even if the clock is now behind.
-func (c *course) periods(now time.Time) (opened, closed []schedule.Period) {
-	for _, s := range c.spans {
+func (l *Ledger) Periods(now time.Time) (opened, closed []schedule.Period) {
+	for _, s := range l.spans {
 		start := s.RequestedAt.Time
 		switch {
-		case withdraws(s.Window): // rounded, it would last a second
+		case Withdraws(s.Window): // rounded, it would last a second
 		case s.Action == v1alpha1.RequestOpen:
-			opened = append(opened, span("", roundUp(start), s.end))
+			opened = append(opened, schedule.Between("", schedule.RoundUp(start), s.end))
 		case s.begun && now.Before(start):
-			closed = append(closed, span("", now.Truncate(time.Second), roundUp(s.end)))
+			closed = append(closed, schedule.Between("", now.Truncate(time.Second), schedule.RoundUp(s.end)))
 		default:
-			closed = append(closed, span("", start, roundUp(s.end)))
+			closed = append(closed, schedule.Between("", start, schedule.RoundUp(s.end)))
 		}
 	}
 	return opened, closed

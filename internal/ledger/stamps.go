@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Stamps is what is known of the names of those who request and approve.
@@ -25,21 +26,21 @@ const (
 
 // NeedsStamps returns whether something new in the annotations of a Gate depends on who has stamped it.
 func NeedsStamps(g *v1alpha1.Gate) bool {
-	c := courseOf(g)
-	return c.required > 0 && (len(pending(g, v1alpha1.RequestOpen, time.Time{})) > 0 || hasNewApprovals(g))
+	l := Read(g)
+	return l.required > 0 && (len(l.pending(v1alpha1.RequestOpen, time.Time{})) > 0 || l.hasNewApprovals())
 }
 
 // hasNewApprovals returns whether the annotations of a Gate have approvals that its status does not have.
-func hasNewApprovals(g *v1alpha1.Gate) bool {
-	return slices.ContainsFunc(g.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return len(newApprovals(g, &r)) > 0 })
+func (l *Ledger) hasNewApprovals() bool {
+	return slices.ContainsFunc(slices.Concat(l.waiting, l.planned), func(r v1alpha1.AcceptedRequest) bool { return len(l.newApprovals(&r)) > 0 })
 }
 
-// uncounted says that there are approvals which do not count, because the API server has not stamped them. It is empty if there are none.
-func uncounted(g *v1alpha1.Gate) string {
-	if !hasNewApprovals(g) {
+// Uncounted says that there are approvals which do not count, because the API server has not stamped them. It is empty if there are none.
+func (l *Ledger) Uncounted() string {
+	if !l.hasNewApprovals() {
 		return ""
 	}
-	return ", the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read"
+	return "the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read"
 }
 
 // approvable returns whether others can approve a request.
@@ -48,17 +49,17 @@ func approvable(r *v1alpha1.AcceptedRequest) bool {
 }
 
 // newApprovals returns who has approved a request that waits or is planned, and is not noted yet: everybody once, and never who made it.
-func newApprovals(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) (names []string) {
-	if g.RequiredApprovals() == 0 || !approvable(r) {
+func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
+	if l.required == 0 || !approvable(r) {
 		return nil
 	}
-	for line := range strings.Lines(g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
+	for line := range strings.Lines(l.gate.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
 		what, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if by != OneLine(by, maxBy) {
+		if by != sentence.OneLine(by, MaxRequestedBy) {
 			continue // the name of the requester is not kept as it is, either
 		}
 		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == by })
-		if what == nameOfRequest(g, r) && by != "" && by != r.RequestedBy && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
+		if what == nameOfRequest(l.gate, r) && by != "" && by != r.RequestedBy && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
 			names = append(names, by)
 		}
 	}

@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"errors"
@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // withdraws returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
-func withdraws(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
+func Withdraws(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
 
 func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	if action == v1alpha1.RequestOpen {
@@ -22,32 +23,32 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 // withdraw ends the requests for the opposite action that are in force, by the rules by which a request that lasts would. If none is, it
 // drops those that wait for approval and planned ones: opens, and those closes that the same person has planned. Nobody lifts what others have planned, and an old value
 // that Flux puts back drops nothing.
-func (c *course) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
-	if r.RequestedAt.After(now.Add(maxSkew)) {
+func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
+	if r.RequestedAt.After(now.Add(MaxSkew)) {
 		return errors.New("is refused, a withdrawal takes effect at once: its time must not be in the future")
 	}
-	inForce := c.isClosed(now)
-	if lacks := c.lacks(&r); lacks > 0 && !inForce {
-		return fmt.Errorf("is refused, the gate requires %s, which can only withdraw a close request in force", plural(lacks, "approval"))
+	inForce := l.isClosed(now)
+	if lacks := l.lacks(&r); lacks > 0 && !inForce {
+		return fmt.Errorf("is refused, the gate requires %s, which can only withdraw a close request in force", sentence.Count(lacks, "approval"))
 	}
 	if r.Action == v1alpha1.RequestClose {
-		inForce = c.open != nil && c.open.lasts(now)
+		inForce = l.open != nil && l.open.lasts(now)
 	}
 	if inForce {
-		return c.beginOrWait(r, now)
+		return l.beginOrWait(r, now)
 	}
-	planned := slices.DeleteFunc(slices.Clone(c.planned), func(other v1alpha1.AcceptedRequest) bool {
+	planned := slices.DeleteFunc(slices.Clone(l.planned), func(other v1alpha1.AcceptedRequest) bool {
 		if other.Action == v1alpha1.RequestOpen {
-			return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))
+			return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-MaxSkew))
 		}
 		return r.Action == v1alpha1.RequestOpen && other.RequestedBy == r.RequestedBy && r.RequestedAt.After(other.AcceptedAt.Time)
 	})
-	waiting := slices.DeleteFunc(slices.Clone(c.waiting), func(other v1alpha1.AcceptedRequest) bool {
-		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))
+	waiting := slices.DeleteFunc(slices.Clone(l.waiting), func(other v1alpha1.AcceptedRequest) bool {
+		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-MaxSkew))
 	})
-	if len(planned) == len(c.planned) && len(waiting) == len(c.waiting) {
+	if len(planned) == len(l.planned) && len(waiting) == len(l.waiting) {
 		return fmt.Errorf("is refused, there is no %s request to withdraw", opposite(r.Action))
 	}
-	c.planned, c.waiting = planned, waiting
+	l.planned, l.waiting = planned, waiting
 	return nil
 }

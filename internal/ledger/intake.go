@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"errors"
@@ -14,30 +14,29 @@ var errUnknownRequester = errors.New("is refused, the gate requires approvals, a
 
 // intake handles the new requests of a Gate in one pass.
 type intake struct {
-	*course
-	gate   *v1alpha1.Gate
+	*Ledger
 	stamps Stamps
 	now    time.Time
 	// last is the accepted request with the latest time. over is the latest close that was over before it was seen.
 	last, over *Request
 	// closedBy are the closes in lines. An open in an annotation may be older.
 	closedBy []*Request
-	handled  []Request
+	outcomes []Request
 }
 
 // lines handles the requests in lines, in the order of admission.
 func (p *intake) lines() {
-	for _, r := range recorded(p.gate, p.now) {
-		p.gate.Status.Memory.LastHandledLine = max(p.gate.Status.Memory.LastHandledLine, r.line)
-		if r.isLastOf(handledOf(p.gate, r.Action)) {
+	for _, r := range p.recorded(p.now) {
+		p.lastLine = max(p.lastLine, r.line)
+		if r.isLastOf(p.recordOf(r.Action)) {
 			continue // handled when it was still in its annotation, and replaced before the status was written
 		}
-		r.Err = r.parse(memoryOf(p.gate, r.Action), p.now)
+		r.Err = r.parse(p.memory(r.Action), p.now)
 		if r.Err == nil && p.stamps == StampsUnknown && p.asksApprovalOf(r) {
 			r.Err = errUnknownRequester // to wait for that would keep later closes waiting
 		}
 		p.take(r, p.acceptedAt(p.now))
-		if r.Action == v1alpha1.RequestClose && r.Err == nil && !r.At.After(p.now.Add(maxSkew)) {
+		if r.Action == v1alpha1.RequestClose && r.Err == nil && !r.At.After(p.now.Add(MaxSkew)) {
 			p.closedBy = append(p.closedBy, r)
 		}
 	}
@@ -46,7 +45,7 @@ func (p *intake) lines() {
 // annotations handles the requests in the annotations.
 func (p *intake) annotations() {
 	at := p.acceptedAt(p.now)
-	for _, r := range unhandled(p.gate, p.now) {
+	for _, r := range p.unhandled(p.now) {
 		if p.stamps == StampsUnknown && p.asksApprovalOf(r) {
 			continue
 		}
@@ -69,7 +68,7 @@ func (p *intake) closedSince(r *Request, closes ...*Request) error {
 
 // take accepts a new request, or refuses it, and records that it is handled.
 func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
-	memory := memoryOf(p.gate, r.Action)
+	memory := p.memory(r.Action)
 	restored := handles(memory, r)
 	if r.Err == nil {
 		if p.knows(memory, r) {
@@ -80,14 +79,14 @@ func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
 		} else if r.Err = p.closedSince(r, p.over); r.Err == nil {
 			r.Err = p.accept(memory, r, p.note(p.stamps, r, acceptedAt), p.now)
 		}
-		if end := r.end(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
+		if end := r.End(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
 			if p.over == nil || r.At.After(p.over.At) {
 				p.over = r // accepted or not, it comes before an open that is no later
 			}
 			p.voidOlder(r)
 		}
 	}
-	p.handled = append(p.handled, *r)
+	p.outcomes = append(p.outcomes, *r)
 	if r.Err == nil && (p.last == nil || !r.At.Before(p.last.At)) {
 		p.last = r
 	}

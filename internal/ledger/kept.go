@@ -1,4 +1,4 @@
-package gate
+package ledger
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // covers returns whether a close makes another one of the same person redundant, now and after any change of spec.window: it lasts as
@@ -22,9 +23,9 @@ func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
 
 // merge makes room if a source has too many closes. It removes the one that ends first of those that spec.window ends, or of the others
 // if these are more. The one that ends next becomes as new as the removed one, so that it refuses more, never less.
-func (c *course) merge(source string) {
+func (l *Ledger) merge(source string) {
 	var byWindow, own []*inForce
-	for _, s := range c.closes {
+	for _, s := range l.closes {
 		switch {
 		case s.Source != source:
 		case s.endsByWindow():
@@ -46,10 +47,10 @@ func (c *course) merge(source string) {
 	}
 	if next.RequestedAt.Before(&first.RequestedAt) {
 		next.RequestedAt = first.RequestedAt
-		next.end = c.endOf(&next.AcceptedRequest)
+		next.end = l.endOf(&next.AcceptedRequest)
 	}
-	c.closes = slices.DeleteFunc(c.closes, func(s *inForce) bool { return s == first })
-	first.end = earlier(first.end, next.RequestedAt.Time)
+	l.closes = slices.DeleteFunc(l.closes, func(s *inForce) bool { return s == first })
+	first.end = schedule.Earlier(first.end, next.RequestedAt.Time)
 }
 
 // compareEnds orders ends. Zero is never.
@@ -68,18 +69,18 @@ func compareEnds(a, b time.Time) int {
 // keepEnds notes when requests end, and returns whether anything is new. If somebody makes
 // spec.window longer, what is over does not come back, and an open in force does not last
 // longer.
-func (c *course) keepEnds(now time.Time) bool {
+func (l *Ledger) keepEnds(now time.Time) bool {
 	kept := false
-	for _, s := range c.spans {
-		counts := s == c.open || slices.Contains(c.closes, s) && !now.Before(s.end)
+	for _, s := range l.spans {
+		counts := s == l.open || slices.Contains(l.closes, s) && !now.Before(s.end)
 		kept = counts && keepEnd(&s.AcceptedRequest, s.end) || kept
 	}
-	for i := range c.planned {
-		r := &c.planned[i]
-		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, c.endOf(r)) || kept
+	for i := range l.planned {
+		r := &l.planned[i]
+		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, l.endOf(r)) || kept
 	}
-	for i := range c.waiting {
-		kept = keepEnd(&c.waiting[i], c.deadlineOf(&c.waiting[i])) || kept
+	for i := range l.waiting {
+		kept = keepEnd(&l.waiting[i], l.deadlineOf(&l.waiting[i])) || kept
 	}
 	return kept
 }
@@ -95,8 +96,8 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 }
 
 // isStale returns whether the status still says InForce of a request that has ended.
-func (c *course) isStale(now time.Time) bool {
-	return slices.ContainsFunc(c.spans, func(s *inForce) bool { return s.State != s.stateAt(now) })
+func (l *Ledger) isStale(now time.Time) bool {
+	return slices.ContainsFunc(l.spans, func(s *inForce) bool { return s.State != s.stateAt(now) })
 }
 
 // stateAt returns the state of a request that has begun.
@@ -109,24 +110,24 @@ func (r *inForce) stateAt(now time.Time) v1alpha1.RequestState {
 
 // save returns the requests to store: those in force or the last ones, those that they
 // have ended, those that wait for approval, and the planned ones.
-func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
-	last, endedAt := c.last(), time.Time{}
+func (l *Ledger) save(now time.Time) []v1alpha1.AcceptedRequest {
+	last, endedAt := l.last(), time.Time{}
 	var inForce, ended []v1alpha1.AcceptedRequest
-	for _, s := range c.spans {
+	for _, s := range l.spans {
 		if last.follows(s) {
-			endedAt = later(endedAt, s.EndedAt.Time)
+			endedAt = schedule.Later(endedAt, s.EndedAt.Time)
 		}
 	}
-	for _, s := range c.spans {
+	for _, s := range l.spans {
 		s.State = s.stateAt(now)
 		switch {
-		case s == c.open || slices.Contains(c.closes, s):
+		case s == l.open || slices.Contains(l.closes, s):
 			inForce = append(inForce, s.AcceptedRequest)
 		// A request that another one had ended before counts as long as it lasts by some clock.
-		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-maxSkew))):
+		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-MaxSkew))):
 			ended = append(ended, s.AcceptedRequest)
 		}
 	}
 	ended = ended[max(0, len(ended)-2*maxCloses):]
-	return slices.Concat(ended, inForce, c.waiting, c.planned)
+	return slices.Concat(ended, inForce, l.waiting, l.planned)
 }

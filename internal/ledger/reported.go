@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// CloseRequested returns whether a Gate has a close request that the controller has not handled, in its annotation or in a line of
+// v1alpha1.UnhandledAnnotation.
+func CloseRequested(g *v1alpha1.Gate) bool {
+	return len(Read(g).pending(v1alpha1.RequestClose, time.Time{})) > 0
+}
+
+// DecidedBy returns the request behind what the status of a Gate says at an instant, nil
+// if there is none.
+func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	if opened == nil {
+		return nil
+	}
+	return At(g, now).Deciding(schedule.Reason(opened.Reason))
+}
+
+// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that wait for approval or are planned then.
+// Their until is when they end unless somebody ends them, and that of those that wait is when they are dropped.
+func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
+	l := At(g, now)
+	spans := l.closes
+	if l.open != nil {
+		spans = append(spans, l.open)
+	}
+	for _, s := range spans {
+		if s.lasts(now) {
+			keepEnd(&s.AcceptedRequest, s.end)
+			inForce = append(inForce, s.AcceptedRequest)
+		}
+	}
+	for _, r := range l.Unapproved(now) {
+		if r.State == v1alpha1.RequestWaiting {
+			planned = append(planned, r)
+		}
+	}
+	for _, r := range l.planned {
+		keepEnd(&r, l.endOf(&r))
+		planned = append(planned, r)
+	}
+	return inForce, planned
+}
+
+// ResetTimes reports the request in force in the RFC's two fields. A request that ended
+// the opposite one early, and asks for what the Gate is by itself, resets it at once.
+func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
+	r := l.last()
+	if r == nil {
+		return nil, nil
+	}
+	state, end := v1alpha1.StateOpened, r.end
+	if r.Action == v1alpha1.RequestClose {
+		state = v1alpha1.StateClosed
+	}
+	if l.endedEarly(r) && byItself(r.RequestedAt.Time) == state {
+		end = r.RequestedAt.Time
+	}
+	requestedAt = &metav1.Time{Time: r.RequestedAt.Time}
+	if end.IsZero() {
+		return requestedAt, nil
+	}
+	return requestedAt, &metav1.Time{Time: end}
+}
+
+// FirstClose returns the first close request that lasts at an instant and when it begins, nil if there is none. A close request that has begun
+// does not begin later than now: the clock that wrote it is ahead.
+func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {
+	for _, r := range l.spans {
+		if r.Action != v1alpha1.RequestClose || !r.lasts(now) {
+			continue
+		}
+		start := r.RequestedAt.Time
+		if r.begun {
+			start = schedule.Earlier(start, now)
+		}
+		if at = schedule.Earlier(at, start); at.Equal(start) {
+			request := requestOf(r.AcceptedRequest)
+			first = &request
+		}
+	}
+	return first, at
+}

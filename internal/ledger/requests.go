@@ -1,0 +1,369 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
+	"github.com/fluxcd/gating-controller/internal/sentence"
+)
+
+// maxRequestDistance is how far from now the time of a request may be. Anything farther is
+// taken for a typing error.
+const maxRequestDistance = 366 * 24 * time.Hour
+
+// Bounds in bytes of what is copied from annotations into the status, events and logs. The
+// name of any service account fits, and the sentence of an event with both stays below the
+// 1024 bytes that events.k8s.io allows.
+const (
+	MaxRequestedBy = len("system:serviceaccount::") + 63 + 253
+	MaxMessage     = 512
+)
+
+const (
+	// maxEarlier is how many values of an annotation are remembered besides the last one.
+	maxEarlier = 8
+	// maxValue is the longest request in bytes.
+	maxValue = annotations.MaxTime
+)
+
+var errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
+
+// A Request is an annotation that was not handled before, or a planned request that is
+// refused when its time comes.
+type Request struct {
+	Action v1alpha1.RequestAction
+	// Annotation that holds the request, and its value.
+	Annotation, Value string
+	// At is when the request takes effect.
+	At time.Time
+	// Window is how long it asks to last, nil for as long as the Gate says. Unlimited is a close without end.
+	Window    *v1alpha1.Duration
+	Unlimited bool
+	// By is the requester, and Reason the text given with the request.
+	By, Reason string
+	// Err is why the request was refused, nil if it was accepted. Malformed means that the value is refused at any time.
+	Err       error
+	Malformed bool
+	// ApprovedBy is the user of a new approval, empty for a new request. Waits is how many
+	// approvals are missing. Emergency means that it needs none.
+	ApprovedBy string
+	Waits      int
+	Emergency  bool
+	// Planned is true if the time of the request had not come when it was accepted.
+	Planned bool
+
+	// Approvers names the users who approved it, cut to 96 bytes.
+	Approvers string
+
+	source string
+	// line is the number of the line that holds it, zero for an annotation. emergency says that the requester has marked it as an emergency.
+	line      int64
+	emergency bool
+}
+
+// EventReason returns the reason of the event and of the entry in the history about a request.
+func (r Request) EventReason() string {
+	switch {
+	case r.Err != nil:
+		return v1alpha1.RequestRefusedReason
+	case r.ApprovedBy != "":
+		return v1alpha1.RequestApprovedReason
+	case Withdraws(r.Window) && r.Waits == 0:
+		return v1alpha1.RequestWithdrawnReason
+	case r.Planned:
+		return v1alpha1.RequestPlannedReason
+	}
+	return v1alpha1.RequestAcceptedReason
+}
+
+// String says what is requested, when, by whom and why.
+func (r Request) String() string {
+	text := fmt.Sprintf("%s requested at %s", r.Action, sentence.Time(r.At))
+	switch {
+	case Withdraws(r.Window):
+		text = fmt.Sprintf("%s requests withdrawn at %s", opposite(r.Action), sentence.Time(r.At))
+	case r.Window != nil:
+		text += " for " + r.Window.String()
+	case r.Unlimited:
+		text += " without end"
+	}
+	if r.By != "" {
+		text += " by " + r.By
+	}
+	if r.Approvers != "" {
+		text += ", approved by " + r.Approvers
+	}
+	if r.Emergency {
+		text += " in an emergency"
+	}
+	if r.Waits > 0 && r.Err == nil {
+		text += ", waits for " + sentence.Count(r.Waits, "approval")
+	}
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	return text
+}
+
+// Is returns whether two requests are the same one.
+func (r Request) Is(other *Request) bool {
+	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
+}
+
+type requestAnnotation struct {
+	action                                     v1alpha1.RequestAction
+	requestedAt, requestedBy, reason, received string
+}
+
+// requestAnnotations has the close first. If both are seen at once, the close counts
+// first.
+var requestAnnotations = []requestAnnotation{
+	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation, v1alpha1.CloseReceivedAnnotation},
+	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation, v1alpha1.OpenReceivedAnnotation},
+}
+
+func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
+	if action == v1alpha1.RequestClose {
+		return requestAnnotations[0]
+	}
+	return requestAnnotations[1]
+}
+
+// Apply handles new requests and approvals in the annotations, and begins the planned requests whose time has come and those with
+// enough approvals. It returns what is new: requests accepted, approved or refused, and requests that are refused although they were
+// accepted before. Each value is handled once. A missing annotation changes nothing.
+func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
+	begun, refused := l.advance(now)
+	for _, r := range begun {
+		begins(l.memory(r.Action), &r)
+	}
+	p := &intake{Ledger: l, stamps: s, now: now, outcomes: refused}
+	p.lines()
+	p.annotations()
+	outcomes := slices.Concat(p.outcomes, l.approve(s, now))
+	l.changed = l.keepEnds(now) || l.isStale(now) || len(begun) > 0 || p.last != nil || len(outcomes) > 0
+	l.applied = now
+	return outcomes
+}
+
+// Status is what the status of a Gate stores of a ledger.
+type Status struct {
+	Requests        []v1alpha1.AcceptedRequest
+	Handled         []v1alpha1.HandledRequest
+	LastHandledLine int64
+}
+
+// Status returns what to store after Apply.
+func (l *Ledger) Status() Status {
+	s := Status{l.gate.Status.Requests, l.handled, l.lastLine}
+	if l.changed {
+		s.Requests = l.save(l.applied)
+	}
+	return s
+}
+
+// unhandled returns the new requests in annotations in the order in which they count: the close
+// first, unless the open is certainly older.
+func (l *Ledger) unhandled(now time.Time) []*Request {
+	var all []*Request
+	for _, a := range requestAnnotations {
+		if r := l.unhandledIn(a); r != nil {
+			r.Err = r.parse(l.memory(a.action), now)
+			all = append(all, r)
+		}
+	}
+	if len(all) == 2 && all[0].Err == nil && all[1].Err == nil && all[0].At.After(all[1].At.Add(slack(all[0].source, all[1].source))) {
+		slices.Reverse(all)
+	}
+	return all
+}
+
+// slack returns how far the times of two requests must be apart to tell which came first.
+// Webhooks take each other's times into account when they write theirs.
+func slack(a, b string) time.Duration {
+	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
+		return 0
+	}
+	return MaxSkew
+}
+
+// unhandledIn returns the new request in an annotation, nil if there is none.
+func (l *Ledger) unhandledIn(a requestAnnotation) *Request {
+	g := l.gate
+	value, ok := g.Annotations[a.requestedAt]
+	if !ok {
+		return nil
+	}
+	r := &Request{
+		Action: a.action, Annotation: a.requestedAt, Value: value, source: v1alpha1.SourceAnnotation,
+		By: sentence.OneLine(g.Annotations[a.requestedBy], MaxRequestedBy), Reason: sentence.OneLine(g.Annotations[a.reason], MaxMessage),
+	}
+	if strings.HasPrefix(r.By, v1alpha1.ReceiverRequester) {
+		if g.Annotations[a.received] == value {
+			r.source = v1alpha1.SourceWebhook
+		} else {
+			r.By, r.Reason = "", "" // the last receiver left its name behind
+		}
+	}
+	r.emergency = a.action == v1alpha1.RequestOpen && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.OpenEmergencyAnnotation] == value
+	if r.isLastOf(l.recordOf(a.action)) {
+		return nil
+	}
+	return r
+}
+
+// isLastOf returns whether a request is the one that was handled last.
+func (r *Request) isLastOf(memory *v1alpha1.HandledRequest) bool {
+	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastRequestedBy == r.By)
+}
+
+// knows returns whether a request is the one in force, or a planned one, that was handled
+// before.
+func (l *Ledger) knows(memory *v1alpha1.HandledRequest, r *Request) bool {
+	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
+		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
+	}
+	// A close of somebody else counts separately.
+	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
+	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window, memory.Unlimited) && by(memory.RequestedBy) ||
+		slices.ContainsFunc(l.planned, func(p v1alpha1.AcceptedRequest) bool {
+			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited) && by(p.RequestedBy)
+		})
+}
+
+// handles notes that the value of an annotation is handled. It returns whether the value
+// asks to open and was handled before another one: Flux puts back what is in Git.
+func handles(memory *v1alpha1.HandledRequest, r *Request) (putBack bool) {
+	value := r.Value
+	if memory.Action == v1alpha1.RequestOpen {
+		putBack = slices.Contains(memory.Earlier, value)
+		memory.Earlier = slices.Clone(memory.Earlier)
+		if last := memory.LastHandled; last != "" && len(last) <= maxValue { // else it is refused anyway
+			memory.Earlier = slices.Insert(memory.Earlier, 0, last)
+		}
+		memory.Earlier = slices.DeleteFunc(memory.Earlier, func(earlier string) bool { return earlier == value })
+		memory.Earlier = memory.Earlier[:min(len(memory.Earlier), maxEarlier)]
+	}
+	memory.LastHandled, memory.LastRequestedBy = value, r.By
+	return putBack
+}
+
+// accept adds a request to the ledger, or returns why not. A planned one does
+// not end the one in force.
+func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
+	if err := l.mayAsk(&accepted); err != nil {
+		return err
+	}
+	switch {
+	case Withdraws(r.Window):
+		if err := l.withdraw(accepted, now); err != nil {
+			return err
+		}
+		begins(memory, &accepted)
+		return nil
+	case r.At.After(now) && r.source != v1alpha1.SourceWebhook:
+		r.Planned = true
+		return l.plan(accepted)
+	}
+	end := r.End(l.limit)
+	oldest := now
+	if r.Action == v1alpha1.RequestClose {
+		oldest = now.Add(-MaxSkew) // by the clock of another replica it may still last
+	}
+	// A close that is over by now may have ended the open before it while nobody looked.
+	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(r, end, now) {
+		return fmt.Errorf("is refused, it was over at %s, request it again", sentence.Time(end))
+	}
+	if err := l.beginOrWait(accepted, now); err != nil {
+		return err
+	}
+	begins(memory, &accepted)
+	return nil
+}
+
+// begins records a request whose time has come in the memory of its action.
+func begins(memory *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
+	at := r.RequestedAt
+	memory.RequestedAt, memory.Window, memory.Unlimited, memory.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
+}
+
+// FormatRequest returns the value of an annotation that requests an action at a time, with
+// its own window unless that is nil.
+func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
+	return annotations.Open.Format(annotations.Value{At: at, Duration: window})
+}
+
+// FormatUnlimited returns the value of an annotation that requests a close without end from a time on.
+func FormatUnlimited(at time.Time) string {
+	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
+}
+
+// valueOf returns the value of an annotation that requests what was accepted.
+func valueOf(r *v1alpha1.AcceptedRequest) string {
+	if r.Unlimited {
+		return FormatUnlimited(r.RequestedAt.Time)
+	}
+	return FormatRequest(r.RequestedAt.Time, r.Window)
+}
+
+// parse sets the time and the duration of a request from its value. It refuses a time before that of a request already handled: this
+// is the old value that Flux restores if one is in Git. A close may come from a clock that is behind.
+func (r *Request) parse(memory *v1alpha1.HandledRequest, now time.Time) error {
+	v, err := r.form().Parse(r.Value)
+	if err != nil {
+		r.Malformed = true
+		return err
+	}
+	if d := v.Duration; d != nil && (d.Duration != 0 && d.Duration < v1alpha1.MinWindow || d.Duration > v1alpha1.MaxWindow) {
+		r.Malformed = true
+		return errors.New("must have a DURATION from 1s to 366d, or 0s to withdraw requests")
+	}
+	at := v.At.Truncate(time.Microsecond)
+	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
+		return fmt.Errorf("must be at most 366 days away from now, %s", sentence.Time(now))
+	}
+	behind := time.Duration(0)
+	if memory.Action == v1alpha1.RequestClose {
+		behind = MaxSkew
+	}
+	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(MaxSkew)) {
+		return fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
+	}
+	r.At, r.Window, r.Unlimited = at, v.Duration, v.Unlimited
+	return nil
+}
+
+// form returns the form of the request's value.
+func (r *Request) form() *annotations.Form {
+	if r.Action == v1alpha1.RequestClose {
+		return annotations.Close
+	}
+	return annotations.Open
+}
+
+// recordOf returns the record of the annotation for an action, nil if none was handled.
+func (l *Ledger) recordOf(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
+	for i := range l.handled {
+		if l.handled[i].Action == action {
+			return &l.handled[i]
+		}
+	}
+	return nil
+}
+
+// memory returns the record of the annotation for an action, to change it.
+func (l *Ledger) memory(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
+	if record := l.recordOf(action); record != nil {
+		return record
+	}
+	l.handled = append(l.handled, v1alpha1.HandledRequest{Action: action})
+	return l.recordOf(action)
+}

@@ -1,0 +1,36 @@
+package schedule
+
+import "time"
+
+// Between returns the period between two times, which is empty if there is no whole second between them.
+func Between(name string, from, until time.Time) Period {
+	period, err := Dated(name, from, until)
+	if err != nil {
+		return Period{}
+	}
+	return period
+}
+
+// Earlier returns the earlier of two times. Zero in a means never.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// RoundUp returns the first whole second that is not before t, or zero for zero.
+func RoundUp(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(time.Second - 1).Truncate(time.Second)
+}
