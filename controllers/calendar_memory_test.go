@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/configmap"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // largeConfigMaps returns ConfigMaps of the largest size: a daily event in the entry ics, and padding in the same entry and in another one.
@@ -88,7 +88,7 @@ func TestCalendarsOfManyGatesRetainLittle(t *testing.T) {
 				}
 				over := 0
 				for _, c := range found {
-					if errors.Is(c.Err, gate.ErrOverBudget) {
+					if errors.Is(c.Err, timetable.ErrOverBudget) {
 						over++
 					}
 				}

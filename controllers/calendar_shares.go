@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // mostOccurrences is how many occurrences the calendars of all Gates may keep in memory: about 50 MiB.
@@ -21,23 +21,23 @@ var errOverShare = errors.New("is over the share of its namespace of what the co
 type calendarShares struct {
 	most int
 	// taken is how many occurrences each calendar takes, by namespace.
-	taken map[string]map[gate.CalendarKey]int
-	over  map[gate.CalendarKey]bool
+	taken map[string]map[timetable.CalendarKey]int
+	over  map[timetable.CalendarKey]bool
 }
 
 func newCalendarShares(most int) *calendarShares {
-	return &calendarShares{most: most, taken: map[string]map[gate.CalendarKey]int{}, over: map[gate.CalendarKey]bool{}}
+	return &calendarShares{most: most, taken: map[string]map[timetable.CalendarKey]int{}, over: map[timetable.CalendarKey]bool{}}
 }
 
 // take records what a calendar takes, and drop that it takes nothing anymore.
-func (s *calendarShares) take(key gate.CalendarKey, occurrences int) {
+func (s *calendarShares) take(key timetable.CalendarKey, occurrences int) {
 	if s.taken[key.Namespace] == nil {
-		s.taken[key.Namespace] = map[gate.CalendarKey]int{}
+		s.taken[key.Namespace] = map[timetable.CalendarKey]int{}
 	}
 	s.taken[key.Namespace][key] = occurrences
 }
 
-func (s *calendarShares) drop(key gate.CalendarKey) {
+func (s *calendarShares) drop(key timetable.CalendarKey) {
 	delete(s.taken[key.Namespace], key)
 	if len(s.taken[key.Namespace]) == 0 {
 		delete(s.taken, key.Namespace)
@@ -45,14 +45,14 @@ func (s *calendarShares) drop(key gate.CalendarKey) {
 }
 
 // has returns whether a calendar takes anything.
-func (s *calendarShares) has(key gate.CalendarKey) bool {
+func (s *calendarShares) has(key timetable.CalendarKey) bool {
 	_, ok := s.taken[key.Namespace][key]
 	return ok
 }
 
 // divide finds which calendars are over the share of their namespace, and returns those of which this is new or no longer so.
-func (s *calendarShares) divide() (changed []gate.CalendarKey) {
-	share, over := s.share(), map[gate.CalendarKey]bool{}
+func (s *calendarShares) divide() (changed []timetable.CalendarKey) {
+	share, over := s.share(), map[timetable.CalendarKey]bool{}
 	for _, calendars := range s.taken {
 		left := share
 		for _, key := range slices.SortedFunc(maps.Keys(calendars), compareCalendars) {
@@ -98,7 +98,7 @@ func (s *calendarShares) share() int {
 	return s.most
 }
 
-func compareCalendars(a, b gate.CalendarKey) int {
+func compareCalendars(a, b timetable.CalendarKey) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Categories, b.Categories),
 		compareBools(a.Opens, b.Opens))
 }

@@ -16,10 +16,11 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-func calendarIn(namespace string, n int) gate.CalendarKey {
-	return gate.CalendarKey{CalendarFile: gate.CalendarFile{Namespace: namespace, Name: fmt.Sprintf("c%02d", n)}}
+func calendarIn(namespace string, n int) timetable.CalendarKey {
+	return timetable.CalendarKey{CalendarFile: timetable.CalendarFile{Namespace: namespace, Name: fmt.Sprintf("c%02d", n)}}
 }
 
 // overOf returns the calendars that are over, in order.
@@ -62,7 +63,7 @@ func TestCalendarsAreDividedByNamespace(t *testing.T) {
 func TestTheDivisionDependsOnTheCalendarsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		sizes := map[gate.CalendarKey]int{}
+		sizes := map[timetable.CalendarKey]int{}
 		for range 1 + r.IntN(20) {
 			sizes[calendarIn(string(rune('a'+r.IntN(4))), r.IntN(8))] = r.IntN(60)
 		}
@@ -135,7 +136,7 @@ func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range found.Broken(g) {
+		for _, b := range gate.NewSnapshot(g, found).Broken() {
 			return b.Cause
 		}
 		return ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 const (
@@ -44,7 +45,7 @@ type CalendarReader struct {
 // readCalendars are the calendars of a Gate, and of which versions of ConfigMaps they are.
 type readCalendars struct {
 	of        string
-	calendars gate.Calendars
+	calendars timetable.Calendars
 }
 
 // configMapWatch is a watch of one ConfigMap, without its texts.
@@ -57,15 +58,15 @@ type configMapWatch interface {
 
 // of returns the calendars of a Gate at an instant. A calendar that does not exist, is invalid, or that the controller may not read is broken.
 // The error is that the API server did not return it.
-func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (gate.Calendars, error) {
-	keys := gate.CalendarsOf(obj)
+func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
+	keys := timetable.CalendarsOf(obj)
 	followed := r.follow(client.ObjectKeyFromObject(obj), keys)
 	if len(keys) == 0 {
 		return nil, nil //nolint:nilnil // a Gate without calendars needs none
 	}
 	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
 	defer cancel()
-	texts, states := map[types.NamespacedName]*gate.Files{}, map[types.NamespacedName]error{}
+	texts, states := map[types.NamespacedName]*timetable.Files{}, map[types.NamespacedName]error{}
 	for name, f := range followed {
 		var err error
 		if texts[name], err = f.refresh(ctx, r.APIReader, name, now); err != nil && !isBroken(err) {
@@ -84,11 +85,11 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 		return before.calendars, nil
 	}
 	var failed error
-	calendars := gate.CollectCalendars(obj, func(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
+	calendars := timetable.CollectCalendars(obj, func(file timetable.CalendarFile, selections []timetable.Selection) []timetable.Calendar {
 		name := types.NamespacedName{Namespace: file.Namespace, Name: file.Name}
 		err := states[name]
 		if err == nil {
-			var found []gate.Calendar
+			var found []timetable.Calendar
 			if found, err = followed[name].calendars(ctx, r.APIReader, file, selections, texts[name]); err == nil {
 				return found
 			}
@@ -96,7 +97,7 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 				failed = unreadConfigMap(name, err)
 			}
 		}
-		return gate.BrokenCalendars(selections, err)
+		return timetable.BrokenCalendars(selections, err)
 	})
 	if failed != nil {
 		return nil, failed
@@ -110,7 +111,7 @@ func unreadConfigMap(name types.NamespacedName, err error) error {
 }
 
 // divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It enqueues the other Gates that this affects.
-func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars gate.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
+func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.shares == nil {
@@ -119,7 +120,7 @@ func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars ga
 	for key, c := range calendars {
 		if c.Err == nil {
 			r.shares.take(key, c.Cost.Occurrences)
-		} else if !errors.Is(c.Err, gate.ErrOverBudget) {
+		} else if !errors.Is(c.Err, timetable.ErrOverBudget) {
 			r.shares.drop(key)
 		} else if f := followed[configMapOf(key)]; f != nil && !r.shares.has(key) {
 			f.evict(key) // no Gate has room for it, so it must not stay in memory
@@ -128,7 +129,7 @@ func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars ga
 	changed := r.shares.divide()
 	for key, c := range calendars {
 		if c.Err == nil && r.shares.over[key] {
-			calendars[key] = gate.Calendar{Err: errOverShare, Cost: c.Cost}
+			calendars[key] = timetable.Calendar{Err: errOverShare, Cost: c.Cost}
 			followed[configMapOf(key)].evict(key)
 		}
 	}
@@ -137,7 +138,7 @@ func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars ga
 }
 
 // reread has Gates decided on again whose calendars are over their share from now on, or no longer. It is called with mu held.
-func (r *CalendarReader) reread(changed []gate.CalendarKey, except types.NamespacedName) {
+func (r *CalendarReader) reread(changed []timetable.CalendarKey, except types.NamespacedName) {
 	for _, key := range changed {
 		f := r.followed[configMapOf(key)]
 		if f == nil {
@@ -157,7 +158,7 @@ func (r *CalendarReader) reread(changed []gate.CalendarKey, except types.Namespa
 
 // atHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
 func (r *CalendarReader) atHand(obj *v1alpha1.Gate, now time.Time) bool {
-	for _, f := range r.follow(client.ObjectKeyFromObject(obj), gate.CalendarsOf(obj)) {
+	for _, f := range r.follow(client.ObjectKeyFromObject(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
 			return false
 		}
@@ -175,14 +176,14 @@ var errCalendarsPending = errors.New("the calendars of the gate have not been re
 
 // forLead returns the calendars that an exception of a Gate depends on, which only its lead time does. They are those that the GateReconciler
 // has read.
-func (r *CalendarReader) forLead(e *v1alpha1.GateException, g *v1alpha1.Gate) (gate.Calendars, error) {
+func (r *CalendarReader) forLead(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
 	if g == nil || e.Spec.LeadTime == nil || g.Spec.Suspend || !g.DeletionTimestamp.IsZero() {
 		return nil, nil //nolint:nilnil // such an exception needs none
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	read := r.read[client.ObjectKeyFromObject(g)].calendars
-	for _, key := range gate.CalendarsOf(g) {
+	for _, key := range timetable.CalendarsOf(g) {
 		if _, ok := read[key]; !ok {
 			return nil, errCalendarsPending
 		}
@@ -191,21 +192,21 @@ func (r *CalendarReader) forLead(e *v1alpha1.GateException, g *v1alpha1.Gate) (g
 }
 
 // configMapOf returns the key of the ConfigMap of a calendar.
-func configMapOf(key gate.CalendarKey) types.NamespacedName {
+func configMapOf(key timetable.CalendarKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
 // follow notes which ConfigMaps a Gate refers to. It returns them, and watches no other for this Gate any more.
-func (r *CalendarReader) follow(by types.NamespacedName, keys []gate.CalendarKey) map[types.NamespacedName]*followedConfigMap {
+func (r *CalendarReader) follow(by types.NamespacedName, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]gate.CalendarKey{}
+	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]timetable.CalendarKey{}
 	for _, key := range keys {
 		name := configMapOf(key)
 		of[name] = append(of[name], key)
 		f := r.followed[name]
 		if f == nil {
-			f = &followedConfigMap{gates: map[types.NamespacedName][]gate.CalendarKey{}}
+			f = &followedConfigMap{gates: map[types.NamespacedName][]timetable.CalendarKey{}}
 			if r.followed == nil {
 				r.followed = map[types.NamespacedName]*followedConfigMap{}
 			}
@@ -216,7 +217,7 @@ func (r *CalendarReader) follow(by types.NamespacedName, keys []gate.CalendarKey
 		}
 		own[name] = f
 	}
-	var unused []gate.CalendarKey
+	var unused []timetable.CalendarKey
 	for name, f := range r.followed {
 		unused = append(unused, f.use(by, of[name])...)
 		if len(f.gates) == 0 {

@@ -75,15 +75,10 @@ type decision struct {
 	err error
 }
 
-// besides is what decides about a Gate besides itself.
-type besides struct {
-	calendars  gate.Calendars
-	exceptions []*v1alpha1.GateException
-}
-
-func (b besides) decide(obj *v1alpha1.Gate, at time.Time) gate.Decision {
-	d := b.calendars.Decide(obj, at, b.exceptions...)
-	if age := at.Add(calendarAge); len(b.calendars) > 0 && (d.Recheck.IsZero() || age.Before(d.Recheck)) {
+// decideOn decides on a state of the Gate of a snapshot.
+func decideOn(s *gate.Snapshot, obj *v1alpha1.Gate, at time.Time) gate.Decision {
+	d := s.With(obj).Decide(at)
+	if age := at.Add(calendarAge); len(s.Calendars) > 0 && (d.Recheck.IsZero() || age.Before(d.Recheck)) {
 		d.Recheck = age // calendars are read only so far ahead
 	}
 	return d
@@ -99,14 +94,14 @@ func (v *decision) decide(d gate.Decision) {
 // decide takes note of requests and decides. A Gate that is closed even if all objects
 // that it watches are ready does not wait for them: it closes first. One that opens does so
 // on what was read just now, and by two clocks.
-func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
+func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) decision {
 	before := obj.DeepCopy()
 	stamps := r.stamps(ctx, obj)
 	v := decision{at: now, handled: gate.ApplyRequests(obj, stamps, now), stamps: stamps}
 	if len(obj.Spec.DependsOn) > 0 {
-		ready := with.calendars.DecideIfReady(obj, now, with.exceptions...)
+		ready := s.With(obj).DecideIfReady(now)
 		if ready.State == v1alpha1.StateClosed {
-			v.decide(with.decide(obj, now))
+			v.decide(decideOn(s, obj, now))
 			return v
 		}
 		limited, cancel := untilClosing(ctx, ready, now)
@@ -114,22 +109,22 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 		var remembered bool
 		v.looked = true
 		v.faults, remembered = r.Dependencies.observe(limited, obj, now, false)
-		if remembered && opens(before, with.decide(obj, now).State, v.handled, now) {
+		if remembered && opens(before, decideOn(s, obj, now).State, v.handled, now) {
 			v.faults, _ = r.Dependencies.observe(limited, obj, now, true)
 		}
 		if next := ready.Next; next != nil && !r.Clock.Now().Before(next.At.Time) {
 			before.Status.DeepCopyInto(&obj.Status)
-			return r.decide(ctx, obj, with, r.Clock.Now())
+			return r.decide(ctx, obj, s, r.Clock.Now())
 		}
 	} else {
 		v.looked = true
 		r.Dependencies.observe(ctx, obj, now, false)
 	}
-	v.decide(with.decide(obj, now))
+	v.decide(decideOn(s, obj, now))
 	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
-		r.witness(ctx, before, obj, with, &v)
+		r.witness(ctx, before, obj, s, &v)
 	}
-	r.closeByServer(obj, with, &v)
+	r.closeByServer(obj, s, &v)
 	return v
 }
 
@@ -185,7 +180,7 @@ func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []ledger.Request
 // server shows, unless it is open at that time as well. The clock of this process may
 // be ahead, and another replica would not agree. If nobody knows what time it is, the
 // Gate stays what it was.
-func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with besides, v *decision) {
+func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, s *gate.Snapshot, v *decision) {
 	asked := r.Clock.Now()
 	shown, err := r.ServerTime(ctx)
 	if err != nil {
@@ -202,10 +197,10 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with 
 	before.Status.DeepCopyInto(&then.Status)
 	then.Status.Dependencies = obj.Status.Dependencies
 	handled := gate.ApplyRequests(then, v.stamps, reached(shown, v.at))
-	at, d := shown, with.decide(then, shown)
+	at, d := shown, decideOn(s, then, shown)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
 		at = d.Next.At.Time // what that clock has not seen yet is not over
-		d = with.decide(then, at)
+		d = decideOn(s, then, at)
 	}
 	if d.State == v1alpha1.StateOpened {
 		return
@@ -269,11 +264,11 @@ func untilShown(at, shown, now time.Time) time.Duration {
 
 // lookLater evaluates the dependencies of a Gate and decides again, if decide skipped them because the Gate is closed
 // even with all of them ready.
-func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, with besides, v *decision) {
+func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, s *gate.Snapshot, v *decision) {
 	if v.looked {
 		return
 	}
 	v.looked = true
 	v.faults, _ = r.Dependencies.observe(ctx, obj, v.at, false)
-	v.decide(with.decide(obj, v.at))
+	v.decide(decideOn(s, obj, v.at))
 }

@@ -45,7 +45,7 @@ func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *dec
 // when to look again.
 func (r *decider) look(g *v1alpha1.Gate, at time.Time, exceptions ...*v1alpha1.GateException) time.Duration {
 	r.clock.SetTime(at.Add(r.ahead))
-	v := r.decide(context.Background(), g, besides{exceptions: exceptions}, r.clock.Now())
+	v := r.decide(context.Background(), g, gate.NewSnapshot(g, nil, exceptions...), r.clock.Now())
 	report(g, v.Decision)
 	return until(r.clock.Now(), append(v.edges, r.clock.Now().Add(g.GetInterval())))
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions,verbs=get;list;watch;patch;delete
@@ -165,7 +166,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if err != nil {
 		return time.Time{}, err
 	}
-	decision := calendars.DecideException(obj, g, exceptions, now)
+	decision := gate.NewSnapshot(g, calendars, exceptions...).DecideException(obj, now)
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
 		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
 	}
@@ -191,7 +192,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if refused {
 		r.tell(obj, g, newsOfException(obj, "", now), notice{eventWarning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: " + decision.Refused})
 	}
-	if message := gate.SumUp(gate.AmbiguitiesOfException(obj)); message != "" && before.Status.ObservedGeneration != obj.Generation {
+	if message := timetable.SumUp(timetable.AmbiguitiesOfException(obj)); message != "" && before.Status.ObservedGeneration != obj.Generation {
 		r.tell(obj, g, newsOfException(obj, "", now), notice{eventWarning, v1alpha1.AmbiguousScheduleReason, message})
 	}
 	r.RecordReadiness(ctx, obj)

@@ -15,20 +15,20 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // followedConfigMap is a ConfigMap that Gates refer to. Its texts are not kept: they are read from the API server for each version and day.
 type followedConfigMap struct {
 	watch configMapWatch
 	// gates refer to it, each with some calendars.
-	gates map[types.NamespacedName][]gate.CalendarKey
+	gates map[types.NamespacedName][]timetable.CalendarKey
 
 	mu sync.Mutex
 	// latest identifies the version that was read last, nil if the ConfigMap was never read or does not exist.
 	latest *configMapVersion
 	// read are the calendars in that version, on a day. Those are left out that are over a budget.
-	read map[gate.CalendarKey]gate.Calendar
+	read map[timetable.CalendarKey]timetable.Calendar
 	day  time.Time
 }
 
@@ -39,7 +39,7 @@ type configMapVersion struct {
 }
 
 // use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
-func (f *followedConfigMap) use(by types.NamespacedName, keys []gate.CalendarKey) (unused []gate.CalendarKey) {
+func (f *followedConfigMap) use(by types.NamespacedName, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
 	before := f.gates[by]
 	if slices.Equal(before, keys) {
 		return nil
@@ -48,7 +48,7 @@ func (f *followedConfigMap) use(by types.NamespacedName, keys []gate.CalendarKey
 		delete(f.gates, by)
 	}
 	for _, key := range before {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(f.gates)), func(keys []gate.CalendarKey) bool { return slices.Contains(keys, key) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(f.gates)), func(keys []timetable.CalendarKey) bool { return slices.Contains(keys, key) }) {
 			unused = append(unused, key)
 			f.evict(key)
 		}
@@ -74,7 +74,7 @@ func isBroken(err error) bool {
 
 // refresh finds the current version of the ConfigMap, and returns its texts if it had to read them for that. While the API server returns
 // errors, the version that was read last counts.
-func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*gate.Files, error) {
+func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.isCurrent(now) {
@@ -89,7 +89,7 @@ func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, n
 }
 
 // readTexts reads the ConfigMap from the API server. It is called with the mutex held.
-func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader, name types.NamespacedName, day time.Time) (*gate.Files, error) {
+func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader, name types.NamespacedName, day time.Time) (*timetable.Files, error) {
 	found := &corev1.ConfigMap{}
 	switch err := reader.Get(ctx, name, found); {
 	case apierrors.IsNotFound(err):
@@ -102,9 +102,9 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 		return nil, err
 	}
 	if version := (configMapVersion{found.UID, found.ResourceVersion}); f.latest == nil || *f.latest != version || !f.day.Equal(day) {
-		f.latest, f.day, f.read = &version, day, map[gate.CalendarKey]gate.Calendar{}
+		f.latest, f.day, f.read = &version, day, map[timetable.CalendarKey]timetable.Calendar{}
 	}
-	return &gate.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
+	return &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
 }
 
 // isCurrent returns whether the watch has the version that was read last, on the same day. It is called with the mutex held.
@@ -127,7 +127,7 @@ func (f *followedConfigMap) version() string {
 }
 
 // evict drops a calendar from memory.
-func (f *followedConfigMap) evict(key gate.CalendarKey) {
+func (f *followedConfigMap) evict(key timetable.CalendarKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.read, key)
@@ -135,13 +135,13 @@ func (f *followedConfigMap) evict(key gate.CalendarKey) {
 
 // calendars returns calendars of the ConfigMap, each parsed once for each version and day. The file is parsed once for all of them, from
 // texts, or from the API server if these are nil.
-func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file gate.CalendarFile, selections []gate.Selection, texts *gate.Files) ([]gate.Calendar, error) {
+func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	found := make([]gate.Calendar, len(selections))
-	var missing []gate.Selection
+	found := make([]timetable.Calendar, len(selections))
+	var missing []timetable.Selection
 	for i, selection := range selections {
-		c, ok := f.read[gate.CalendarKey{CalendarFile: file, Selection: selection}]
+		c, ok := f.read[timetable.CalendarKey{CalendarFile: file, Selection: selection}]
 		if found[i] = c; !ok {
 			missing = append(missing, selection)
 		}
@@ -157,9 +157,9 @@ func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader,
 	}
 	read := file.Read(texts, missing, f.day, f.day)
 	for i, selection := range selections {
-		key := gate.CalendarKey{CalendarFile: file, Selection: selection}
+		key := timetable.CalendarKey{CalendarFile: file, Selection: selection}
 		if j := slices.Index(missing, selection); j >= 0 {
-			if found[i] = read[j]; !errors.Is(read[j].Err, gate.ErrOverBudget) {
+			if found[i] = read[j]; !errors.Is(read[j].Err, timetable.ErrOverBudget) {
 				f.read[key] = read[j]
 			}
 		}

@@ -30,7 +30,7 @@ const settleFor = time.Minute
 // look tells what is to come of a Gate, and when to look again. The status says first what is told: what is told is never told again, even
 // if this process ends before it has told it. While targets are being held or released, or have not been looked at, nobody knows what is
 // held.
-func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, d *decision) error {
+func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, s *gate.Snapshot, d *decision) error {
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWr
 			return nil
 		}
 	}
-	f := with.calendars.Forecast(obj, d.at, with.exceptions...)
+	f := s.With(obj).Forecast(d.at)
 	d.edges = append(d.edges, f.Next)
 	obj.Status.Memory.Announced = f.Announced
 	if f.IsSilent() {

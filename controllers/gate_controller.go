@@ -73,9 +73,10 @@ type GateReconciler struct {
 	// Backoff says when to try again what failed, see backoffOf.
 	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 
-	memory   *gateMemory
-	versions *versions
-	news     *targetNews
+	compilations gate.Compilations
+	memory       *gateMemory
+	versions     *versions
+	news         *targetNews
 	// accidents tell what nobody has meant.
 	accidents accidents
 	// foreteller tells what is to come.
@@ -130,14 +131,15 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	with := besides{exceptions: exceptions}
-	if closed, err := r.closeFirst(ctx, obj, writer, with, now); closed || err != nil {
+	if closed, err := r.closeFirst(ctx, obj, writer, exceptions, now); closed || err != nil {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, err
 	}
-	if with.calendars, err = r.Calendars.of(ctx, obj, now); err != nil { // what the status says stays in force
+	calendars, err := r.Calendars.of(ctx, obj, now)
+	if err != nil { // what the status says stays in force
 		return ctrl.Result{}, err
 	}
-	d := r.decide(ctx, obj, with, now)
+	snapshot := r.compilations.Snapshot(obj, calendars, exceptions...)
+	d := r.decide(ctx, obj, snapshot, now)
 	if d.stamps == ledger.StampsUnknown {
 		d.edges = append(d.edges, now.Add(stampsRetry))
 	}
@@ -151,8 +153,8 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	case woken:
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))}, nil
 	}
-	r.Decider.lookLater(ctx, obj, with, &d)
-	if err := r.foreteller.look(ctx, obj, writer, with, &d); err != nil {
+	r.Decider.lookLater(ctx, obj, snapshot, &d)
+	if err := r.foreteller.look(ctx, obj, writer, snapshot, &d); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.report(ctx, before, obj, writer, d)
@@ -160,12 +162,12 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 
 // closeFirst closes a Gate on request without its calendars if these are not at hand: to read them takes as long as the API server does.
 // It returns whether the Gate is closed, and must be decided again with its calendars.
-func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, now time.Time) (bool, error) {
+func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(obj, now) || r.Calendars.atHand(obj, now) {
 		return false, nil
 	}
 	before := obj.DeepCopy()
-	d := r.decide(ctx, obj, with, now)
+	d := r.decide(ctx, obj, gate.NewSnapshot(obj, nil, exceptions...), now)
 	if d.State != v1alpha1.StateClosed {
 		before.DeepCopyInto(obj)
 		return false, nil
@@ -181,11 +183,11 @@ func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, wri
 const wakeDelay = time.Second
 
 // decide notes in the status of a Gate what it is.
-func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
+func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) decision {
 	before := obj.DeepCopy()
-	d := r.Decider.decide(ctx, obj, with, now)
+	d := r.Decider.decide(ctx, obj, s, now)
 	report(obj, d.Decision)
-	with.calendars.RecordExceptions(obj, with.exceptions, d.at)
+	s.With(obj).RecordExceptions(d.at)
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
 	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed)
@@ -324,6 +326,7 @@ func (r *GateReconciler) forget(key types.NamespacedName) {
 func (r *GateReconciler) forgetGate(g tally.Gate) {
 	r.Decider.Dependencies.forget(g.NamespacedName)
 	r.Calendars.forget(g.NamespacedName)
+	r.compilations.Forget(g.UID)
 	r.Backoff.Forget(backoffOf(g.UID))
 	r.Turns.Close(g)
 	r.Book.Close(g)

@@ -21,6 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -63,7 +64,7 @@ func (n gateTeller) summary(obj *v1alpha1.Gate, s tally.Sums, now time.Time) {
 
 // ambiguities tells that schedules of a Gate may mean something else than its author thinks.
 func (n gateTeller) ambiguities(obj *v1alpha1.Gate, now time.Time) {
-	if message := gate.SumUp(gate.Ambiguities(obj)); message != "" {
+	if message := timetable.SumUp(timetable.Ambiguities(obj)); message != "" {
 		newsOfGate(client.ObjectKeyFromObject(obj).String(), obj, now).tell(n, obj, notice{eventWarning, v1alpha1.AmbiguousScheduleReason, message})
 	}
 }

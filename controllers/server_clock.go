@@ -89,7 +89,7 @@ func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
 
 // closeByServer closes a Gate that is due to close by the API server's clock if the controller's clock is behind, and has the condition
 // say that it is. It never opens a Gate.
-func (r *Decider) closeByServer(obj *v1alpha1.Gate, with besides, v *decision) {
+func (r *Decider) closeByServer(obj *v1alpha1.Gate, s *gate.Snapshot, v *decision) {
 	behind := r.ServerClock.Behind()
 	r.ServerClock.report(r.Skew, behind)
 	if behind <= 0 || v.err != nil {
@@ -99,7 +99,7 @@ func (r *Decider) closeByServer(obj *v1alpha1.Gate, with besides, v *decision) {
 		then := obj.DeepCopy() // its new requests are handled by the controller's clock: by a wrong Date they could be over
 		at := v.at.Add(behind)
 		handled := append(slices.Clone(v.handled), gate.ApplyRequests(then, v.stamps, at)...)
-		if d := with.decide(then, at); d.State == v1alpha1.StateClosed {
+		if d := decideOn(s, then, at); d.State == v1alpha1.StateClosed {
 			obj.Status = then.Status
 			v.decide(d)
 			v.at, v.handled = at, handled

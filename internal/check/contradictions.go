@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -23,7 +24,7 @@ type pair struct{ a, b *v1alpha1.Gate }
 // Deciding is what decides when Gates are open, besides themselves.
 type Deciding struct {
 	Exceptions []*v1alpha1.GateException
-	Calendars  gate.Calendars
+	Calendars  timetable.Calendars
 }
 
 // Contradictions finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
@@ -109,8 +110,9 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 // open returns when a Gate is open in the days ahead. One with an invalid spec never is, nobody knows it of one with a calendar
 // that cannot be read.
 func (s Deciding) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
-	intervals, errs := s.Calendars.Intervals(g, now, now.Add(ahead), s.Exceptions...)
-	if len(errs) > 0 || len(s.Calendars.Broken(g)) > 0 {
+	snapshot := gate.NewSnapshot(g, s.Calendars, s.Exceptions...)
+	intervals, errs := snapshot.Intervals(now, now.Add(ahead))
+	if len(errs) > 0 || len(snapshot.Broken()) > 0 {
 		return nil
 	}
 	for i := range intervals {

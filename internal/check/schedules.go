@@ -4,22 +4,22 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // Schedules finds cron schedules of Gates and of exceptions that are not over that may mean something else than their authors think.
 func Schedules(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) (findings []Finding) {
-	add := func(object string, all []gate.Ambiguity) {
+	add := func(object string, all []timetable.Ambiguity) {
 		for _, a := range all {
 			findings = append(findings, Finding{Warning, object, a.Message, "if that is meant, make two periods of it, one for the days of month and one for the days of week"})
 		}
 	}
 	for i := range gates {
-		add(gateName(&gates[i]), gate.Ambiguities(&gates[i]))
+		add(gateName(&gates[i]), timetable.Ambiguities(&gates[i]))
 	}
 	for _, e := range exceptions {
 		if !e.ExpiredBy(now) {
-			add(v1alpha1.GateExceptionKind+" "+e.Namespace+"/"+e.Name, gate.AmbiguitiesOfException(e))
+			add(v1alpha1.GateExceptionKind+" "+e.Namespace+"/"+e.Name, timetable.AmbiguitiesOfException(e))
 		}
 	}
 	return findings

@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // calendars reads the calendars of Gates as they count now. Those that this user may not read are missing, and the error
 // says so. One that does not exist is broken, as it is for the controller.
-func (c *cluster) calendars(ctx context.Context, now time.Time, gates ...*v1alpha1.Gate) (gate.Calendars, error) {
+func (c *cluster) calendars(ctx context.Context, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
 	set := preview.FromCluster(gates, nil)
 	err := c.readConfigMaps(ctx, set, set.ConfigMaps())
-	all := gate.Calendars{}
+	all := timetable.Calendars{}
 	for _, g := range gates {
 		for key, calendar := range set.Calendars(g, preview.Range{From: now, Until: now}) {
 			all[key] = calendar
@@ -44,7 +44,7 @@ func (c *cluster) readConfigMaps(ctx context.Context, set *preview.Set, names []
 
 var errNoConfigMap = errors.New("does not exist")
 
-func (c *cluster) configMap(ctx context.Context, name preview.ConfigMap) (*gate.Files, error) {
+func (c *cluster) configMap(ctx context.Context, name preview.ConfigMap) (*timetable.Files, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	switch err := c.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, obj); {
@@ -53,6 +53,6 @@ func (c *cluster) configMap(ctx context.Context, name preview.ConfigMap) (*gate.
 	case err != nil:
 		return nil, asked{"get", "configmap " + name.Name, name.Namespace, name.Name, "view"}.explain(err)
 	}
-	files := &gate.Files{}
+	files := &timetable.Files{}
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
 }

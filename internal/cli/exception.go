@@ -21,6 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // exceptionFlags are those of exception.
@@ -133,7 +134,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 	if err != nil {
 		return err
 	}
-	if errs := gate.ValidateException(e); len(errs) > 0 {
+	if errs := timetable.ValidateException(e); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
 	creates, inVain := f.apply && f.dryRun != "server", ""
@@ -232,12 +233,12 @@ type written struct {
 	gate      *v1alpha1.Gate
 	exception *v1alpha1.GateException
 	others    []*v1alpha1.GateException
-	calendars gate.Calendars
+	calendars timetable.Calendars
 }
 
 // lead returns an error if the lead time takes too long to compute.
 func (w written) lead(now time.Time) error {
-	refused := w.calendars.RefusedLeads(preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now)
+	refused := gate.NewSnapshot(preview.WithoutApprovals(w.gate), w.calendars, append(slices.Clone(w.others), w.exception)...).RefusedLeads(now)
 	return refused[w.exception.Name].ToAggregate()
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // exception returns a GateException. An error about missing permissions names the role of approvers.
@@ -103,7 +104,7 @@ func describePeriod(p *v1alpha1.Period, of v1alpha1.TimeZone, zone *time.Locatio
 		}
 	case p.Schedule != nil && p.Duration != nil:
 		text = fmt.Sprintf("%s: cron %s, for %s", p.Name, *p.Schedule, formatDuration(p.Duration.Duration))
-		if gate.IsAmbiguous(p) {
+		if timetable.IsAmbiguous(p) {
 			text += ", on days that match the day of month OR the day of week,"
 		}
 	case p.Start != nil && p.End != nil:

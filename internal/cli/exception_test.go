@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // freezing is a Gate that is closed by default, with a close period of a day from now.
@@ -38,7 +39,7 @@ func TestAnExceptionDoesWhatIsWantedForBothDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if errs := gate.ValidateException(e); len(errs) > 0 {
+			if errs := timetable.ValidateException(e); len(errs) > 0 {
 				t.Errorf("invalid: %v", errs)
 			}
 			if doubts, inVain := (written{gate: g, exception: e}).doubts(now); len(doubts) > 0 || inVain != "" {
@@ -173,8 +174,8 @@ func TestFlagsOfExceptionChooseTheListAndTheZone(t *testing.T) {
 		if e.Spec.Default != "" {
 			words = append(words, "default "+string(e.Spec.Default))
 		}
-		if got := strings.TrimSpace(strings.Join(words, " ")); got != tc.want || len(gate.ValidateException(e)) > 0 {
-			t.Errorf("%s: got %q, want %q, %v", name, got, tc.want, gate.ValidateException(e))
+		if got := strings.TrimSpace(strings.Join(words, " ")); got != tc.want || len(timetable.ValidateException(e)) > 0 {
+			t.Errorf("%s: got %q, want %q, %v", name, got, tc.want, timetable.ValidateException(e))
 		}
 	}
 }

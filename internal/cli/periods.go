@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // readPeriods reads times of day on days of the week, such as mon-fri 22:00-05:00. Whether the times are some is left to
-// gate.ValidateException.
+// timetable.ValidateException.
 func readPeriods(texts []string) (periods []v1alpha1.Period, err error) {
 	for i, text := range texts {
 		fields := strings.Fields(strings.ToLower(text))
@@ -87,7 +88,7 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	e = e.DeepCopy()
 	e.CreationTimestamp = preview.NotCreated
 	wanted, ok := wholeState(e)
-	intervals, errs := w.calendars.Intervals(preview.WithoutApprovals(g), schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
+	intervals, errs := gate.NewSnapshot(preview.WithoutApprovals(g), w.calendars, append(slices.Clone(others), e)...).Intervals(schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time)
 	switch {
 	case len(errs) > 0:
 		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""

@@ -21,9 +21,9 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // reading reads for check what is in a cluster. It remembers what it could not read, and goes on.
@@ -218,7 +218,7 @@ func (r *reading) exceptions(ctx context.Context) []*v1alpha1.GateException {
 	return found
 }
 
-func (r *reading) calendars(ctx context.Context, gates []v1alpha1.Gate) gate.Calendars {
+func (r *reading) calendars(ctx context.Context, gates []v1alpha1.Gate) timetable.Calendars {
 	var all []*v1alpha1.Gate
 	for i := range gates {
 		all = append(all, &gates[i])

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -69,7 +70,7 @@ type screen struct {
 	*session
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
-	calendars  gate.Calendars
+	calendars  timetable.Calendars
 	// unseen is whether exceptions may not be listed, or a calendar may not be read.
 	unseen  bool
 	targets []targetLine
@@ -187,7 +188,7 @@ func (sc *screen) next() [][]string {
 		}
 		return nil
 	}
-	intervals, errs := sc.calendars.Intervals(sc.gate, sc.now, sc.now.Add(sightOfStatus), sc.exceptions...)
+	intervals, errs := gate.NewSnapshot(sc.gate, sc.calendars, sc.exceptions...).Intervals(sc.now, sc.now.Add(sightOfStatus))
 	if len(errs) > 0 {
 		return nil
 	}

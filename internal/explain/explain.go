@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -22,7 +22,7 @@ type Known struct {
 	// Namespaces are those whose Gates are all in Gates, nil if that is all namespaces.
 	Namespaces []string
 	// Calendars are those of Gates.
-	Calendars gate.Calendars
+	Calendars timetable.Calendars
 	// Absent are Gates of other namespaces that are known not to exist, as namespace/name.
 	Absent []string
 	// Labels returns the labels of a namespace.

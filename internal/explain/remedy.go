@@ -96,7 +96,7 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 		return k.openApproved(g, done)
 	}
 	asked := k.requested(g)
-	d := k.Calendars.Decide(asked, k.Now) // a request wins over any exception
+	d := gate.NewSnapshot(asked, k.Calendars).Decide(k.Now) // a request wins over any exception
 	if d.State == v1alpha1.StateOpened {
 		flags, _ := OpenFlags(g)
 		return []Remedy{{k.onGate("open", g, flags), done + k.lasts(g, asked)}}
@@ -146,7 +146,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 func (k Known) lasts(g, asked *v1alpha1.Gate) string {
 	_, text := OpenFlags(g)
 	text = " for " + text
-	after := k.Calendars.Decide(asked, k.Now.Add(openFor(g)+time.Second))
+	after := gate.NewSnapshot(asked, k.Calendars).Decide(k.Now.Add(openFor(g) + time.Second))
 	if after.State == v1alpha1.StateOpened {
 		text += ", and after that"
 	}

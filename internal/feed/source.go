@@ -20,6 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // ConfigMapWatch is a watch of one ConfigMap.
@@ -202,7 +203,7 @@ func (c *contents) set() *preview.Set {
 			set.AddConfigMap(name, nil, found.err)
 			continue
 		}
-		set.AddConfigMap(name, &gate.Files{Data: found.object.Data, BinaryData: found.object.BinaryData}, nil)
+		set.AddConfigMap(name, &timetable.Files{Data: found.object.Data, BinaryData: found.object.BinaryData}, nil)
 	}
 	return set
 }

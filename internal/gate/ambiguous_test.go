@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 func TestAScheduleThatRestrictsDaysOfMonthAndOfWeekIsAmbiguous(t *testing.T) {
@@ -25,7 +25,7 @@ func TestAScheduleThatRestrictsDaysOfMonthAndOfWeekIsAmbiguous(t *testing.T) {
 		"* * * * *":          false,
 		"0 0 1-7 * FUN":      false, // that is an error already
 	} {
-		found := gate.Ambiguities(closed(windows(cron("a", schedule, time.Hour))))
+		found := timetable.Ambiguities(closed(windows(cron("a", schedule, time.Hour))))
 		if got := len(found) == 1; got != ambiguous || len(found) > 1 {
 			t.Errorf("%s: %+v", schedule, found)
 		}
@@ -39,7 +39,7 @@ func TestAStepThatDoesNotDivideItsFieldIsAmbiguous(t *testing.T) {
 		"3/40,*/30 */5 * * *": {"has the step 40 for the minute", "has the step 5 for the hour, which has 24 values"},
 		"0 0 */2 * *":         {"has the step 2 for the day of month, which has 31 values"},
 	} {
-		found := gate.Ambiguities(closed(windows(cron("a", schedule, time.Minute))))
+		found := timetable.Ambiguities(closed(windows(cron("a", schedule, time.Minute))))
 		if len(found) != len(want) {
 			t.Errorf("%s: %+v, want %v", schedule, found, want)
 			continue
@@ -57,28 +57,28 @@ func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
 		windows(weekly("nights", "22:00", "05:00", "Sunday"), cron("patching", "0\t2 1-7 * SUN", time.Hour)),
 		closePeriods(closing(cron("unlucky", "0 0 13 * FRI", 24*time.Hour), "")),
 	)
-	want := []gate.Ambiguity{
+	want := []timetable.Ambiguity{
 		{"spec.openPeriods[1].schedule", "open period 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
 			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
 		{"spec.closePeriods[0].schedule", "close period 'unlucky': '0 0 13 * FRI' starts on each day whose day of month is 13 OR whose day of week is FRI, as always in cron. " +
 			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
 	}
-	if got := gate.Ambiguities(g); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := timetable.Ambiguities(g); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	spec := v1alpha1.GateExceptionSpec{OpenPeriods: g.Spec.OpenPeriods}
 	for i := range g.Spec.ClosePeriods {
 		spec.ClosePeriods = append(spec.ClosePeriods, g.Spec.ClosePeriods[i].Period)
 	}
-	if got := gate.AmbiguitiesOfException(&v1alpha1.GateException{Spec: spec}); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := timetable.AmbiguitiesOfException(&v1alpha1.GateException{Spec: spec}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for n, end := range map[int]string{1: "and weeksOfMonth", 2: "; one more period is like that", 3: "; 2 more periods are like that"} {
-		if got := gate.SumUp(append(want, want...)[:n]); !strings.HasPrefix(got, want[0].Message) || !strings.HasSuffix(got, end) {
+		if got := timetable.SumUp(append(want, want...)[:n]); !strings.HasPrefix(got, want[0].Message) || !strings.HasSuffix(got, end) {
 			t.Errorf("of %d: %s", n, got)
 		}
 	}
-	if got := gate.SumUp(nil); got != "" {
+	if got := timetable.SumUp(nil); got != "" {
 		t.Error(got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // restless returns a Gate whose hundred periods all have two edges in every two minutes.
@@ -178,7 +179,7 @@ func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	g := ofCategories()
 	calendars, exceptions := reading(g, text), restlessExceptions(v1alpha1.MaxEffectiveExceptions)
-	decision := calendars.Decide(g, noon, exceptions...)
+	decision := gate.NewSnapshot(g, calendars, exceptions...).Decide(noon)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if retained := int64(after.HeapAlloc) - int64(before.HeapAlloc); retained > 8<<20 {
@@ -187,16 +188,16 @@ func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<20 {
 		t.Errorf("%d bytes were allocated", allocated)
 	}
-	broken := calendars.Broken(g)
-	if n := len(broken); n < 90 || n == v1alpha1.MaxPeriods || broken[0].Cause != gate.ErrOverBudget.Error() || broken[n-1].Period != "c99" {
+	broken := gate.NewSnapshot(g, calendars).Broken()
+	if n := len(broken); n < 90 || n == v1alpha1.MaxPeriods || broken[0].Cause != timetable.ErrOverBudget.Error() || broken[n-1].Period != "c99" {
 		t.Errorf("%d are broken, the first is %v", n, broken[:1])
 	}
 	at := utc("2026-11-23T12:45:00Z") // no event
-	if d := calendars.Decide(g, at); d.State != isClosed || !strings.Contains(d.Message, "is over the budget of the calendars of a Gate") {
+	if d := gate.NewSnapshot(g, calendars).Decide(at); d.State != isClosed || !strings.Contains(d.Message, "is over the budget of the calendars of a Gate") {
 		t.Errorf("%+v", d)
 	}
 	g.Spec.ClosePeriods = g.Spec.ClosePeriods[:1]
-	if d := reading(g, text).Decide(g, at); d.State != isOpened || len(d.Broken) > 0 {
+	if d := gate.NewSnapshot(g, reading(g, text)).Decide(at); d.State != isOpened || len(d.Broken) > 0 {
 		t.Errorf("one period is within the budget: %+v", d)
 	}
 	runtime.KeepAlive(decision)
@@ -213,11 +214,11 @@ func TestTheTextsOfAGateShareOneBudget(t *testing.T) {
 	}
 	g, reads := opened(closePeriods(all...)), 0
 	text := ics("UID:1 DTSTART:20261101T000000Z DURATION:PT1H X-A:" + strings.Repeat("x", 600_000))
-	calendars := gate.ReadCalendars(g, noon, noon, func(string, string) (*gate.Files, error) {
+	calendars := timetable.ReadCalendars(g, noon, noon, func(string, string) (*timetable.Files, error) {
 		reads++
-		return &gate.Files{Data: map[string]string{"0": text, "1": text, "2": text}}, nil
+		return &timetable.Files{Data: map[string]string{"0": text, "1": text, "2": text}}, nil
 	})
-	if broken := calendars.Broken(g); len(broken) != 2 || reads != 2 {
+	if broken := gate.NewSnapshot(g, calendars).Broken(); len(broken) != 2 || reads != 2 {
 		t.Errorf("%d are broken after %d reads", len(broken), reads)
 	}
 }

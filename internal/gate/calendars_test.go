@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // ics returns a file with events, each by its lines.
@@ -29,15 +30,15 @@ func file(name string, categories ...string) v1alpha1.Period {
 }
 
 // reading returns the calendars of a Gate if its file has a text.
-func reading(g *v1alpha1.Gate, text string) gate.Calendars {
-	return gate.ReadCalendars(g, noon, noon, func(string, string) (*gate.Files, error) {
-		return &gate.Files{Data: map[string]string{"no.ics": text}}, nil
+func reading(g *v1alpha1.Gate, text string) timetable.Calendars {
+	return timetable.ReadCalendars(g, noon, noon, func(string, string) (*timetable.Files, error) {
+		return &timetable.Files{Data: map[string]string{"no.ics": text}}, nil
 	})
 }
 
 // unread returns the calendars of a Gate if none can be read.
-func unread(g *v1alpha1.Gate) gate.Calendars {
-	return gate.ReadCalendars(g, noon, noon, func(string, string) (*gate.Files, error) {
+func unread(g *v1alpha1.Gate) timetable.Calendars {
+	return timetable.ReadCalendars(g, noon, noon, func(string, string) (*timetable.Files, error) {
 		return nil, errors.New("does not exist")
 	})
 }
@@ -66,7 +67,7 @@ func TestACalendarDecidesAsOtherPeriodsDo(t *testing.T) {
 		"an event without a name":       {opened(closePeriods(closing(file("days"), ""))), []string{"UID:1 DTSTART;VALUE=DATE:20261123"}, "closed", "Gate closed by close period 'days', scheduled for opening at 2026-11-24T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := reading(tc.gate, ics(tc.events...)).Decide(tc.gate, noon)
+			d := gate.NewSnapshot(tc.gate, reading(tc.gate, ics(tc.events...))).Decide(noon)
 			if d.State != tc.state || len(d.Broken) > 0 {
 				t.Errorf("got %s, broken %v", d.State, d.Broken)
 			}
@@ -98,18 +99,18 @@ func TestACalendarThatCannotBeReadOpensNothing(t *testing.T) {
 			"Gate closed by close period 'nights', whose calendar cannot be read: ConfigMap shop/days, key no.ics: CAUSE (and 1 more)"},
 	} {
 		for kind, tt := range map[string]struct {
-			calendars func(*v1alpha1.Gate) gate.Calendars
+			calendars func(*v1alpha1.Gate) timetable.Calendars
 			cause     string
 		}{
-			"it was not looked at": {func(*v1alpha1.Gate) gate.Calendars { return nil }, "has not been read"},
+			"it was not looked at": {func(*v1alpha1.Gate) timetable.Calendars { return nil }, "has not been read"},
 			"it is gone":           {unread, "does not exist"},
-			"it is empty":          {func(g *v1alpha1.Gate) gate.Calendars { return reading(g, "") }, "CAUSE"},
+			"it is empty":          {func(g *v1alpha1.Gate) timetable.Calendars { return reading(g, "") }, "CAUSE"},
 		} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				g := tc.gate.DeepCopy()
 				g.Namespace = "shop"
 				calendars := tt.calendars(g)
-				d := calendars.Decide(g, noon)
+				d := gate.NewSnapshot(g, calendars).Decide(noon)
 				if d.State != tc.state || len(d.Errors) > 0 || len(d.Broken) == 0 {
 					t.Errorf("got %s, errors %v, broken %v", d.State, d.Errors, d.Broken)
 				}
@@ -120,7 +121,7 @@ func TestACalendarThatCannotBeReadOpensNothing(t *testing.T) {
 				if path := d.Broken[len(d.Broken)-1].Path; !strings.HasSuffix(path, ".calendar") {
 					t.Errorf("it is at %q", path)
 				}
-				for i, errs := calendars.Intervals(g, noon, noon.AddDate(9, 0, 0)); i != nil; i = nil {
+				for i, errs := gate.NewSnapshot(g, calendars).Intervals(noon, noon.AddDate(9, 0, 0)); i != nil; i = nil {
 					for i := range i {
 						if i.State.String() == "opened" && tc.state == "closed" || len(errs) > 0 {
 							t.Errorf("opens at %s", i.From)
@@ -142,7 +143,7 @@ func TestBadCalendarsAreOneError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := closed(windows(file("days")))
-			d := reading(g, text).Decide(g, noon)
+			d := gate.NewSnapshot(g, reading(g, text)).Decide(noon)
 			if d.State != v1alpha1.StateClosed || len(d.Broken) != 1 || strings.ContainsAny(d.Message, "\n\x00") {
 				t.Errorf("%s: %s", d.State, d.Message)
 			}
@@ -156,7 +157,7 @@ func TestBadCalendarsAreOneError(t *testing.T) {
 func TestTheNameOfAnEventIsTextOfOthers(t *testing.T) {
 	g := opened(closePeriods(closing(file("days"), "")))
 	summary := `UID:1 DTSTART;VALUE=DATE:20261123 SUMMARY:one\ntwo` + "\x1b[31m" + strings.Repeat("é", 200)
-	d := reading(g, ics(summary)).Decide(g, noon)
+	d := gate.NewSnapshot(g, reading(g, ics(summary))).Decide(noon)
 	if !strings.HasPrefix(d.Event, "one two [31m") || len(d.Event) > 128 || !strings.HasSuffix(d.Event, "...") {
 		t.Errorf("%d bytes: %q", len(d.Event), d.Event)
 	}
@@ -165,18 +166,18 @@ func TestTheNameOfAnEventIsTextOfOthers(t *testing.T) {
 func TestAMessageNamesEachEventInTurn(t *testing.T) {
 	g := opened(closePeriods(closing(file("days"), "")))
 	calendars := reading(g, ics(today, tomorrow))
-	d := calendars.Decide(g, noon)
+	d := gate.NewSnapshot(g, calendars).Decide(noon)
 	if stamp(d.Recheck) != "2026-11-24T00:00:00Z" || d.Next == nil || stamp(d.Next.At.Time) != "2026-11-25T00:00:00Z" {
 		t.Errorf("rechecks at %s, next %v", d.Recheck, d.Next)
 	}
-	if d = calendars.Decide(g, d.Recheck); d.Event != "Harvest" {
+	if d = gate.NewSnapshot(g, calendars).Decide(d.Recheck); d.Event != "Harvest" {
 		t.Errorf("then it is %q", d.Event)
 	}
 }
 
 func TestAPeriodOfAnExceptionIsNoCalendar(t *testing.T) {
 	e := exception(opensIn(file("days")))
-	errs := gate.ValidateException(e)
+	errs := timetable.ValidateException(e)
 	if len(errs) != 1 || errs[0].Field != "spec.openPeriods[0].calendar" || !strings.Contains(errs[0].Error(), "must not have a calendar") {
 		t.Errorf("%v", errs)
 	}
@@ -187,7 +188,7 @@ func BenchmarkDecideWithACalendar(b *testing.B) {
 	calendars := reading(g, ics("UID:1 DTSTART:20251123T000000Z DURATION:PT1H RRULE:FREQ=DAILY"))
 	b.ReportAllocs()
 	for b.Loop() {
-		calendars.Decide(g, noon)
+		gate.NewSnapshot(g, calendars).Decide(noon)
 	}
 }
 
@@ -206,21 +207,21 @@ func TestCalendarsInFurtherConfigMapsAreOverTheBudget(t *testing.T) {
 	shut[10].Name = "again"
 	g := production(closed(windows(open...), closePeriods(shut...)))
 	read := map[string]bool{}
-	calendars := gate.ReadCalendars(g, noon, noon, func(_, name string) (*gate.Files, error) {
+	calendars := timetable.ReadCalendars(g, noon, noon, func(_, name string) (*timetable.Files, error) {
 		read[name] = true
-		return &gate.Files{Data: map[string]string{"no.ics": ics("UID:1 DTSTART;VALUE=DATE:20271225")}}, nil
+		return &timetable.Files{Data: map[string]string{"no.ics": ics("UID:1 DTSTART;VALUE=DATE:20271225")}}, nil
 	})
 	var broken []string
-	for _, b := range calendars.Broken(g) {
-		if b.Cause != gate.ErrOverBudget.Error() {
+	for _, b := range gate.NewSnapshot(g, calendars).Broken() {
+		if b.Cause != timetable.ErrOverBudget.Error() {
 			t.Errorf("%s: %s", b.Name, b.Cause)
 		}
 		broken = append(broken, b.Name)
 	}
-	if want := []string{"c6", "c7", "c8", "c9"}; !slices.Equal(broken, want) || len(read) != 16 || len(gate.CalendarsOf(g)) != 17 { // one is in a window and in a close period
+	if want := []string{"c6", "c7", "c8", "c9"}; !slices.Equal(broken, want) || len(read) != 16 || len(timetable.CalendarsOf(g)) != 17 { // one is in a window and in a close period
 		t.Errorf("broken: %v, read: %v", broken, read)
 	}
-	if d := calendars.Decide(g, noon); d.State != isClosed || d.Reason != "ClosePeriod" {
+	if d := gate.NewSnapshot(g, calendars).Decide(noon); d.State != isClosed || d.Reason != "ClosePeriod" {
 		t.Errorf("%s %s", d.State, d.Message)
 	}
 }

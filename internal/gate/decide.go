@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // ClocksDiffer ends the message of a Gate that stays closed because of that.
@@ -36,7 +37,7 @@ type Decision struct {
 	// Errors of a spec that does not compile.
 	Errors field.ErrorList
 	// Broken are the calendars that cannot be read.
-	Broken []BrokenCalendar
+	Broken []timetable.BrokenCalendar
 }
 
 // Decide returns the decision on a Gate at an instant. It reads the spec, the accepted
@@ -44,20 +45,19 @@ type Decision struct {
 // uses those that are of this Gate and count. If the spec does not compile, it also reads
 // the last state. All calendars are taken for broken.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
-	return Calendars(nil).Decide(g, now, exceptions...)
+	return NewSnapshot(g, nil, exceptions...).Decide(now)
 }
 
-// Decide is as the function, with calendars.
-func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
-	config, broken, errs := c.compile(g)
-	if len(errs) > 0 {
-		return decideInvalid(g, errs, now)
+// Decide returns the decision on the Gate at an instant, as the function does, with calendars.
+func (in *Snapshot) Decide(now time.Time) Decision {
+	g, compiled := in.Gate, in.compile()
+	if len(compiled.errs) > 0 {
+		return decideInvalid(g, compiled.errs, now)
 	}
-	counts := counting(g, exceptions, now)
-	config.Exceptions = compileExceptions(counts)
+	counts, broken := counting(g, in.Exceptions, now), compiled.Broken
 	requests := ledger.At(g, now)
-	config.Open, config.Close = ledger.Ahead(g).Periods(now)
-	plan := schedule.NewPlan(config)
+	opened, closed := ledger.Ahead(g).Periods(now)
+	plan := compiled.Plan(counts, opened, closed, nil)
 	s := plan.Decide(now)
 
 	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), By: s.By, Event: s.Event, Recheck: s.Until, Broken: broken}
@@ -77,8 +77,8 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 		}
 	}
 	d.Message += unreadable(s, d.Next, broken)
-	p := &peers{counts: counts, refused: plan.Refused, now: now}
-	d.Message += inForceToo(&d, p.applying(), excess(counts), plan.Refused())
+	p := &peers{counts: counts, timetable: compiled.Timetable, refused: plan.Refused, now: now}
+	d.Message += inForceToo(&d, compiled.Timetable, p.applying(), timetable.Excess(counts), plan.Refused())
 	if !s.Reached.IsZero() {
 		d.Recheck = schedule.Earlier(d.Recheck, s.Reached)
 		d.Message += ", next transition unknown, because the schedule changes too often: use fewer or longer periods"
@@ -87,7 +87,7 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 		d.Recheck = schedule.Earlier(d.Recheck, next)
 	}
 	d.RequestedAt, d.ResetToDefaultAt = requests.ResetTimes(func(at time.Time) v1alpha1.State {
-		return byItself(g, config, exceptions, at)
+		return in.byItself(at)
 	})
 	if d.Reason == string(s.Reason) {
 		d.Request = request
@@ -98,12 +98,12 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 // Intervals yields the states of a Gate with its exceptions between two instants,
 // as schedule.Plan.Intervals does. All calendars are taken for broken.
 func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
-	return Calendars(nil).Intervals(g, from, until, exceptions...)
+	return NewSnapshot(g, nil, exceptions...).Intervals(from, until)
 }
 
 // Intervals is as the function, with calendars.
-func (c Calendars) Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
-	plan, errs := c.Plan(g, from, until, nil, exceptions...)
+func (in *Snapshot) Intervals(from, until time.Time) (iter.Seq[schedule.Interval], field.ErrorList) {
+	plan, errs := in.Plan(from, until, nil)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -111,22 +111,19 @@ func (c Calendars) Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions
 }
 
 // Plan returns what a Gate is between two instants, with all that is requested and planned. A nil budget is that of one decision.
-func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, budget *schedule.Budget, exceptions ...*v1alpha1.GateException) (*schedule.Plan, field.ErrorList) {
-	config, _, errs := c.compile(g)
-	if len(errs) > 0 {
-		return nil, errs
+func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*schedule.Plan, field.ErrorList) {
+	compiled := in.compile()
+	if len(compiled.errs) > 0 {
+		return nil, compiled.errs
 	}
-	config.Exceptions, config.Budget = compileExceptions(counting(g, exceptions, from)), budget
-	config.Open, config.Close = ledger.Ahead(g).Periods(until)
-	return schedule.NewPlan(config), nil
+	opened, closed := ledger.Ahead(in.Gate).Periods(until)
+	return compiled.Plan(counting(in.Gate, in.Exceptions, from), opened, closed, budget), nil
 }
 
 // byItself returns what a Gate was by itself at an instant. The exceptions that counted
 // then decide, even if they are over by now.
-func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.GateException, at time.Time) v1alpha1.State {
-	config.Open, config.Close = nil, nil
-	config.Exceptions = compileExceptions(counting(g, exceptions, at))
-	return v1alpha1.State(schedule.NewPlan(config).State(at).String())
+func (in *Snapshot) byItself(at time.Time) v1alpha1.State {
+	return v1alpha1.State(in.compile().Plan(counting(in.Gate, in.Exceptions, at), nil, nil, nil).State(at).String())
 }
 
 // Withheld returns the decision to leave a Gate closed instead of opening it, because

@@ -38,33 +38,33 @@ func readyExpr(text string) (*expression.Bool, error) {
 	return compiled, nil
 }
 
-// watches checks what a Gate follows.
-func (c *compiler) watches(g *v1alpha1.Gate) {
+// dependencyErrors returns the errors of spec.dependsOn.
+func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	if n := len(g.Spec.DependsOn); n > v1alpha1.MaxDependencies {
-		c.add(field.TooMany(field.NewPath("spec", "dependsOn"), n, v1alpha1.MaxDependencies))
-		return
+		return field.ErrorList{field.TooMany(field.NewPath("spec", "dependsOn"), n, v1alpha1.MaxDependencies)}
 	}
 	for i := range g.Spec.DependsOn {
 		ref, path := &g.Spec.DependsOn[i], field.NewPath("spec", "dependsOn").Index(i)
 		if ref.Kind == "" {
-			c.add(field.Required(path.Child("kind"), "a dependency needs a kind"))
+			errs = append(errs, field.Required(path.Child("kind"), "a dependency needs a kind"))
 		}
 		if ref.Name == "" {
-			c.add(field.Required(path.Child("name"), "a dependency needs a name"))
+			errs = append(errs, field.Required(path.Child("name"), "a dependency needs a name"))
 		}
 		if slices.ContainsFunc(g.Spec.DependsOn[:i], func(other v1alpha1.DependencyReference) bool {
 			return other.Kind == ref.Kind && other.Name == ref.Name && DependencyNamespace(g, &other) == DependencyNamespace(g, ref)
 		}) {
-			c.add(field.Duplicate(path, dependencyName(g, ref)))
+			errs = append(errs, field.Duplicate(path, dependencyName(g, ref)))
 		}
 		if len(ref.ReadyExpr) > maxReadyExpr {
-			c.add(field.TooLong(path.Child("readyExpr"), "", maxReadyExpr))
+			errs = append(errs, field.TooLong(path.Child("readyExpr"), "", maxReadyExpr))
 		} else if ref.ReadyExpr != "" {
 			if _, err := readyExpr(ref.ReadyExpr); err != nil {
-				c.add(field.Invalid(path.Child("readyExpr"), ref.ReadyExpr, err.Error()))
+				errs = append(errs, field.Invalid(path.Child("readyExpr"), ref.ReadyExpr, err.Error()))
 			}
 		}
 	}
+	return errs
 }
 
 // EvaluateReadyExpr returns whether the readyExpr of a dependency is true, and why not. dep and self are the content of the
@@ -190,20 +190,15 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.R
 	d.Reason, d.By, d.Event, d.Message = v1alpha1.DependencyNotReadyReason, "", "", "Gate closed, "+why
 }
 
-// DecideIfReady returns the decision on a Gate as if everything that it follows were
-// ready. If it is closed even then, nobody needs to look at the objects.
-func DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
-	return Calendars(nil).DecideIfReady(g, now, exceptions...)
-}
-
-// DecideIfReady is as the function, with calendars.
-func (c Calendars) DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
-	ready := g.DeepCopy()
-	ready.Status.Dependencies = make([]v1alpha1.DependencyStatus, len(g.Spec.DependsOn))
-	for i := range g.Spec.DependsOn {
-		ready.Status.Dependencies[i] = RecordDependency(g, &g.Spec.DependsOn[i], true, "", now)
+// DecideIfReady returns the decision on a Gate as if all of its dependencies were
+// ready. If it is closed even then, they need not be read.
+func (in *Snapshot) DecideIfReady(now time.Time) Decision {
+	ready := in.Gate.DeepCopy()
+	ready.Status.Dependencies = make([]v1alpha1.DependencyStatus, len(ready.Spec.DependsOn))
+	for i := range ready.Spec.DependsOn {
+		ready.Status.Dependencies[i] = RecordDependency(in.Gate, &ready.Spec.DependsOn[i], true, "", now)
 	}
-	return c.Decide(ready, now, exceptions...)
+	return in.With(ready).Decide(now)
 }
 
 // isHard returns whether an open request does not lift a close period.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 func TestAGateWithAnException(t *testing.T) {
@@ -208,7 +209,7 @@ func TestWhatAnExceptionIs(t *testing.T) {
 			if d.Reason != tc.reason || d.Active != (tc.state == inForce) || d.Expired != (tc.state == over) {
 				t.Errorf("got %s, active %t, expired %t; want %s, %s", d.Reason, d.Active, d.Expired, tc.state, tc.reason)
 			}
-			invalid := len(gate.ValidateException(e)) > 0
+			invalid := len(timetable.ValidateException(e)) > 0
 			if d.Message != tc.message && (!invalid || !strings.HasPrefix(d.Message, tc.message)) {
 				t.Errorf("got  %q\nwant %q", d.Message, tc.message)
 			}

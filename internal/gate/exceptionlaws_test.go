@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // drawHour draws a whole hour of the day of noon or of the next.
@@ -63,7 +64,7 @@ func drawExceptions(t *rapid.T) (all []*v1alpha1.GateException) {
 
 // isInvalidOpening returns whether an exception is invalid and has nothing that closes.
 func isInvalidOpening(e *v1alpha1.GateException) bool {
-	return len(gate.ValidateException(e)) > 0 && len(e.Spec.ClosePeriods) == 0 &&
+	return len(timetable.ValidateException(e)) > 0 && len(e.Spec.ClosePeriods) == 0 &&
 		(e.Spec.Default == isOpened || e.Spec.Default == "" && len(e.Spec.OpenPeriods) > 0)
 }
 

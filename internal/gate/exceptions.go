@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/sentence"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // counting returns the exceptions of a Gate that count from an instant on, in their order
@@ -57,7 +58,7 @@ func (p *peers) applying() (apply []*v1alpha1.GateException) {
 		if !isValidAt(e, p.now) {
 			continue
 		}
-		if first || mayClose(&e.Spec) {
+		if first || timetable.MayClose(&e.Spec) {
 			apply = append(apply, e)
 		}
 		if e.OnlyCloses() {
@@ -72,7 +73,7 @@ func (p *peers) applying() (apply []*v1alpha1.GateException) {
 
 // letsClose returns whether an exception leaves older ones their close periods, because it is broken and cannot close.
 func (p *peers) letsClose(e *v1alpha1.GateException) bool {
-	return !mayClose(&e.Spec) && (slices.Contains(excess(p.counts), e) || len(ValidateException(e)) > 0 || e.Spec.LeadTime != nil && slices.Contains(p.refused(), e.Name))
+	return !timetable.MayClose(&e.Spec) && (slices.Contains(timetable.Excess(p.counts), e) || len(p.timetable.ExceptionErrors(e)) > 0 || e.Spec.LeadTime != nil && slices.Contains(p.refused(), e.Name))
 }
 
 // nextEdge returns the next instant at which one of the exceptions begins or ends, zero if
@@ -91,7 +92,8 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 
 // peers are the exceptions of a Gate at an instant.
 type peers struct {
-	gate *v1alpha1.Gate
+	gate      *v1alpha1.Gate
+	timetable *timetable.Timetable
 	// notReady says why the exceptions change nothing, empty if they do.
 	notReady string
 	counts   []*v1alpha1.GateException
@@ -102,9 +104,9 @@ type peers struct {
 	now   time.Time
 }
 
-func (c Calendars) peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) *peers {
-	p := &peers{gate: g, notReady: notReady(g), counts: counting(g, exceptions, now), now: now}
-	p.refused = sync.OnceValue(func() []string { return slices.Collect(maps.Keys(c.RefusedLeads(g, exceptions, now))) })
+func (in *Snapshot) peers(now time.Time) *peers {
+	p := &peers{gate: in.Gate, timetable: in.compile().Timetable, notReady: in.notReady(), counts: counting(in.Gate, in.Exceptions, now), now: now}
+	p.refused = sync.OnceValue(func() []string { return slices.Collect(maps.Keys(in.RefusedLeads(now))) })
 	p.apply = p.applying()
 	return p
 }
@@ -160,12 +162,12 @@ func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 // Overlapping returns the exceptions that win over this one at some time from an instant
 // on, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
-	return Calendars(nil).peersOf(g, exceptions, now).newer(e)
+	return NewSnapshot(g, nil, exceptions...).peers(now).newer(e)
 }
 
 // tooMany says that an exception is broken because too many older ones of its Gate are not over. It is empty if that is not so.
 func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
-	if !slices.ContainsFunc(excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
+	if !slices.ContainsFunc(timetable.Excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
 		return ""
 	}
 	return fmt.Sprintf("Exception is broken: %d other exceptions of gate '%s' are not over, and no more take effect. "+
@@ -195,21 +197,21 @@ type ExceptionDecision struct {
 // nil if it does not exist; exceptions are all that refer to it, this one included. All
 // calendars are taken for broken.
 func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
-	return Calendars(nil).DecideException(e, g, exceptions, now)
+	return NewSnapshot(g, nil, exceptions...).DecideException(e, now)
 }
 
-// DecideException is as the function, with the calendars of the Gate.
-func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
-	p := &peers{now: now}
+// DecideException is as the function, with the calendars of the Gate. The exception is one of those of the snapshot.
+func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) ExceptionDecision {
+	g, p := in.Gate, &peers{now: now}
 	if g != nil {
-		p = c.peersOf(g, exceptions, now)
+		p = in.peers(now)
 	}
 	d := ExceptionDecision{}
 	d.Reason = p.reason(e)
 	d.Active, d.Expired = d.Reason == v1alpha1.InForceReason, d.Reason == v1alpha1.ExpiredReason
 	if !d.Expired {
 		d.Recheck = p.recheck(e)
-		d.Errors = ValidateException(e)
+		d.Errors = timetable.ValidateException(e)
 	}
 	name := e.Namespace + "/" + e.Spec.GateRef.Name
 	valid := fmt.Sprintf("from %s until %s", sentence.Time(e.Spec.ValidFrom.Time), sentence.Time(e.Spec.ValidUntil.Time))
@@ -236,7 +238,7 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 	}
 	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
 	if d.TooMany == "" && e.Spec.LeadTime != nil {
-		d.Errors = append(d.Errors, c.RefusedLeads(g, exceptions, now)[e.Name]...)
+		d.Errors = append(d.Errors, in.RefusedLeads(now)[e.Name]...)
 	}
 	switch {
 	case d.Reason == v1alpha1.OverlappedReason:
@@ -259,7 +261,7 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	}
 	first := newer[max(0, slices.IndexFunc(newer, func(n *v1alpha1.GateException) bool { return isValidAt(n, p.now) }))]
 	format := "Exception '%s' of gate '%s' is newer and wins from %s until %s"
-	if mayClose(&e.Spec) && p.letsClose(first) {
+	if timetable.MayClose(&e.Spec) && p.letsClose(first) {
 		format = "Exception '%s' of gate '%s' is newer and broken: from %s until %s this exception closes the gate, but does not open it"
 	}
 	return fmt.Sprintf(format, first.Name, gate, sentence.Time(first.Spec.ValidFrom.Time), sentence.Time(first.Spec.ValidUntil.Time))
@@ -267,13 +269,13 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 
 // notReady says why the exceptions of a Gate change nothing at present. It is empty if
 // they do.
-func notReady(g *v1alpha1.Gate) string {
-	switch _, errs := compile(g); {
+func (in *Snapshot) notReady() string {
+	switch g := in.Gate; {
 	case !g.DeletionTimestamp.IsZero():
 		return "is being deleted and holds nothing any more"
 	case g.Spec.Suspend:
 		return "is suspended and stays as it is"
-	case len(errs) > 0:
+	case len(in.Errors()) > 0:
 		return "has an invalid spec and opens nothing"
 	}
 	return ""

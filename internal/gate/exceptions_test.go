@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // uid is that of the exceptions of these tests.
@@ -147,7 +148,7 @@ func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 		"an unknown zone of a period":   {exception(opensIn(zone("Mars/Olympus", midday))), "spec.openPeriods[0].timeZone", "unknown time zone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			errs := gate.ValidateException(tc.exception)
+			errs := timetable.ValidateException(tc.exception)
 			if tc.path == "" && len(errs) == 0 {
 				return
 			}
@@ -164,7 +165,7 @@ func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
 	want := "spec.validFrom spec.validUntil spec.default spec.leadTime spec.leadTime"
 	for range 50 {
 		var paths []string
-		for _, err := range gate.ValidateException(e) {
+		for _, err := range timetable.ValidateException(e) {
 			paths = append(paths, err.Field)
 		}
 		if got := strings.Join(paths, " "); got != want {

@@ -44,17 +44,15 @@ func (f *Forecast) IsSilent() bool { return len(f.Notices)+len(f.CalledOff) == 0
 
 // Forecast returns what is to be told in advance of a Gate at an instant, if its status says what has been told. A Gate whose spec does not
 // compile is left as it is.
-func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Forecast {
+func (in *Snapshot) Forecast(now time.Time) Forecast {
+	g := in.Gate
 	if len(g.Spec.NotifyBefore) == 0 {
 		return Forecast{}
 	}
-	config, _, errs := c.compile(g)
+	plan, errs := in.Plan(now, now, nil)
 	if len(errs) > 0 {
 		return Forecast{Announced: g.Status.Memory.Announced}
 	}
-	config.Exceptions = compileExceptions(counting(g, exceptions, now))
-	config.Open, config.Close = ledger.Ahead(g).Periods(now)
-	plan := schedule.NewPlan(config)
 	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Memory.Announced}
 	for _, lead := range g.Spec.NotifyBefore {
 		f.leads = append(f.leads, lead.Or(0))

@@ -25,7 +25,7 @@ func notified(leads ...time.Duration) func(*v1alpha1.GateSpec) {
 
 // foretold says in words what a forecast says at an instant, and notes it as told.
 func foretold(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) string {
-	f := gate.Calendars(nil).Forecast(g, now, exceptions...)
+	f := gate.NewSnapshot(g, nil, exceptions...).Forecast(now)
 	g.Status.Memory.Announced = f.Announced
 	var said []string
 	for _, a := range f.CalledOff {
@@ -162,8 +162,8 @@ func TestTheLeadIsOfTimeThatPassesAlsoWhereClocksChange(t *testing.T) {
 	g := closed(windows(weekly("nights", "22:00", "05:00")), notified(24*time.Hour))
 	g.Spec.TimeZone = "Europe/Oslo"
 	at := utc("2026-10-24T03:00:00Z") // 05:00
-	g.Status.Memory.Announced = gate.Calendars(nil).Forecast(g, at).Announced
-	f := gate.Calendars(nil).Forecast(g, at)
+	g.Status.Memory.Announced = gate.NewSnapshot(g, nil).Forecast(at).Announced
+	f := gate.NewSnapshot(g, nil).Forecast(at)
 	if want := utc("2026-10-24T04:00:00Z"); !f.Next.Equal(want) {
 		t.Fatalf("the next is told at %s, want %s", f.Next, want)
 	}
@@ -177,7 +177,7 @@ func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
 	for i, want := range []int{32, 48, 58, v1alpha1.MaxAnnounced} {
 		minute := 2*i + 1
 		g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(cron(fmt.Sprintf("p%d", i), fmt.Sprintf("%d-59/10 * * * *", minute), time.Minute), ""))
-		f := gate.Calendars(nil).Forecast(g, noon)
+		f := gate.NewSnapshot(g, nil).Forecast(noon)
 		if len(f.CalledOff) > 0 || len(f.Announced) != want || len(f.Notices) != want-len(g.Status.Memory.Announced) {
 			t.Errorf("%d: %d announced, want %d; %d told, called off %v", i, len(f.Announced), want, len(f.Notices), f.CalledOff)
 		}
@@ -200,18 +200,18 @@ func TestAChangeWithoutRoomIsToldOnceTheFirstIsForgotten(t *testing.T) {
 	for i := range v1alpha1.MaxAnnounced - 1 { // all but the opening at 12:01
 		announce(noon.Add(time.Duration(i+2)*time.Minute), []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}[i%2])
 	}
-	f := gate.Calendars(nil).Forecast(g, now)
+	f := gate.NewSnapshot(g, nil).Forecast(now)
 	if want := over.Add(time.Minute); !f.IsSilent() || !f.Next.Equal(want) {
 		t.Fatalf("the next forecast is at %s, want %s, and says %v, %v", f.Next, want, f.Notices, f.CalledOff)
 	}
-	if f := gate.Calendars(nil).Forecast(g, f.Next); len(f.Notices) != 1 || !f.Notices[0].At.Time.Equal(noon.Add(time.Minute)) {
+	if f := gate.NewSnapshot(g, nil).Forecast(f.Next); len(f.Notices) != 1 || !f.Notices[0].At.Time.Equal(noon.Add(time.Minute)) {
 		t.Errorf("got notices %+v, want the opening at 12:01", f.Notices)
 	}
 }
 
 func TestGatesWithoutNoticesPayNothing(t *testing.T) {
 	g := opened(frozen)
-	if n := testing.AllocsPerRun(100, func() { gate.Calendars(nil).Forecast(g, noon) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { gate.NewSnapshot(g, nil).Forecast(noon) }); n > 0 {
 		t.Errorf("%f allocations", n)
 	}
 }

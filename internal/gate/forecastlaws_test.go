@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // change is a change of the state of a Gate.
@@ -65,7 +66,7 @@ func (l *listener) due(c change) (due time.Duration) {
 // listen looks at a Gate now. The news are in the status from here on, also if the process ends before anybody hears it.
 func (l *listener) listen() gate.Forecast {
 	coming, stateAt := l.stretches()
-	f := gate.Calendars(nil).Forecast(l.gate, l.now, l.exceptions...)
+	f := gate.NewSnapshot(l.gate, nil, l.exceptions...).Forecast(l.now)
 	instead := map[int64]bool{}
 	for _, n := range f.Notices {
 		c := change{n.At.Unix(), n.State}
@@ -163,7 +164,7 @@ func (l *listener) changes() {
 	switch rapid.IntRange(0, 3).Draw(l.T, "what changes") {
 	case 0:
 		l.exceptions = drawExceptions(l.T)
-		l.exceptions = slices.DeleteFunc(l.exceptions, func(e *v1alpha1.GateException) bool { return len(gate.ValidateException(e)) > 0 })
+		l.exceptions = slices.DeleteFunc(l.exceptions, func(e *v1alpha1.GateException) bool { return len(timetable.ValidateException(e)) > 0 })
 	case 1:
 		l.exceptions = nil
 	case 2:

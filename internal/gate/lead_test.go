@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // minutely returns as many periods as can be, each a minute of every other minute.
@@ -26,7 +27,7 @@ func TestALeadThatTakesTooLongIsAnErrorAndCloses(t *testing.T) {
 		e.Spec.ClosePeriods, e.Spec.LeadTime = minutely(100), duration(time.Hour)
 		e.Spec.ValidUntil.Time = e.Spec.ValidFrom.AddDate(0, 0, 90)
 	})
-	if errs := gate.ValidateException(e); len(errs) > 0 {
+	if errs := timetable.ValidateException(e); len(errs) > 0 {
 		t.Fatalf("by itself it is valid: %v", errs)
 	}
 	at := e.Spec.ValidFrom.Add(time.Hour + 30*time.Second)

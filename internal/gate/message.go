@@ -9,11 +9,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/sentence"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // inForceToo names the exceptions in force, except the one that the sentence before names, and
 // reports which are excess or invalid.
-func inForceToo(d *Decision, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
+func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
 			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, sentence.Time(e.Spec.ValidUntil.Time))
@@ -21,7 +22,7 @@ func inForceToo(d *Decision, apply, excess []*v1alpha1.GateException, refused []
 		switch {
 		case slices.Contains(excess, e):
 			text += fmt.Sprintf(", exception '%s' is broken: more than %d exceptions are not over", e.Name, v1alpha1.MaxEffectiveExceptions)
-		case len(ValidateException(e)) > 0 || slices.Contains(refused, e.Name):
+		case len(t.ExceptionErrors(e)) > 0 || slices.Contains(refused, e.Name):
 			text += fmt.Sprintf(", exception '%s' is invalid", e.Name)
 		}
 	}
@@ -87,4 +88,26 @@ func after(part string) string {
 		return ""
 	}
 	return ", " + part
+}
+
+// unreadable says which calendar cannot be read, preferably the one of the close period that decides. It is empty if all can.
+func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []timetable.BrokenCalendar) string {
+	if len(broken) == 0 {
+		return ""
+	}
+	first, text := &broken[0], ""
+	i := slices.IndexFunc(broken, func(b timetable.BrokenCalendar) bool { return b.Period == s.By })
+	if s.Reason == schedule.ClosePeriod && i >= 0 {
+		first = &broken[i]
+	}
+	switch {
+	case s.Reason == schedule.ClosePeriod && i >= 0 && next == nil:
+		text = ", whose calendar cannot be read: " + first.String()
+	default:
+		text = fmt.Sprintf(", the calendar of '%s' cannot be read: %s", first.Period, first)
+	}
+	if more := len(broken) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // proposed are the types of exceptions of proposal 003: whether the Gate is out of its default state at a time,
@@ -53,7 +54,7 @@ func fromCell(t *testing.T, cell string) *v1alpha1.GateException {
 			t.Fatalf("unknown field %q", field[1])
 		}
 	}
-	if errs := gate.ValidateException(e); len(errs) > 0 {
+	if errs := timetable.ValidateException(e); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	return e

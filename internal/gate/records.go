@@ -8,12 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // RecordExceptions records the exceptions of a Gate at an instant in its status:
 // those that apply, then those that are too many, then those that will, then those that did, latest first.
 // Each time in which one applied has its own record. The last ones are dropped if there is no room.
-func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
+func (in *Snapshot) RecordExceptions(now time.Time) {
+	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)
 	for i := range before {
 		if b := &before[i]; applies(b.Reason) && !now.Before(b.ValidUntil.Time) {
@@ -21,13 +23,13 @@ func (c Calendars) RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.Gat
 		}
 	}
 	var records []v1alpha1.ExceptionRecord
-	peers := c.peersOf(g, exceptions, now)
-	for _, e := range exceptions {
+	peers := in.peers(now)
+	for _, e := range in.Exceptions {
 		if !IsOf(g, e) || !e.DeletionTimestamp.IsZero() {
 			continue
 		}
 		r := v1alpha1.ExceptionRecord{Name: e.Name, ValidFrom: e.Spec.ValidFrom, ValidUntil: e.Spec.ValidUntil}
-		if r.Reason = peers.reason(e); r.Reason == v1alpha1.InForceReason && slices.Contains(excess(peers.counts), e) {
+		if r.Reason = peers.reason(e); r.Reason == v1alpha1.InForceReason && slices.Contains(timetable.Excess(peers.counts), e) {
 			r.Reason = v1alpha1.TooManyExceptionsReason
 		}
 		i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameStretch(b, r) })

@@ -30,7 +30,7 @@ func recorded(g *v1alpha1.Gate) (records []string) {
 
 // record has a Gate note its exceptions at a time of the day of noon.
 func record(g *v1alpha1.Gate, at string, exceptions ...*v1alpha1.GateException) string {
-	gate.Calendars(nil).RecordExceptions(g, exceptions, utc("2026-11-23T"+at+":00Z"))
+	gate.NewSnapshot(g, nil, exceptions...).RecordExceptions(utc("2026-11-23T" + at + ":00Z"))
 	return strings.Join(recorded(g), ", ")
 }
 
@@ -104,7 +104,7 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 
 func TestARecordHasWhatTheExceptionSays(t *testing.T) {
 	g, e := production(closed()), exception(closesIn(midday))
-	gate.Calendars(nil).RecordExceptions(g, []*v1alpha1.GateException{e}, noon)
+	gate.NewSnapshot(g, nil, e).RecordExceptions(noon)
 	r := g.Status.Exceptions[0]
 	if r.Reason != v1alpha1.InForceReason || !r.ValidFrom.Equal(&e.Spec.ValidFrom) || !r.ValidUntil.Equal(&e.Spec.ValidUntil) {
 		t.Errorf("got %+v", r)

@@ -11,27 +11,28 @@ import (
 // maxSelected bounds the labels and the expressions of a selector, as in the CRD.
 const maxSelected = 32
 
-// targets refuses selectors that nobody can evaluate: of such a spec nobody knows what it is meant to govern.
-func (c *compiler) targets(g *v1alpha1.Gate) {
+// targetErrors returns the errors of spec.targets: with an invalid selector, it is unknown which objects the Gate governs.
+func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	for i := range g.Spec.Targets {
 		ref, path := &g.Spec.Targets[i], field.NewPath("spec", "targets").Index(i)
-		c.selector(path, ref.Selector())
+		errs = append(errs, selectorErrors(path, ref.Selector())...)
 		if ref.NamespaceSelector == nil {
 			continue
 		}
-		c.selector(path.Child("namespaceSelector"), ref.NamespaceSelector.Kubernetes())
+		errs = append(errs, selectorErrors(path.Child("namespaceSelector"), ref.NamespaceSelector.Kubernetes())...)
 		if ref.Namespace != "" {
-			c.add(field.Invalid(path.Child("namespace"), ref.Namespace, "a target has a namespace or a namespaceSelector, not both"))
+			errs = append(errs, field.Invalid(path.Child("namespace"), ref.Namespace, "a target has a namespace or a namespaceSelector, not both"))
 		}
 	}
+	return errs
 }
 
-func (c *compiler) selector(path *field.Path, selector *metav1.LabelSelector) {
+func selectorErrors(path *field.Path, selector *metav1.LabelSelector) (errs field.ErrorList) {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return
+		return nil
 	}
 	if n := max(len(selector.MatchLabels), len(selector.MatchExpressions)); n > maxSelected {
-		c.add(field.TooMany(path, n, maxSelected))
+		errs = append(errs, field.TooMany(path, n, maxSelected))
 	}
-	c.errs = append(c.errs, validation.ValidateLabelSelector(selector, validation.LabelSelectorValidationOptions{}, path)...)
+	return append(errs, validation.ValidateLabelSelector(selector, validation.LabelSelectorValidationOptions{}, path)...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 func targeting(refs ...v1alpha1.TargetReference) func(*v1alpha1.GateSpec) {
@@ -219,7 +220,7 @@ func TestValidateShowsInstantsInUTC(t *testing.T) {
 	exception := func(from, until string) field.ErrorList {
 		e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Default: v1alpha1.StateClosed, ValidFrom: *local(from), ValidUntil: *local(until)}}
 		e.Spec.GateRef.Name = "production"
-		return gate.ValidateException(e)
+		return timetable.ValidateException(e)
 	}
 	for want, errs := range map[string]field.ErrorList{
 		`"2026-07-18T00:00:00Z": must be later than notBefore`: gate.Validate(closed(func(s *v1alpha1.GateSpec) {

@@ -13,20 +13,21 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // configMap is one that may have calendars.
 type configMap struct {
 	// file is where it is from, empty for one of a cluster.
 	file  string
-	files gate.Files
+	files timetable.Files
 	// err says why it cannot be read.
 	err error
 }
 
 // calendarIn names a calendar as far as it is read for a range.
 type calendarIn struct {
-	gate.CalendarKey
+	timetable.CalendarKey
 	Range
 	// of is the Gate whose other calendars leave no room for it, empty if it is the same for all Gates.
 	of string
@@ -40,7 +41,7 @@ type ConfigMap struct {
 // ConfigMaps returns which ConfigMaps the Gates of a set refer to and the set does not have.
 func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	for _, g := range s.gates {
-		for _, key := range gate.CalendarsOf(g) {
+		for _, key := range timetable.CalendarsOf(g) {
 			name := ConfigMap{key.Namespace, key.Name}
 			if s.configMaps[name] == nil && !slices.Contains(missing, name) {
 				missing = append(missing, name)
@@ -51,7 +52,7 @@ func (s *Set) ConfigMaps() (missing []ConfigMap) {
 }
 
 // AddConfigMap adds a ConfigMap of a cluster to a set, or the error why it cannot be read.
-func (s *Set) AddConfigMap(name ConfigMap, files *gate.Files, err error) {
+func (s *Set) AddConfigMap(name ConfigMap, files *timetable.Files, err error) {
 	added := &configMap{err: err}
 	if files != nil {
 		added.files = *files
@@ -88,12 +89,12 @@ func (s *Set) applyConfigMaps(before, manifests *Set) {
 }
 
 // Calendars returns the calendars of a Gate in a range. They are read once.
-func (s *Set) Calendars(g *v1alpha1.Gate, r Range) gate.Calendars {
-	return gate.CollectCalendars(g, func(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
-		all := make([]gate.Calendar, len(selections))
-		var missing []gate.Selection
+func (s *Set) Calendars(g *v1alpha1.Gate, r Range) timetable.Calendars {
+	return timetable.CollectCalendars(g, func(file timetable.CalendarFile, selections []timetable.Selection) []timetable.Calendar {
+		all := make([]timetable.Calendar, len(selections))
+		var missing []timetable.Selection
 		for i, selection := range selections {
-			key := gate.CalendarKey{CalendarFile: file, Selection: selection}
+			key := timetable.CalendarKey{CalendarFile: file, Selection: selection}
 			c, ok := s.read[calendarIn{key, r, ""}]
 			if !ok {
 				c, ok = s.read[calendarIn{key, r, nameOf(g)}]
@@ -111,31 +112,36 @@ func (s *Set) Calendars(g *v1alpha1.Gate, r Range) gate.Calendars {
 			if j < 0 {
 				continue
 			}
-			if all[i] = read[j]; errors.Is(read[j].Err, gate.ErrOverBudget) {
+			if all[i] = read[j]; errors.Is(read[j].Err, timetable.ErrOverBudget) {
 				by = nameOf(g)
 			}
-			s.read[calendarIn{gate.CalendarKey{CalendarFile: file, Selection: selection}, r, by}] = read[j]
+			s.read[calendarIn{timetable.CalendarKey{CalendarFile: file, Selection: selection}, r, by}] = read[j]
 		}
 		return all
 	})
 }
 
-func (s *Set) calendars(file gate.CalendarFile, selections []gate.Selection, r Range) []gate.Calendar {
+func (s *Set) calendars(file timetable.CalendarFile, selections []timetable.Selection, r Range) []timetable.Calendar {
 	found := s.configMaps[ConfigMap{file.Namespace, file.Name}]
 	switch {
 	case found == nil && s.ofCluster:
-		return gate.BrokenCalendars(selections, errors.New("has not been read"))
+		return timetable.BrokenCalendars(selections, errors.New("has not been read"))
 	case found == nil:
-		return gate.BrokenCalendars(selections, errors.New("is not in the manifests"))
+		return timetable.BrokenCalendars(selections, errors.New("is not in the manifests"))
 	case found.err != nil:
-		return gate.BrokenCalendars(selections, found.err)
+		return timetable.BrokenCalendars(selections, found.err)
 	}
 	return file.Read(&found.files, selections, r.From, r.Until)
 }
 
+// snapshot returns a Gate with its calendars in a range, and with the exceptions of the set that count.
+func (s *Set) snapshot(g *v1alpha1.Gate, r Range) *gate.Snapshot {
+	return gate.NewSnapshot(WithoutApprovals(g), s.Calendars(g, r), s.counting(g)...)
+}
+
 // broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others doubts.
 func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, doubts []Fault) {
-	for _, b := range s.Calendars(g, r).Broken(g) {
+	for _, b := range s.snapshot(g, r).Broken() {
 		found := s.configMaps[ConfigMap{b.Namespace, b.Name}]
 		if found != nil && found.file != "" {
 			for _, cause := range b.Causes {

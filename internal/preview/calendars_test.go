@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	apigate "github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // holidays returns the manifest of a ConfigMap with an event on that day from 11:00 to 12:00 and more lines.
@@ -39,7 +39,7 @@ func TestPreviewReadsCalendars(t *testing.T) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
 			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}
 	}
-	cluster := func(files *apigate.Files, err error) *preview.Set {
+	cluster := func(files *timetable.Files, err error) *preview.Set {
 		set := preview.FromCluster([]*v1alpha1.Gate{known("shop", inCluster)}, nil)
 		for _, name := range set.ConfigMaps() {
 			set.AddConfigMap(name, files, err)
@@ -54,9 +54,9 @@ func TestPreviewReadsCalendars(t *testing.T) {
 		"in the manifests":       {manifests(t, frozen("no.ics"), holidays("Day")), "apps/shop 10:00-11:00 open period day\napps/shop 12:00-14:00 open period day", ""},
 		"before its Gate":        {manifests(t, holidays("Day"), frozen("no.ics")), "apps/shop 10:00-11:00 open period day\napps/shop 12:00-14:00 open period day", ""},
 		"not in the manifests":   {manifests(t, frozen("no.ics")), "", notThere},
-		"in the cluster":         {cluster(&apigate.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 open period day", ofCluster + "line 1: VCALENDAR has no events"},
+		"in the cluster":         {cluster(&timetable.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 open period day", ofCluster + "line 1: VCALENDAR has no events"},
 		"not in the cluster":     {cluster(nil, errors.New("does not exist")), "", ofCluster + "does not exist: the preview takes it as closed"},
-		"without the key":        {cluster(&apigate.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview takes it as closed"},
+		"without the key":        {cluster(&timetable.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview takes it as closed"},
 		"applied to the cluster": {cluster(nil, errors.New("does not exist")).Applied(manifests(t, holidays("Day"))), "apps/shop 10:00-11:00 open period day", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestPreviewSaysWhichEventsDoNotCount(t *testing.T) {
 				g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
 					ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}, Categories: tc.categories}}}}
 			})}, nil)
-			set.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, &apigate.Files{Data: map[string]string{"no.ics": text}}, nil)
+			set.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, &timetable.Files{Data: map[string]string{"no.ics": text}}, nil)
 			_, doubts := opens(t, set)
 			want := ""
 			if tc.want != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // doubts returns what a cluster may see otherwise than the preview.
@@ -22,7 +23,7 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 	for _, e := range s.exceptions {
 		doubts = append(doubts, s.doubtsOf(e, from)...)
 		if !e.ExpiredBy(from) {
-			doubts = append(doubts, s.ambiguous(e, gate.AmbiguitiesOfException(e))...)
+			doubts = append(doubts, s.ambiguous(e, timetable.AmbiguitiesOfException(e))...)
 		}
 	}
 	return append(doubts, s.annotated...)
@@ -30,8 +31,8 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 
 // doubtsOfGate returns those of a Gate.
 func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
-	doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
-	doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).Warnings(g))...)
+	doubts = append(doubts, s.ambiguous(g, timetable.Ambiguities(g))...)
+	doubts = append(doubts, s.ambiguous(g, s.snapshot(g, r).Warnings())...)
 	if n := len(g.Spec.DependsOn); n > 0 {
 		doubts = append(doubts, s.fault(g, "spec.dependsOn",
 			fmt.Sprintf("the gate is closed while a dependency is not ready, the preview takes all %d for ready", n)))
@@ -73,7 +74,7 @@ func (s *Set) gaps(g *v1alpha1.Gate, intervals []Interval) []Fault {
 }
 
 // ambiguous returns a fault for each schedule of an object that may mean something else than its author thinks.
-func (s *Set) ambiguous(obj metav1.Object, schedules []gate.Ambiguity) (doubts []Fault) {
+func (s *Set) ambiguous(obj metav1.Object, schedules []timetable.Ambiguity) (doubts []Fault) {
 	for _, a := range schedules {
 		doubts = append(doubts, s.fault(obj, a.Field, a.Message))
 	}

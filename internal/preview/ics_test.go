@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	apigate "github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ical"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // calendarOf returns the calendar of a report, with what a test changes in it.
@@ -256,7 +256,7 @@ func TestAGateThatCannotBeDecidedOnIsInEveryCalendar(t *testing.T) {
 			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}
 	}
 	broken := preview.FromCluster([]*v1alpha1.Gate{known("shop", holidays)}, nil)
-	broken.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, (*apigate.Files)(nil), errors.New("does not exist"))
+	broken.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, (*timetable.Files)(nil), errors.New("does not exist"))
 	missing := previewed(t, manifests(t), day)
 	missing.Gates = append(missing.Gates, preview.NotFound("apps/gone", day))
 	for name, tc := range map[string]struct {

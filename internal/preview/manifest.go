@@ -23,6 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // Read reads manifests, which are from a file of that name; it must have one. Objects of other kinds are passed over. The error is that
@@ -229,7 +230,7 @@ type kind struct {
 var kinds = map[string]kind{
 	v1alpha1.GateKind: kindOf("a gate", gate.Validate,
 		func(s *Set) *[]*v1alpha1.Gate { return &s.gates }),
-	v1alpha1.GateExceptionKind: kindOf("an exception", gate.ValidateException,
+	v1alpha1.GateExceptionKind: kindOf("an exception", timetable.ValidateException,
 		func(s *Set) *[]*v1alpha1.GateException { return &s.exceptions }),
 }
 

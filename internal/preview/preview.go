@@ -137,7 +137,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 		}
 	}
 	budget := s.budget()
-	plan, errs := s.Calendars(g, r).Plan(WithoutApprovals(g), r.From, r.Until, budget, s.counting(g)...)
+	plan, errs := s.snapshot(g, r).Plan(r.From, r.Until, budget)
 	if len(errs) > 0 {
 		if s.isKnown(g) {
 			t.Intervals, t.broken = invalid(g, r), true
@@ -175,7 +175,7 @@ var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * tim
 func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)
-		plan, errs := s.Calendars(g, r).Plan(WithoutApprovals(g), from, r.From.Add(time.Second), budget, s.counting(g)...)
+		plan, errs := s.snapshot(g, r).Plan(from, r.From.Add(time.Second), budget)
 		if len(errs) > 0 {
 			return time.Time{}
 		}
@@ -231,9 +231,9 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 
 // leads returns the exceptions of a Gate whose lead cannot be had.
 func (s *Set) leads(g *v1alpha1.Gate, r Range) (faults []Fault) {
-	counting := s.counting(g)
-	refused := s.Calendars(g, r).RefusedLeads(WithoutApprovals(g), counting, r.From)
-	for _, e := range counting {
+	snapshot := s.snapshot(g, r)
+	refused := snapshot.RefusedLeads(r.From)
+	for _, e := range snapshot.Exceptions {
 		for _, err := range refused[e.Name] {
 			faults = append(faults, s.fault(e, err.Field, err.ErrorBody()))
 		}

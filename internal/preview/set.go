@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // Set is Gates with their GateExceptions, and what is wrong with them.
@@ -33,7 +34,7 @@ type Set struct {
 	// annotated are the warnings about the annotations of all manifests.
 	annotated []Fault
 	// read are the calendars that have been read.
-	read map[calendarIn]gate.Calendar
+	read map[calendarIn]timetable.Calendar
 	// seen has the file of each object, empty for one of a cluster.
 	seen map[key]string
 	// ofCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
@@ -55,7 +56,7 @@ type key struct {
 
 // NewSet returns an empty set for manifests. Objects that name no namespace are in the given one.
 func NewSet(namespace string) *Set {
-	return &Set{namespace: namespace, seen: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]gate.Calendar{}}
+	return &Set{namespace: namespace, seen: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]timetable.Calendar{}}
 }
 
 // Validating makes s check all manifests of our API group that it reads from now on, and returns s.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 const (
@@ -76,10 +76,10 @@ func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 
 // warnOpenings warns about a Gate with periods that never opens, and about one that opens too often.
 func (s *search) warnOpenings(g *v1alpha1.Gate) {
-	if len(s.Calendars(g, s.r).Broken(g)) > 0 {
+	if len(s.snapshot(g, s.r).Broken()) > 0 {
 		return // a broken calendar has its own warning
 	}
-	hasCalendars, opens := len(gate.CalendarsOf(g)) > 0, "never opens"
+	hasCalendars, opens := len(timetable.CalendarsOf(g)) > 0, "never opens"
 	if hasCalendars {
 		opens = "does not open in the next 366 days"
 	}
@@ -219,7 +219,7 @@ func (s *search) finds(g *v1alpha1.Gate, state schedule.State, horizon time.Dura
 
 // within returns whether a Gate is in a state at any time between from and until. It returns true if the search exceeds the budget.
 func (s *search) within(g *v1alpha1.Gate, state schedule.State, from, until time.Time) bool {
-	plan, errs := s.Calendars(g, s.r).Plan(WithoutApprovals(g), from, until, s.budget, s.counting(g)...)
+	plan, errs := s.snapshot(g, s.r).Plan(from, until, s.budget)
 	if len(errs) > 0 {
 		return true
 	}
@@ -233,7 +233,7 @@ func (s *search) within(g *v1alpha1.Gate, state schedule.State, from, until time
 
 // states returns the intervals of a Gate, from the start of the range until horizon after it.
 func (s *search) states(g *v1alpha1.Gate, horizon time.Duration) func(func(schedule.Interval) bool) {
-	plan, errs := s.Calendars(g, s.r).Plan(WithoutApprovals(g), s.r.From, s.r.From.Add(horizon), s.budget, s.counting(g)...)
+	plan, errs := s.snapshot(g, s.r).Plan(s.r.From, s.r.From.Add(horizon), s.budget)
 	if len(errs) > 0 {
 		return func(func(schedule.Interval) bool) {}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/expression"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // rules maps kinds to checks that neither the schema nor CEL can make, such as whether a cron expression ever fires.
 var rules = map[string]func(content map[string]any) field.ErrorList{
 	v1alpha1.GateKind:          ruleFor(gate.Validate),
-	v1alpha1.GateExceptionKind: ruleFor(gate.ValidateException),
+	v1alpha1.GateExceptionKind: ruleFor(timetable.ValidateException),
 	v1alpha1.GateReceiverKind:  ruleFor(receiverErrors),
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
@@ -186,7 +186,7 @@ func (w *Wall) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*
 	}
 	for _, g := range gates {
 		of := fmt.Sprintf("%s@%s%s", g.UID, g.ResourceVersion, versions[g.Namespace+"/"+g.Name])
-		for _, key := range gate.CalendarsOf(g) {
+		for _, key := range timetable.CalendarsOf(g) {
 			of += " " + calendars[preview.ConfigMap{Namespace: key.Namespace, Name: key.Name}]
 		}
 		versions[g.Namespace+"/"+g.Name] = of
@@ -208,7 +208,7 @@ func (w *Wall) add(ctx context.Context, set *preview.Set, name preview.ConfigMap
 			return "", err
 		}
 		if broken = cause; broken == nil {
-			set.AddConfigMap(name, &gate.Files{Data: found.Data, BinaryData: found.BinaryData}, nil)
+			set.AddConfigMap(name, &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil)
 			return fmt.Sprintf("%s@%s", found.UID, found.ResourceVersion), nil
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/ui"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -100,7 +100,7 @@ func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (know
 	if err != nil {
 		return nil, nil, err
 	}
-	known.Calendars = gate.Calendars{}
+	known.Calendars = timetable.Calendars{}
 	for _, g := range known.Gates {
 		maps.Copy(known.Calendars, seen.Set.Calendars(g, preview.Range{From: known.Now, Until: known.Now}))
 	}

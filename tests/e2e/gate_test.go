@@ -19,6 +19,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/receivers"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
@@ -208,7 +209,7 @@ func (w *world) sound(manifests string) {
 		case v1alpha1.GateExceptionKind:
 			obj := &v1alpha1.GateException{}
 			w.Must(yaml.UnmarshalStrict([]byte(document), obj))
-			errs = gate.ValidateException(obj)
+			errs = timetable.ValidateException(obj)
 		case v1alpha1.GateReceiverKind:
 			obj := &v1alpha1.GateReceiver{}
 			w.Must(yaml.UnmarshalStrict([]byte(document), obj))

@@ -1,4 +1,4 @@
-package gate
+package timetable
 
 import (
 	"regexp"
@@ -12,15 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
-// Validate returns the errors that prevent the schedule of a Gate from being compiled, each with the path of its field.
-// The schemas of the CRDs report all other errors, see internal/validate.
-func Validate(g *v1alpha1.Gate) field.ErrorList {
-	_, errs := compile(g)
-	return errs
-}
-
-// invalidDuration returns the error for a value that is outside the bounds of a field, or not a duration.
-func invalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
+// InvalidDuration returns the error for a value that is outside the bounds of a field, or not a duration.
+func InvalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
 	if _, err := v1alpha1.ParseDuration(d.String()); err != nil {
 		bounds += ", such as 30m, 1h30m, 3d or 2w"
 	}
@@ -39,19 +32,6 @@ type compiler struct {
 	doubtful []Ambiguity
 }
 
-// compile returns the schedule of a Gate without its requests. All calendars are taken for broken.
-func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
-	config, _, errs := Calendars(nil).compile(g)
-	return config, errs
-}
-
-// compile returns the schedule of a Gate without its requests, and which calendars cannot be read.
-func (c Calendars) compile(g *v1alpha1.Gate) (schedule.Config, []BrokenCalendar, field.ErrorList) {
-	compiler := &compiler{gate: g, calendars: c}
-	config := compiler.config(&g.Spec)
-	return config, compiler.broken, compiler.errs
-}
-
 func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	root := field.NewPath("spec")
 	c.zone = c.loadZone(root.Child("timeZone"), spec.TimeZone)
@@ -65,15 +45,12 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 		c.add(field.NotSupported(root.Child("default"), spec.Default, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
 	}
 	if w := spec.Window; w != nil && (w.Duration < v1alpha1.MinWindow || w.Duration > v1alpha1.MaxWindow) {
-		c.add(invalidDuration(root.Child("window"), *w, "must be from 1s to 8784h (366 days)"))
+		c.add(InvalidDuration(root.Child("window"), *w, "must be from 1s to 8784h (366 days)"))
 	}
 	config.NotBefore, config.NotAfter = schedule.RoundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
 		c.add(field.Invalid(root.Child("notAfter"), sentence.Time(spec.NotAfter.Time), "must be later than notBefore"))
 	}
-	c.watches(c.gate)
-	c.targets(c.gate)
-	c.waves(c.gate)
 	if len(spec.OpenPeriods) > 0 && spec.Default == v1alpha1.StateOpened {
 		c.add(field.Invalid(root.Child("openPeriods"), len(spec.OpenPeriods), "needs default: closed; with default: opened use closePeriods"))
 	}
@@ -171,7 +148,7 @@ func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zon
 	}
 	period, err := schedule.Cron(p.Name, expression, p.Duration.Duration, zone)
 	if err != nil {
-		c.add(invalidDuration(path.Child("duration"), *p.Duration, err.Error()))
+		c.add(InvalidDuration(path.Child("duration"), *p.Duration, err.Error()))
 	}
 	return period
 }

@@ -1,4 +1,4 @@
-package gate
+package timetable
 
 import (
 	"encoding/json"
@@ -276,12 +276,6 @@ func calendarOf(parsed *ical.Text, selection Selection) Calendar {
 	return Calendar{Period: found.Period(""), NotCounted: notCounted(found), Warnings: found.Warnings, Cost: CalendarCost{Occurrences: len(found.Occurrences)}}
 }
 
-// Broken returns which calendars of a Gate cannot be read.
-func (c Calendars) Broken(g *v1alpha1.Gate) []BrokenCalendar {
-	_, broken, _ := c.compile(g)
-	return broken
-}
-
 // calendar compiles a period that is a calendar. One that cannot be read covers nothing if it opens, and else all time.
 func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) schedule.Period {
 	path = path.Child("calendar")
@@ -355,26 +349,4 @@ func (c *compiler) calendarReference(path *field.Path, ref *v1alpha1.CalendarRef
 			c.add(field.Duplicate(path.Index(i), category))
 		}
 	}
-}
-
-// unreadable says which calendar cannot be read, preferably the one of the close period that decides. It is empty if all can.
-func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []BrokenCalendar) string {
-	if len(broken) == 0 {
-		return ""
-	}
-	first, text := &broken[0], ""
-	i := slices.IndexFunc(broken, func(b BrokenCalendar) bool { return b.Period == s.By })
-	if s.Reason == schedule.ClosePeriod && i >= 0 {
-		first = &broken[i]
-	}
-	switch {
-	case s.Reason == schedule.ClosePeriod && i >= 0 && next == nil:
-		text = ", whose calendar cannot be read: " + first.String()
-	default:
-		text = fmt.Sprintf(", the calendar of '%s' cannot be read: %s", first.Period, first)
-	}
-	if more := len(broken) - 1; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-	return text
 }

@@ -1,20 +1,11 @@
-package gate
+package timetable
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
-
-// Warnings returns what is doubtful about the calendars of a Gate, in the order of its periods: also events that do not count although they look
-// as if they did.
-func (c Calendars) Warnings(g *v1alpha1.Gate) []Ambiguity {
-	compiler := &compiler{gate: g, calendars: c}
-	compiler.config(&g.Spec)
-	return compiler.doubtful
-}
 
 // notCounted says how many events of a file do not count, and why. Older versions of an event are none, and events of categories that
 // nobody asks for are meant to be left out, unless nothing is left.

@@ -1,7 +1,6 @@
-package gate
+package timetable
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,7 +54,7 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 		c.leadTime(root.Child("leadTime"), &e.Spec)
 	}
 	if ttl := e.Spec.TTLAfterExpired; ttl != nil && (ttl.Duration < 0 || ttl.Duration > v1alpha1.MaxTTLAfterExpired) {
-		c.add(invalidDuration(root.Child("ttlAfterExpired"), *ttl, "must be from 0s to 87600h (10 years)"))
+		c.add(InvalidDuration(root.Child("ttlAfterExpired"), *ttl, "must be from 0s to 87600h (10 years)"))
 	}
 	switch n := len(e.Spec.OpenPeriods) + len(e.Spec.ClosePeriods); {
 	case n == 0 && e.Spec.Default == "":
@@ -70,9 +69,9 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 	return made, c.errs
 }
 
-// mayClose returns whether an exception may be meant to close its Gate at some time. One that has neither
+// MayClose returns whether an exception may be meant to close its Gate at some time. One that has neither
 // periods nor a known default may be.
-func mayClose(spec *v1alpha1.GateExceptionSpec) bool {
+func MayClose(spec *v1alpha1.GateExceptionSpec) bool {
 	return len(spec.ClosePeriods) > 0 || spec.Default != "" && spec.Default != v1alpha1.StateOpened ||
 		len(spec.OpenPeriods) == 0 && spec.Default == ""
 }
@@ -109,25 +108,6 @@ func (c *compiler) leadTime(path *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// RefusedLeads returns what is wrong with the leads of the exceptions of a Gate, by the names of those that are refused.
-func (c Calendars) RefusedLeads(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) map[string]field.ErrorList {
-	config, _, errs := c.compile(g)
-	hasLead := func(e *v1alpha1.GateException) bool { return e.Spec.LeadTime != nil }
-	if !slices.ContainsFunc(exceptions, hasLead) || len(errs) > 0 {
-		return nil
-	}
-	counts := counting(g, exceptions, now)
-	config.Exceptions = compileExceptions(counts)
-	refused, names := map[string]field.ErrorList{}, schedule.NewPlan(config).Refused()
-	for _, e := range counts {
-		if hasLead(e) && slices.Contains(names, e.Name) {
-			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.String(),
-				"cannot be had: the gate and the periods of its exceptions change too often for it, use fewer or longer periods")}
-		}
-	}
-	return refused
-}
-
 func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
 	from, until := spec.ValidFrom.Time, spec.ValidUntil.Time
 	for _, bound := range []struct {
@@ -150,34 +130,15 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// compileExceptions returns the exceptions that count for the schedule of their Gate. The excess ones are broken: to ignore them could open the Gate.
-func compileExceptions(counts []*v1alpha1.GateException) []schedule.Exception {
-	var compiled []schedule.Exception
-	tooMany := excess(counts)
-	for _, e := range counts {
-		compiled = append(compiled, compileException(e, slices.Contains(tooMany, e)))
-	}
-	return compiled
-}
-
-// excess returns the exceptions that are too many, of those that count: the newest ones that only close, because most of these need no approval and must not
+// Excess returns the exceptions that are too many, of those that count: the newest ones that only close, because most of these need no approval and must not
 // break approved ones, and then the newest others.
-func excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
+func Excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
 	return counts[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }
 
-// compileException returns an exception for the schedule of its Gate: a broken one if it is
-// excess or invalid.
-func compileException(e *v1alpha1.GateException, isExcess bool) schedule.Exception {
-	broken := schedule.Exception{
-		Name: e.Name, From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time, Broken: true, Closes: mayClose(&e.Spec),
+// broken returns an exception for the schedule of its Gate that opens nothing, and keeps closed what it could close.
+func broken(e *v1alpha1.GateException) schedule.Exception {
+	return schedule.Exception{
+		Name: e.Name, From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time, Broken: true, Closes: MayClose(&e.Spec),
 	}
-	if isExcess {
-		return broken
-	}
-	compiled, errs := exceptionRules(e)
-	if len(errs) > 0 {
-		return broken
-	}
-	return compiled
 }

@@ -1,0 +1,59 @@
+package gate
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+// Compilations caches the compiled spec of each Gate until the spec, its calendars or its exceptions change. It is safe for concurrent use.
+type Compilations struct {
+	mu    sync.Mutex
+	gates map[types.UID]cachedCompilation
+}
+
+type cachedCompilation struct {
+	*compilation
+	generation int64
+	calendars  timetable.Calendars
+	exceptions []revision
+}
+
+// revision is a version of the spec of an exception.
+type revision struct {
+	uid        types.UID
+	generation int64
+}
+
+// Snapshot is as NewSnapshot. The calendars are those that were passed before, unless they have changed.
+func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
+	s := NewSnapshot(g, calendars, exceptions...)
+	var revisions []revision
+	for _, e := range exceptions {
+		revisions = append(revisions, revision{e.UID, e.Generation})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cached, ok := c.gates[g.UID]
+	if ok && cached.generation == g.Generation && reflect.ValueOf(cached.calendars).Pointer() == reflect.ValueOf(calendars).Pointer() && slices.Equal(cached.exceptions, revisions) {
+		s.compiled = cached.compilation
+		return s
+	}
+	if c.gates == nil {
+		c.gates = map[types.UID]cachedCompilation{}
+	}
+	c.gates[g.UID] = cachedCompilation{s.compile(), g.Generation, calendars, revisions}
+	return s
+}
+
+// Forget evicts a Gate.
+func (c *Compilations) Forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.gates, uid)
+}

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+// Snapshot holds what a decision on a Gate depends on. It is for one goroutine.
+type Snapshot struct {
+	// Gate with the requests and dependencies in its status.
+	Gate *v1alpha1.Gate
+	// Calendars of its periods. One that is missing is broken.
+	Calendars timetable.Calendars
+	// Exceptions that may apply. Those of other Gates are ignored.
+	Exceptions []*v1alpha1.GateException
+
+	compiled *compilation
+}
+
+// NewSnapshot returns a snapshot of a Gate. The Gate is nil for exceptions whose Gate does not exist.
+func NewSnapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
+	return &Snapshot{Gate: g, Calendars: calendars, Exceptions: exceptions}
+}
+
+// compilation is a spec, its calendars and its exceptions, compiled.
+type compilation struct {
+	*timetable.Timetable
+	// errs are those of the whole spec.
+	errs field.ErrorList
+}
+
+// With returns a snapshot of another state of the same Gate, with the same spec.
+func (in *Snapshot) With(g *v1alpha1.Gate) *Snapshot {
+	in.compile()
+	other := *in
+	other.Gate = g
+	return &other
+}
+
+// compile compiles the spec, once for all snapshots that With derives from it.
+func (in *Snapshot) compile() *compilation {
+	if in.compiled == nil {
+		t := timetable.Compile(in.Gate, in.Calendars, slices.DeleteFunc(slices.Clone(in.Exceptions), func(e *v1alpha1.GateException) bool { return !IsOf(in.Gate, e) }))
+		in.compiled = &compilation{t, append(slices.Clip(t.Errors), specErrors(in.Gate)...)}
+	}
+	return in.compiled
+}
+
+// Errors returns the errors of an invalid spec.
+func (in *Snapshot) Errors() field.ErrorList { return in.compile().errs }
+
+// Broken returns the calendars that cannot be read.
+func (in *Snapshot) Broken() []timetable.BrokenCalendar { return in.compile().Broken }
+
+// Warnings returns the warnings about the calendars, in the order of the periods.
+func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Timetable.Warnings }
+
+// RefusedLeads returns the errors of the lead times of exceptions that are refused at an instant, by the names of the exceptions.
+func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
+	if len(in.Errors()) > 0 {
+		return nil
+	}
+	return in.compile().RefusedLeads(counting(in.Gate, in.Exceptions, now))
+}
+
+// Validate returns the errors that keep a Gate from being decided, each with the path of its field.
+// The schemas of the CRDs report all other errors, see internal/validate.
+func Validate(g *v1alpha1.Gate) field.ErrorList {
+	return NewSnapshot(g, nil).Errors()
+}
+
+// specErrors returns the errors of a spec outside its periods.
+func specErrors(g *v1alpha1.Gate) field.ErrorList {
+	return slices.Concat(dependencyErrors(g), targetErrors(g), waveErrors(g))
+}

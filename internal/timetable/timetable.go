@@ -1,0 +1,83 @@
+// Package timetable compiles the periods of Gates and GateExceptions, with the calendars that they refer to. It is pure.
+package timetable
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Timetable holds the compiled periods of a Gate and of its exceptions. It never changes.
+type Timetable struct {
+	// Errors of a spec that does not compile. Such a timetable has no plan.
+	Errors field.ErrorList
+	// Broken are the calendars that cannot be read: such a close period covers all time, and such an open period none.
+	Broken []BrokenCalendar
+	// Warnings are about calendars with parts that are ignored although they could be meant to count.
+	Warnings []Ambiguity
+
+	config     schedule.Config
+	exceptions map[string]compiledException
+}
+
+type compiledException struct {
+	schedule.Exception
+	errs field.ErrorList
+}
+
+// Compile returns the timetable of a Gate with its calendars and the exceptions that may apply to it. A calendar that is missing is broken.
+func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateException) *Timetable {
+	c := &compiler{gate: g, calendars: calendars}
+	t := &Timetable{config: c.config(&g.Spec), exceptions: map[string]compiledException{}}
+	t.Errors, t.Broken, t.Warnings = c.errs, c.broken, c.doubtful
+	for _, e := range exceptions {
+		rules, errs := exceptionRules(e)
+		if len(errs) > 0 {
+			rules = broken(e)
+		}
+		t.exceptions[keyOf(e)] = compiledException{rules, errs}
+	}
+	return t
+}
+
+func keyOf(e *v1alpha1.GateException) string { return e.Namespace + "/" + e.Name }
+
+// Plan returns the plan of the Gate with the exceptions that count, in their order of precedence, and with the periods of requests. A nil
+// budget is that of one decision. Exceptions in excess are broken: to ignore them could open the Gate.
+func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []schedule.Period, budget *schedule.Budget) *schedule.Plan {
+	config := t.config
+	config.Open, config.Close, config.Budget = opened, closed, budget
+	tooMany := Excess(counts)
+	for _, e := range counts {
+		rules := t.exceptions[keyOf(e)].Exception
+		if slices.Contains(tooMany, e) {
+			rules = broken(e)
+		}
+		config.Exceptions = append(config.Exceptions, rules)
+	}
+	return schedule.NewPlan(config)
+}
+
+// ExceptionErrors returns the errors of an exception that the timetable was compiled with.
+func (t *Timetable) ExceptionErrors(e *v1alpha1.GateException) field.ErrorList {
+	return t.exceptions[keyOf(e)].errs
+}
+
+// RefusedLeads returns the errors of the lead times that are refused, by the names of their exceptions.
+func (t *Timetable) RefusedLeads(counts []*v1alpha1.GateException) map[string]field.ErrorList {
+	hasLead := func(e *v1alpha1.GateException) bool { return e.Spec.LeadTime != nil }
+	if !slices.ContainsFunc(counts, hasLead) || len(t.Errors) > 0 {
+		return nil
+	}
+	refused, names := map[string]field.ErrorList{}, t.Plan(counts, nil, nil, nil).Refused()
+	for _, e := range counts {
+		if hasLead(e) && slices.Contains(names, e.Name) {
+			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.String(),
+				"cannot be had: the gate and the periods of its exceptions change too often for it, use fewer or longer periods")}
+		}
+	}
+	return refused
+}
