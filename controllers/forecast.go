@@ -27,31 +27,32 @@ type foreteller struct {
 // settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
 const settleFor = time.Minute
 
-// look tells what is to come of a Gate, and when to look again. The status says first what is told: what is told is never told again, even
-// if this process ends before it has told it. While targets are being held or released, or have not been looked at, nobody knows what is
-// held.
-func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, s *gate.Snapshot, d *decision) error {
+// look records in the status of a Gate what is to be announced, and when to look again. While targets are being held or released, or have not
+// been reconciled, it is unknown what is held.
+func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, d *decision) (f gate.Forecast) {
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
-		return nil
+		return f
 	}
 	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(tallied(obj)).IsSettled() {
 		if settled := last.At.Add(settleFor); d.at.Before(settled) {
 			d.edges = append(d.edges, settled)
-			return nil
+			return f
 		}
 	}
-	f := s.With(obj).Forecast(d.at)
+	f = s.With(obj).Forecast(d.at)
 	d.edges = append(d.edges, f.Next)
 	obj.Status.Memory.Announced = f.Announced
+	return f
+}
+
+// start announces a forecast of an instant in the background. The status must have it: what it has is never announced again, even
+// if this process ends before.
+func (t foreteller) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	if f.IsSilent() {
-		return nil
+		return
 	}
-	if err := writer.status(ctx, obj); err != nil {
-		return err
-	}
-	seen, at, log := obj.DeepCopy(), d.at, ctrl.LoggerFrom(ctx) // the status changes from here on
+	seen, log := obj.DeepCopy(), ctrl.LoggerFrom(ctx) // obj may change from here on
 	t.background.do(ctx, func(ctx context.Context) { t.tell(ctrl.LoggerInto(ctx, log), seen, f, at) })
-	return nil
 }
 
 // tell tells a forecast of an instant.

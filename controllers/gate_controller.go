@@ -123,8 +123,8 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return r.reconcile(ctx, obj, writer, now)
 }
 
-// reconcile decides what a Gate is at an instant. If that is new, it writes it, which wakes all who have to know. Else it reports on
-// the targets.
+// reconcile decides a Gate at an instant, and writes its status at most once. If the decision matters to the targets, they are enqueued, and
+// their progress is reported later. Otherwise it is reported now.
 func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
 	before := obj.DeepCopy()
 	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
@@ -143,24 +143,24 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if d.stamps == ledger.StampsUnknown {
 		d.edges = append(d.edges, now.Add(stampsRetry))
 	}
-	woken, err := r.persist(ctx, before, obj, writer, d)
+	e := effectOf(before, obj, d)
+	result := ctrl.Result{}
+	if e.wakes {
+		err = r.persist(ctx, before, obj, writer, d, e)
+		result.RequeueAfter = r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))
+	} else {
+		result, err = r.report(ctx, before, obj, writer, snapshot, d, e)
+	}
 	if err == nil {
 		err = writer.removeLines(ctx, before)
 	}
-	switch {
-	case err != nil: // a decision that was not written has not been told: it is made once more
-		return ctrl.Result{}, err
-	case woken:
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))}, nil
-	}
-	r.Decider.lookLater(ctx, obj, snapshot, &d)
-	if err := r.foreteller.look(ctx, obj, writer, snapshot, &d); err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.report(ctx, before, obj, writer, d)
+	return result, nil
 }
 
-// closeFirst closes a Gate on request without its calendars if these are not at hand: to read them takes as long as the API server does.
+// closeFirst closes a Gate on request without its calendars if reading them needs a request to the API server.
 // It returns whether the Gate is closed, and must be decided again with its calendars.
 func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(obj, now) || r.Calendars.atHand(obj, now) {
@@ -172,11 +172,10 @@ func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, wri
 		before.DeepCopyInto(obj)
 		return false, nil
 	}
-	_, err := r.persist(ctx, before, obj, writer, d)
-	if err == nil {
-		err = writer.removeLines(ctx, before)
+	if err := r.persist(ctx, before, obj, writer, d, effectOf(before, obj, d)); err != nil {
+		return true, err
 	}
-	return true, err
+	return true, writer.removeLines(ctx, before)
 }
 
 // wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
@@ -204,47 +203,66 @@ func missed(before *v1alpha1.Gate, d decision) bool {
 // isCurrent returns whether the status of a Gate is about its spec as it is.
 func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
 
-// persist writes a decision that is new into the status of a Gate, before anybody acts on it: what has been requested
-// survives a crash from here on, even if Flux removes the annotation. It returns whether the targets are to be woken by
-// that, and so to be reported on later.
-func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (bool, error) {
-	wakes := concerns(before, obj) || d.err == nil && !isCurrent(before)
-	changed := stateChanged(before, obj)
-	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 && !d.proceeds && before.Status.Memory.LastHandledLine == obj.Status.Memory.LastHandledLine {
-		return false, nil
+// effect is what a decision changes.
+type effect struct {
+	// isNew says that the status must be written, changed that the state is another one, and wakes that the targets are enqueued.
+	isNew, changed, wakes bool
+}
+
+// effectOf returns what a decision in the status of a Gate changes. If something is new, it marks in the status that the Gate is reconciling,
+// and whether its generation is observed.
+func effectOf(before, obj *v1alpha1.Gate, d decision) effect {
+	e := effect{changed: stateChanged(before, obj), wakes: concerns(before, obj) || d.err == nil && !isCurrent(before)}
+	e.isNew = e.wakes || e.changed || !isCurrent(before) || len(d.handled) > 0 || d.proceeds ||
+		before.Status.Memory.LastHandledLine != obj.Status.Memory.LastHandledLine
+	if !e.isNew {
+		return e
 	}
-	if !conditions.IsStalled(obj) && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
+	if !conditions.IsStalled(obj) && (e.changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
 		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(obj, d.State))
 	}
-	if d.err != nil { // both clocks are asked once more, also after a crash
+	if d.err != nil { // both clocks are read again, also after a crash
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TimeUnknownReason, "%s", d.err)
 	} else {
 		obj.Status.ObservedGeneration = obj.Generation
 	}
-	if due := before.Status.NextTransition; changed && due != nil && due.State == d.State && !due.At.After(d.at) {
+	return e
+}
+
+// persist writes the status of a Gate, and then emits what is new of the decision: a request that is in the status survives
+// a crash, even if Flux removes the annotation.
+func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision, e effect) error {
+	if due := before.Status.NextTransition; e.changed && due != nil && due.State == d.State && !due.At.After(d.at) {
 		r.memory.with(obj, func(m *remembered) { m.due = due })
 	}
-	if wakes {
+	if e.wakes {
 		r.Tally.Await(tallied(obj))
 		r.memory.woke(obj, d.at)
 	}
 	if err := writer.status(ctx, obj); err != nil {
-		return false, err
+		return err
 	}
-	if wakes {
+	if e.wakes {
 		r.memory.with(obj, func(m *remembered) { m.decided = writer.base })
 	}
+	if e.isNew {
+		r.notify(ctx, before, obj, d, e)
+	}
+	return nil
+}
+
+// notify emits the events about a decision that is in the status.
+func (r *GateReconciler) notify(ctx context.Context, before, obj *v1alpha1.Gate, d decision, e effect) {
 	told := gateTeller{r.EventRecorder, r.Selector.Targets}
 	told.requests(ctx, obj, d.handled)
 	r.GateMetrics.emergencyOpenings(obj, d.handled)
 	if isCurrent(obj) && !isCurrent(before) {
 		told.ambiguities(obj, d.at)
 	}
-	if changed {
+	if e.changed {
 		r.memory.with(obj, func(m *remembered) { m.changed = true })
 		told.announce(ctx, obj, d.Decision, d.at)
 	}
-	return wakes, nil
 }
 
 // requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The

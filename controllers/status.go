@@ -114,61 +114,85 @@ func (r *GateReconciler) outcomeOf(ctx context.Context, obj *v1alpha1.Gate, d de
 	return o
 }
 
-// report writes into the status of a Gate what became of its targets, and looks at all of them again at its interval.
-func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (ctrl.Result, error) {
+// progress is how far the targets of a Gate are.
+type progress struct {
+	outcome
+	released
+	found *accident
+	edges []time.Time
+	// complete is false if the sums are too low: the Gate is enqueued when they are not.
+	complete bool
+}
+
+// progress collects how far the targets of a Gate are, and puts it into its status. It enqueues all of them at the resync interval.
+func (r *GateReconciler) progress(ctx context.Context, before, obj *v1alpha1.Gate, d decision) (p progress, err error) {
 	report(obj, d.Decision)
 	gate.RecordTransition(obj, d.Decision, d.at, false)
 	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
 	if asked = asked && v != before.Status.LastHandledReconcileAt; asked {
 		obj.Status.SetLastHandledReconcileRequest(v)
 	}
+	p.edges = slices.Clone(d.edges)
 	if r.memory.isDue(obj, asked, d.at) || r.Tally.Sums(tallied(obj)).Awaits {
 		if err := r.Events.wakeAll(ctx, obj); err != nil {
-			return ctrl.Result{}, err
+			return p, err
 		}
 	}
-	o := r.outcomeOf(ctx, obj, d)
-	next := releaser{r.Turns, r.Tally, r.Book, r.memory}.release(obj, o.sums, d.State, d.at)
-	next.told = append(next.told, tellStop(before, obj, len(next.told) > 0)...)
-	edges := append(slices.Clone(d.edges), next.wake)
-	if !r.Tally.IsComplete() {
-		r.Turns.Recall(tallied(obj), next.called)
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, edges)}, nil // its sums are too low: it is woken when they are not
+	p.outcome = r.outcomeOf(ctx, obj, d)
+	p.released = releaser{r.Turns, r.Tally, r.Book, r.memory}.release(obj, p.sums, d.State, d.at)
+	p.told = append(p.told, tellStop(before, obj, len(p.told) > 0)...)
+	p.edges = append(p.edges, p.wake)
+	if p.complete = r.Tally.IsComplete(); !p.complete {
+		return p, nil
 	}
-	s := o.sums
+	s := p.sums
 	obj.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{
 		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}}
 	gate.RecordPasses(obj, r.Passes.entries(tallied(obj)))
-	obj.Status.Targets.Failures = newest(o.failures, before.Status, d.at)
-	found := r.accidents.look(ctx, before, obj, s, d.at)
-	if found != nil {
-		edges, o.empty = append(edges, found.again), found.message
+	obj.Status.Targets.Failures = newest(p.failures, before.Status, d.at)
+	if p.found = r.accidents.look(ctx, before, obj, s, d.at); p.found != nil {
+		p.edges, p.empty = append(p.edges, p.found.again), p.found.message
 	}
-	summarize(obj, d, o)
-	at := r.mayWrite(obj, s, d.at)
-	if mayWait := d.err == nil && len(next.called)+len(next.told) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(edges, at))}, nil
-	}
-	if err := r.write(ctx, obj, writer, next); err != nil {
-		return ctrl.Result{}, err
-	}
-	gateTeller{r.EventRecorder, r.Selector.Targets}.waves(ctx, obj, next.told, d.at)
-	r.accidents.note(before, obj, found, d.at)
-	r.measure(ctx, obj, s)
-	if o.err == nil {
-		r.Backoff.Forget(backoffOf(obj.UID))
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, edges)}, nil
-	}
-	// An error returned would make the queue forget when the next edge is.
-	ctrl.LoggerFrom(ctx).Error(o.err, "Not every target is as the gate wants it")
-	return ctrl.Result{RequeueAfter: min(r.requeueAfter(obj, edges), r.Backoff.When(backoffOf(obj.UID)))}, nil
+	summarize(obj, d, p.outcome)
+	return p, nil
 }
 
-// write writes the status of a Gate if it has changed, and lets those go that have their turn.
-func (r *GateReconciler) write(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, next released) error {
+// report writes a decision and the progress of the targets into the status of a Gate. If the progress is unknown, it writes the decision alone.
+func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, s *gate.Snapshot, d decision, e effect) (ctrl.Result, error) {
+	decided := obj.Status.DeepCopy()
+	r.Decider.lookLater(ctx, obj, s, &d)
+	f := r.foreteller.look(obj, s, &d)
+	p, err := r.progress(ctx, before, obj, d)
+	if err != nil || !p.complete {
+		r.Turns.Recall(tallied(obj), p.called)
+		decided.DeepCopyInto(&obj.Status)
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, p.edges)}, errors.Join(err, r.persist(ctx, before, obj, writer, d, e))
+	}
+	at := r.mayWrite(obj, p.sums, d.at)
+	if mayWait := !e.isNew && f.IsSilent() && d.err == nil && len(p.called)+len(p.told) == 0 && !failsNow(before, p.sums); mayWait && !at.IsZero() {
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(p.edges, at))}, nil
+	}
+	if err := r.write(ctx, before, obj, writer, d, e, p.released); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.foreteller.start(ctx, obj, f, d.at)
+	gateTeller{r.EventRecorder, r.Selector.Targets}.waves(ctx, obj, p.told, d.at)
+	r.accidents.note(before, obj, p.found, d.at)
+	r.measure(ctx, obj, p.sums)
+	if p.outcome.err == nil {
+		r.Backoff.Forget(backoffOf(obj.UID))
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, p.edges)}, nil
+	}
+	// An error returned would make the queue forget when the next edge is.
+	ctrl.LoggerFrom(ctx).Error(p.outcome.err, "Some targets have not reached the desired state")
+	return ctrl.Result{RequeueAfter: min(r.requeueAfter(obj, p.edges), r.Backoff.When(backoffOf(obj.UID)))}, nil
+}
+
+// write writes the status of a Gate, and enqueues the targets that have a release slot.
+func (r *GateReconciler) write(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision, e effect, next released) error {
 	obj.Status.ObservedGeneration = obj.Generation
-	if err := writer.status(ctx, obj); err != nil {
+	if err := r.persist(ctx, before, obj, writer, d, e); err != nil {
 		r.Turns.Recall(tallied(obj), next.called)
 		return err
 	}
@@ -241,8 +265,8 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		conditions.MarkFalse(obj, meta.ReadyCondition, stop.Reason, "%s", stop.Message)
 	case !o.sums.IsSettled():
-		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
+		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progressText(obj, d.State, o.sums))
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progressText(obj, d.State, o.sums))
 	case obj.Audits():
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", auditing(o.sums))
@@ -259,8 +283,8 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 	}
 }
 
-// progress says how far the targets are.
-func progress(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
+// progressText says how far the targets are.
+func progressText(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
 	switch {
 	case obj.Audits():
 		return auditing(s)
