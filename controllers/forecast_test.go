@@ -12,6 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -123,6 +125,25 @@ func TestASettledGateThatHasToldIsWrittenByNobody(t *testing.T) {
 	w.expectTold(g, 7.5)
 	if g.ResourceVersion != version {
 		t.Errorf("it was written again")
+	}
+}
+
+// A refused request, an announcement and a resync request are due at once.
+func TestAPassWritesTheStatusOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(30, 32))
+	w.expectTold(g, 0)
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "soon")
+	w.Annotate(g, meta.ReconcileRequestAnnotation, "now")
+	w.writes.take("")
+	w.expectTold(g, 6, closesSoon)
+	if got := w.writes.take(""); !slices.Equal(got, []string{"patch-status Gate/production"}) {
+		t.Errorf("got writes %q", got)
+	}
+	if len(g.Status.Memory.Announced) != 1 || len(g.Status.History) == 0 || g.Status.History[0].Refused == "" || g.Status.LastHandledReconcileAt != "now" {
+		t.Errorf("the status lacks a part: %+v", g.Status)
 	}
 }
 
