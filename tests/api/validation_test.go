@@ -31,6 +31,7 @@ var subjects = []subject{
 	{v1alpha1.GateReceiverKind, badReceivers, goodReceivers},
 	{v1alpha1.CalendarFeedKind, badCalendars, goodCalendars},
 	{v1alpha1.GatedSourceKind, badSources, goodSources},
+	{v1alpha1.MachineCertificateRefreshKind, badRefreshes, goodRefreshes},
 }
 
 // union returns the specs of both maps.
