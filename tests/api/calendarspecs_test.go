@@ -12,6 +12,7 @@ var badCalendars = []badSpec{
 	{"an empty list of gates", `{secretRef: {name: s}, gates: []}`, "spec.gates", "at least 1"},
 	{"101 gates", `{secretRef: {name: s}, gates: ` + list(101, "{name: a%d}") + `}`, "spec.gates", "at most 100 items"},
 	{"a gate whose name is none", `{secretRef: {name: s}, gates: [{name: A}]}`, "spec.gates[0].name", "name must be the name of a Gate"},
+	{"a Secret without a name", `{secretRef: {}, selector: {}}`, "spec.secretRef.name", "Required value"},
 	{"a Secret whose name is none", `{secretRef: {name: S}, selector: {}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
 	{"a selector with an unknown operator", `{secretRef: {name: s}, selector: {matchExpressions: [{key: a, operator: Like}]}}`, "spec.selector.matchExpressions[0].operator", "supported values"},
 	{"a selector with an operator without values", `{secretRef: {name: s}, selector: {matchExpressions: [{key: a, operator: In}]}}`, "spec.selector.matchExpressions[0]", "need values"},

@@ -94,6 +94,7 @@ var badExceptions = []badSpec{
 	{"101 open periods", opening(periods(101)), "spec.openPeriods", "must have at most 100 items"},
 	{"101 close periods", closing(periods(101)), "spec.closePeriods", "must have at most 100 items"},
 	{"two periods of one name", opening(`[{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]`), "spec.openPeriods[2]", causeTwice},
+	{"two close periods of one name", closing(`[{name: a, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]`), "spec.closePeriods[1]", causeTwice},
 	{"a period without a name", opening(`[{start: "08:00", end: "09:00"}]`), "spec.openPeriods[0].name", "Required value"},
 	{"a period whose name has a blank", opening(`[{name: "No Friday", start: "08:00", end: "09:00"}]`), "spec.openPeriods[0].name", causeName},
 	{"a period without a form", opening(`[{name: a}]`), "spec.openPeriods[0]", causeForm},

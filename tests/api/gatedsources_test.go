@@ -35,6 +35,10 @@ var badSources = []badSpec{
 	{"a revision that is too long", pinning(`, revision: ` + long(513)), "spec.revision", "512"},
 	{"a source whose name is none", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
 	{"a pinned source whose name is none", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
+	{"a source without a kind", `{sourceRef: {name: apps}}`, "spec.sourceRef.kind", "Required value"},
+	{"a source without a name", `{sourceRef: {kind: GitRepository}}`, "spec.sourceRef.name", "Required value"},
+	{"a source whose name is too long", `{sourceRef: {kind: GitRepository, name: ` + long(254) + `}}`, "spec.sourceRef.name", "253"},
+	{"a pinned source whose name is too long", pinning(`, pinnedName: ` + long(254)), "spec.pinnedName", "253"},
 	{"an unknown deletion policy", pinning(`, deletionPolicy: Keep`), "spec.deletionPolicy", "Unsupported value"},
 }
 

@@ -60,6 +60,7 @@ const (
 	causeAnchor   = "everyWeeks and anchor need each other"
 	causeDate     = "must be a date such as 2026-12-07"
 	causeDateTime = "must be a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z"
+	causeSecond   = "must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	causeSameForm = "from and until must have the same form"
 	causeLater    = "until must be later than from, or the same date"
 	causeStart    = "start must be a time of day from 00:00 to 23:59"
@@ -103,6 +104,8 @@ var badSpecs = []badSpec{
 	{"day 32 of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [32]}]}`, "spec.openPeriods[0].daysOfMonth[0]", causeDay},
 	{"day -32 of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [-32]}]}`, "spec.openPeriods[0].daysOfMonth[0]", causeDay},
 	{"a day of the month twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [1, 1]}]}`, "spec.openPeriods[0].daysOfMonth[1]", "Duplicate value"},
+	{"32 days of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [-1, ` + strings.Trim(list(32, "%d"), "[]0, ") + `]}]}`, "spec.openPeriods[0].daysOfMonth", "must have at most 31 items"},
+	{"24 workdays of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", workdaysOfMonth: [-1, ` + strings.TrimPrefix(list(24, "%d"), "[0, ") + `}]}`, "spec.openPeriods[0].workdaysOfMonth", "must have at most 23 items"},
 	{"no day of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: []}]}`, "spec.openPeriods[0].daysOfMonth", "should have at least 1 items"},
 	{"no workday of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", workdaysOfMonth: []}]}`, "spec.openPeriods[0].workdaysOfMonth", "should have at least 1 items"},
 	{"no day of the week", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: []}]}`, "spec.openPeriods[0].daysOfWeek", "should have at least 1 items"},
@@ -146,6 +149,7 @@ var badSpecs = []badSpec{
 	{"a window of 367 days", `{default: closed, window: 8808h}`, "spec.window", causeWindow},
 	{"a window that is not a duration", `{default: closed, window: long}`, "spec.window", causeWindow},
 	{"an interval of 9.9s", `{default: closed, interval: 9.9s}`, "spec.interval", causeInterval},
+	{"an interval of 34 characters", `{default: closed, interval: ` + strings.Repeat("1m", 17) + `}`, "spec.interval", "32"},
 	{"an interval of 0s", `{default: closed, interval: 0s}`, "spec.interval", causeInterval},
 	{"an interval of -1m", `{default: closed, interval: -1m}`, "spec.interval", causeInterval},
 
@@ -153,6 +157,8 @@ var badSpecs = []badSpec{
 	{"notAfter before notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-01T00:00:00Z"}`, "spec", "notAfter must be later than notBefore"},
 	{"notAfter equal to notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-02T01:00:00+01:00"}`, "spec", "notAfter must be later than notBefore"},
 	{"notBefore that is not a time", `{default: closed, notBefore: tomorrow}`, "spec.notBefore", "date-time"},
+	{"notBefore in the year 0", `{default: closed, notBefore: "0000-12-31T00:00:00Z"}`, "spec.notBefore", causeSecond},
+	{"notAfter in the year 0", `{default: closed, notAfter: "0000-12-31T00:00:00Z"}`, "spec.notAfter", causeSecond},
 	{"until before from", `{default: closed, openPeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]}`, "spec.openPeriods[0]", "until must be later than from"},
 	{"until equal to from", `{default: closed, closePeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", "until must be later than from"},
 
@@ -199,6 +205,7 @@ var badSpecs = []badSpec{
 
 	{"101 windows", `{default: closed, openPeriods: ` + periods(101) + `}`, "spec.openPeriods", "must have at most 100 items"},
 	{"100 windows and a close period", `{default: closed, openPeriods: ` + periods(100) + `, closePeriods: [{name: x, start: "08:00", end: "09:00"}]}`, "spec", causeCount},
+	{"101 close periods", `{default: closed, closePeriods: ` + periods(101) + `}`, "spec.closePeriods", "must have at most 100 items"},
 	{"two windows of one name", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.openPeriods[2]", causeTwice},
 	{"two close periods of one name", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.closePeriods[1]", causeTwice},
 	{"a window and a close period of one name", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00"}], closePeriods: [{name: a, start: "10:00", end: "11:00"}]}`, "spec", causeBoth},
@@ -222,6 +229,7 @@ var badSpecs = []badSpec{
 	{"too many words", `{default: closed, notifyBefore: [1h, 2h, 3h, 4h, 5h, 6h]}`, "spec.notifyBefore", "must have at most 5 items"},
 	{"a release with nothing", `{default: closed, release: {}}`, "spec.release", "release needs perMinute or waves"},
 	{"a release with no waves", `{default: closed, release: {waves: []}}`, "spec.release", "release needs perMinute or waves"},
+	{"a pace of 60,001 a minute", `{default: closed, release: {perMinute: 60001}}`, "spec.release.perMinute", "less than or equal to 60000"},
 	{"a pace of none", `{default: closed, release: {perMinute: -1}}`, "spec.release.perMinute", "greater than or equal to 1"},
 	{"a wave without a name", `{default: closed, release: {waves: [{matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", "Required value"},
 	{"a wave with the name of the rest", `{default: closed, release: {waves: [{name: the rest, matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", causeName},
@@ -304,7 +312,7 @@ suspend: false`,
 	"no approvals":                         `{default: closed, approvals: {openRequests: {required: 0}}}`,
 	"10 approvals":                         `{default: opened, approvals: {exceptions: {required: 10}}}`,
 	"16 waves":                             `{default: closed, release: {waves: ` + waves(16) + `}}`,
-	"waves with a pace, without a soak":    `{default: closed, release: {perMinute: 60, waves: [{name: a, matchExpressions: [{key: a, operator: Exists}], soak: 0s}, {name: b, matchLabels: {b: c}, soak: 168h}]}}`,
+	"waves with a pace, without a soak":    `{default: closed, release: {perMinute: 60000, waves: [{name: a, matchExpressions: [{key: a, operator: Exists}], soak: 0s}, {name: b, matchLabels: {b: c}, soak: 168h}]}}`,
 	"16 watches":                           `{default: closed, dependsOn: ` + watches(16) + `}`,
 	"watches of one name":                  `{default: opened, dependsOn: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
 	"a watch with an expression":           `{default: opened, dependsOn: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: a, readyExpr: "dep.metadata.generation == dep.status.observedGeneration"}]}`,
