@@ -99,7 +99,7 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 		}
 	}
 	for _, g := range candidates {
-		if !slices.Contains(found, g) && in.Governs(g, obj) {
+		if !slices.Contains(found, g) && in.GovernsInReach(g, obj) {
 			found = append(found, g)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,8 @@ type Controller struct {
 	TimeZoneData string `json:"timeZoneData,omitempty"`
 	// Kinds are those of its flag --suspend-kinds.
 	Kinds []string `json:"suspendKinds,omitempty"`
+	// crossNamespace is whether its Gates may hold objects of other namespaces.
+	crossNamespace bool
 	// account is the user of its service account.
 	account string
 	elects  bool
@@ -53,6 +56,12 @@ func ControllerOf(d *unstructured.Unstructured) Controller {
 		}
 		c.Image, c.Version = image, tagOf(image)
 		c.Kinds = kindsIn(args)
+		for _, arg := range args {
+			if value, ok := strings.CutPrefix(arg, "--no-cross-namespace-refs="); ok {
+				forbidden, err := strconv.ParseBool(value)
+				c.crossNamespace = err == nil && !forbidden
+			}
+		}
 		c.elects = slices.ContainsFunc(args, func(arg string) bool {
 			return arg == "--enable-leader-election" || arg == "--enable-leader-election=true"
 		})
@@ -72,6 +81,15 @@ func kindsIn(args []string) (kinds []string) {
 		}
 	}
 	return kinds
+}
+
+// Reach returns what may refer to what, nil if no controller is known. One controller that allows references to other namespaces allows all.
+func Reach(controllers []Controller) func(from, to string) bool {
+	if len(controllers) == 0 {
+		return nil
+	}
+	crosses := slices.ContainsFunc(controllers, func(c Controller) bool { return c.crossNamespace })
+	return func(from, to string) bool { return crosses || from == to }
 }
 
 // String returns what it is.

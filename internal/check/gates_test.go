@@ -125,6 +125,36 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
+// ownNamespace lets nothing refer to other namespaces.
+var ownNamespace = verdict.Scope{Reaches: check.Reach([]check.Controller{{}})}
+
+func TestAGateHoldsNoSourceOutOfReach(t *testing.T) {
+	g := gate("production")
+	g.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "elsewhere"}
+	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: "*"}}
+	gates, bootstrap := []v1alpha1.Gate{g}, origin.Known{{Kind: "Kustomization", Namespace: "infra", Name: "infra"}: object(t, "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: infra, name: infra}}")}
+	installs := origin.Appliers(g.Labels)
+	finds(t, check.OwnSource(gates, bootstrap, installs, verdict.Scope{}), "error Gate flux-system/production: it holds its own source", "error Gate flux-system/production: it holds Kustomization elsewhere/gates", "warning Gate flux-system/production: it holds Kustomization infra/infra")
+	finds(t, check.OwnSource(gates, bootstrap, installs, ownNamespace))
+}
+
+func TestControllersSayWhatGatesReach(t *testing.T) {
+	var all []check.Controller
+	for _, tc := range []struct {
+		args string
+		want bool
+	}{{"", false}, {"--no-cross-namespace-refs", false}, {"--no-cross-namespace-refs=true", false}, {"--no-cross-namespace-refs=false", true}, {"--no-cross-namespace-refs=0, --no-cross-namespace-refs=true", false}} {
+		c := check.ControllerOf(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: a, name: b}, spec: {template: {spec: {containers: [{image: gating-controller, args: ["+tc.args+"]}]}}}}"))
+		reach := check.Reach([]check.Controller{c})
+		if all = append(all, c); reach("a", "b") != tc.want || !reach("a", "a") {
+			t.Errorf("%s: reaches %t", tc.args, reach("a", "b"))
+		}
+	}
+	if !check.Reach(all)("a", "b") || check.Reach(nil) != nil {
+		t.Error("of several, one that allows it is enough, and of none nothing is known")
+	}
+}
+
 func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) {
 	g := gate("production")
 	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
@@ -151,6 +181,8 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	early, byHand := daily(gate("early", "apps"), "04:00", "05:00"), gate("by-hand", "apps")
 	trial := daily(gate("mornings", "apps"), "06:00", "09:00")
 	trial.Spec.Mode = v1alpha1.ModeAudit
+	elsewhere := daily(gate("mornings", "apps"), "06:00", "09:00")
+	elsewhere.Namespace, elsewhere.Spec.Targets[0].Namespace = "elsewhere", "flux-system"
 	frozen := daily(gate("frozen", "apps"), "06:00", "09:00")
 	from, until := metav1.NewTime(noon.AddDate(0, 0, -1)), metav1.NewTime(noon.AddDate(0, 0, 40))
 	frozen.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}
@@ -181,10 +213,11 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"no object in common":                       {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{web}, nil},
 		"an object that names one itself":           {[]v1alpha1.Gate{daily(gate("nights"), "22:00", "05:00"), daily(gate("mornings", "web"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web}, []string{both + "web"}},
 		"several objects are one finding":           {[]v1alpha1.Gate{nights, daily(gate("mornings", "*"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web, apps}, []string{both + "apps, Kustomization flux-system/web"}},
+		"one does not reach it":                     {[]v1alpha1.Gate{nights, elsewhere}, nil, []*unstructured.Unstructured{apps}, nil},
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Contradictions(tc.gates, check.Deciding{Exceptions: tc.exceptions}, tc.objects, verdict.Scope{}, noon), tc.want...)
+			finds(t, check.Contradictions(tc.gates, check.Deciding{Exceptions: tc.exceptions}, tc.objects, ownNamespace, noon), tc.want...)
 		})
 	}
 }

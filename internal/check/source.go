@@ -29,7 +29,7 @@ func OwnSource(gates []v1alpha1.Gate, known origin.Known, installs []origin.Refe
 			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds %s, which installs the controller: while it is closed, nobody can repair the controller from Git", r), "take " + r.String() + " out of its targets"})
 		}
 		for _, r := range known.Bootstrap() {
-			if !slices.Contains(own, r) && scope.Governs(g, known[r]) {
+			if !slices.Contains(own, r) && scope.GovernsInReach(g, known[r]) {
 				findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("it holds %s, from which Flux applies this cluster: while it is closed, no commit arrives, not even one that opens a gate", r), "take " + r.String() + " out of its targets, for example by a label"})
 			}
 		}

@@ -91,6 +91,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	if len(gates) > 0 {
 		installs := check.ControllerAppliers(r.deployed)
 		objects, scope := r.objects(ctx), r.reach(ctx)
+		scope.Reaches = check.Reach(r.deployed)
 		found = append(found, check.Selectors(gates, objects, scope)...)
 		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
 		with := check.Deciding{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}

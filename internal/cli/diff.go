@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -147,16 +148,15 @@ func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (befo
 // addTargets adds the objects that Gates with new targets may govern to the set after a change, so that it counts them.
 func (s *session) addTargets(ctx context.Context, c *cluster, before, after *preview.Set) error {
 	refs := after.NewTargets(before)
-	if len(refs) == 0 {
-		return nil
-	}
 	o, err := s.objects(ctx, c)
 	if err != nil {
 		return err
 	}
+	scope := c.reach(ctx)
+	scope.Reaches = check.Reach(o.deployed)
+	after.SetScope(scope)
 	type list struct{ kind, namespace string }
 	listed := map[list]bool{}
-	reach := c.reach(ctx)
 	for i := range refs {
 		adapter, err := target.For(refs[i].APIVersion, refs[i].Kind)
 		if err != nil {
@@ -173,7 +173,7 @@ func (s *session) addTargets(ctx context.Context, c *cluster, before, after *pre
 			continue
 		}
 		listed[l] = true
-		if err := o.each(ctx, mapping, l.namespace, "", func(obj *unstructured.Unstructured) { after.AddTargets(reach, obj) }); err != nil {
+		if err := o.each(ctx, mapping, l.namespace, "", func(obj *unstructured.Unstructured) { after.AddTargets(obj) }); err != nil {
 			return err
 		}
 	}

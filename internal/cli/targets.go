@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -25,6 +26,8 @@ type objects struct {
 	refused map[string][]string
 	// read is how many lists were read.
 	read int
+	// deployed are the controllers of the cluster, none if they are not known.
+	deployed []check.Controller
 	// blind means that nobody knows which kinds were added to those that are built in.
 	blind bool
 }
@@ -36,9 +39,9 @@ func (s *session) objects(ctx context.Context, c *cluster) (*objects, error) {
 		return nil, noCluster(err)
 	}
 	o := &objects{cluster: c, mapper: mapper, refused: map[string][]string{}}
-	deployed, err := c.controllers(ctx)
-	o.blind = err != nil || len(deployed) == 0
-	return o, s.learn(deployed)
+	o.deployed, err = c.controllers(ctx)
+	o.blind = err != nil || len(o.deployed) == 0
+	return o, s.learn(o.deployed)
 }
 
 // installed returns the kinds that Gates can hold and that the cluster has.

@@ -13,8 +13,8 @@ import (
 // BootstrapKinds are the kinds of the objects that "flux bootstrap" and the Flux Operator create to apply a cluster from Git.
 var BootstrapKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind, sourcev1.BucketKind, kustomizev1.KustomizationKind}
 
-// bootstrap is the default name and namespace of these objects.
-const bootstrap = "flux-system"
+// Bootstrap is the default name and namespace of these objects.
+const Bootstrap = "flux-system"
 
 // HoldsBootstrap returns the indices of the entries in spec.targets that hold the objects from which Flux applies the cluster, by their
 // default name. While such a Gate is closed, no commit arrives, not even one that opens a Gate. An entry that selects by labels or by
@@ -22,8 +22,8 @@ const bootstrap = "flux-system"
 func HoldsBootstrap(g *v1alpha1.Gate) (entries []int) {
 	for i := range g.Spec.Targets {
 		ref := &g.Spec.Targets[i]
-		if slices.Contains(BootstrapKinds, ref.Kind) && slices.Contains([]string{bootstrap, v1alpha1.AnyName}, ref.Name) &&
-			slices.Contains([]string{bootstrap, v1alpha1.AnyName}, cmp.Or(ref.Namespace, g.Namespace)) &&
+		if slices.Contains(BootstrapKinds, ref.Kind) && slices.Contains([]string{Bootstrap, v1alpha1.AnyName}, ref.Name) &&
+			slices.Contains([]string{Bootstrap, v1alpha1.AnyName}, cmp.Or(ref.Namespace, g.Namespace)) &&
 			ref.NamespaceSelector == nil && len(ref.MatchLabels)+len(ref.MatchExpressions) == 0 {
 			entries = append(entries, i)
 		}

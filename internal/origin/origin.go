@@ -84,7 +84,7 @@ func (k Known) Bootstrap() (all []Reference) {
 func (k Known) Governed(g *v1alpha1.Gate, appliers []Reference, scope verdict.Scope) (governed []Reference) {
 	for _, a := range appliers {
 		for _, r := range append([]Reference{a}, k.Sources(a)...) {
-			if scope.Governs(g, k.of(r)) {
+			if scope.GovernsInReach(g, k.of(r)) {
 				governed = append(governed, r)
 			}
 		}

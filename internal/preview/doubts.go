@@ -37,7 +37,7 @@ func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 		doubts = append(doubts, s.fault(g, "spec.dependsOn",
 			fmt.Sprintf("the gate is closed while a dependency is not ready, the preview takes all %d for ready", n)))
 	}
-	for _, i := range gate.HoldsBootstrap(g) {
+	for _, i := range s.heldBootstrap(g) {
 		doubts = append(doubts, s.fault(g, fmt.Sprintf("spec.targets[%d]", i), fmt.Sprintf(
 			"it holds the %s from which Flux applies the cluster: while the gate is closed, no commit arrives, not even one that opens it. Select by a label that object flux-system does not have",
 			g.Spec.Targets[i].Kind)))
@@ -55,6 +55,14 @@ func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 			fmt.Sprintf("the exceptions of the gate need approval (required: %d), the preview treats them as approved", g.RequiredExceptionApprovals())))
 	}
 	return doubts
+}
+
+// heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster, unless the Gate does not reach them.
+func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
+	if reaches := s.targets.in().Reaches; reaches != nil && !reaches(g.Namespace, gate.Bootstrap) {
+		return nil
+	}
+	return gate.HoldsBootstrap(g)
 }
 
 // shortGap is the longest time between close periods that is probably meant to be part of them: a period cannot end at 24:00.

@@ -20,9 +20,11 @@ type targets struct {
 	scope *verdict.Scope
 }
 
-// AddTargets adds objects of a cluster that Gates may govern. The scope is that of the cluster.
-func (s *Set) AddTargets(scope verdict.Scope, objects ...*unstructured.Unstructured) {
-	s.targets.scope = &scope
+// SetScope sets the scope of the cluster that manifests are compared with.
+func (s *Set) SetScope(scope verdict.Scope) { s.targets.scope = &scope }
+
+// AddTargets adds objects of a cluster that Gates may govern.
+func (s *Set) AddTargets(objects ...*unstructured.Unstructured) {
 	for _, obj := range objects {
 		s.targets.add(obj, obj.GetNamespace())
 	}
@@ -137,7 +139,7 @@ func (s *Set) governed(name string) (n int) {
 	case !s.ofCluster:
 		scope := s.targets.in()
 		for _, obj := range s.targets.objects {
-			if scope.Governs(g, obj) {
+			if scope.GovernsInReach(g, obj) {
 				n++
 			}
 		}

@@ -56,21 +56,29 @@ func TestADiffComparesHowManyTargetsAGateHas(t *testing.T) {
 			g.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: total}}
 		}
 	}
+	var scope verdict.Scope
 	applied := func(total int64, manifest string) (before, after *preview.Set) {
 		before = preview.FromCluster([]*v1alpha1.Gate{known("web", counts(total))}, nil)
 		after = before.Applied(manifests(t, manifest))
+		after.SetScope(scope)
 		if refs := after.NewTargets(before); len(refs) > 0 {
 			for i := range 40 {
 				obj := &unstructured.Unstructured{}
 				obj.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")
 				obj.SetKind(refs[0].Kind)
-				obj.SetNamespace(refs[0].Namespace)
+				obj.SetNamespace(strings.Replace(refs[0].Namespace, "*", "elsewhere", 1))
 				obj.SetName(fmt.Sprintf("apps-%d", i))
-				after.AddTargets(verdict.Scope{}, obj)
+				after.AddTargets(obj)
 			}
 		}
 		return before, after
 	}
+	everywhere := `{kind: Kustomization, name: "*", namespace: "*"}`
+	const holds = "spec.targets[0]: it holds the Kustomization from which Flux applies the cluster: while the gate is closed, no commit arrives, not even one that opens it. " +
+		"Select by a label that object flux-system does not have"
+	inReach, inReachOne := applied(12, governing(everywhere))
+	scope.Reaches = func(from, to string) bool { return from == to }
+	outOfReach, outOfReachOne := applied(12, governing(everywhere)+apps(3))
 	two := func(before, after *preview.Set) []*preview.Set { return []*preview.Set{before, after} }
 	for name, tc := range map[string]struct {
 		sets []*preview.Set
@@ -81,6 +89,8 @@ func TestADiffComparesHowManyTargetsAGateHas(t *testing.T) {
 		"a new gate":                 {two(manifests(t), manifests(t, governing(everyApp), apps(30))), "spec.targets[0]: selects 30 objects, and the gate governs 30 targets instead of 0" + advice},
 		"a cluster":                  {two(applied(12, governing(everyApp))), "spec.targets[0]: selects 40 objects, and the gate governs 40 targets instead of 12" + advice},
 		"a cluster and manifests":    {two(applied(30, governing(everyApp)+apps(70))), "spec.targets[0]: selects 70 objects, and the gate governs 70 targets instead of 30" + advice},
+		"all namespaces":             {two(inReach, inReachOne), holds + "spec.targets[0]: selects 40 objects, and the gate governs 40 targets instead of 12" + advice},
+		"namespaces out of reach":    {two(outOfReach, outOfReachOne), ""},
 		"not many more":              {two(applied(30, governing(everyApp))), ""},
 		"the same targets":           {two(applied(1, old)), ""},
 		"mode Audit":                 {two(applied(1, strings.Replace(governing(everyApp), "spec:\n", "spec:\n  mode: Audit\n", 1))), ""},

@@ -27,7 +27,7 @@ func NamedBy(obj *unstructured.Unstructured) []string {
 
 // Scope is what is known of namespaces.
 type Scope struct {
-	// Reaches returns whether something in a namespace may refer to another.
+	// Reaches returns whether something in a namespace may refer to another. Nil means that it is not known.
 	Reaches func(from, to string) bool
 	// Labels returns the labels of a namespace. It is asked only for references that
 	// select namespaces. If it is nil, these name nothing.
@@ -43,6 +43,15 @@ func (s Scope) Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return slices.Contains(NamedBy(obj), g.Namespace+"/"+g.Name) || slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
 		return s.Names(&ref, g.Namespace, obj)
 	})
+}
+
+// GovernsInReach is as Governs, without objects in other namespaces to which the Gate is known not to reach.
+func (s Scope) GovernsInReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
+	return s.inReach(g, obj) && s.Governs(g, obj)
+}
+
+func (s Scope) inReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
+	return s.Reaches == nil || s.Reaches(g.Namespace, obj.GetNamespace())
 }
 
 // Names returns whether a reference of a Gate in a namespace names an object.

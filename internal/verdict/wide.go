@@ -39,6 +39,9 @@ func (s Scope) Widest(g *v1alpha1.Gate, before int, objects []*unstructured.Unst
 	w.Before = before
 	matches := make([]int, len(g.Spec.Targets))
 	for _, obj := range objects {
+		if !s.inReach(g, obj) {
+			continue
+		}
 		if s.Governs(g, obj) {
 			w.After++
 		}

@@ -50,12 +50,13 @@ func TestASelectorIsWideIfTheTargetsBecomeMany(t *testing.T) {
 		"another namespace":          {[]v1alpha1.TargetReference{of("a")}, "", 0, kustomizations("bank", "a", 100), ""},
 		"all namespaces":             {[]v1alpha1.TargetReference{everywhere}, "", 0, kustomizations("bank", "a", 100), "spec.targets[0] 100 objects, 100 targets"},
 		"the controller's namespace": {[]v1alpha1.TargetReference{everywhere}, "", 0, kustomizations("gating-system", "a", 100), ""},
+		"a namespace out of reach":   {[]v1alpha1.TargetReference{everywhere}, "", 0, kustomizations("vault", "a", 100), ""},
 		"with mode Audit":            {[]v1alpha1.TargetReference{everywhere}, v1alpha1.ModeAudit, 0, kustomizations("bank", "a", 100), ""},
 	} {
 		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Targets: tc.targets, Mode: tc.mode}}
 		g.Namespace, g.Name = "shop", "production"
 		got := ""
-		if w, many := (verdict.Scope{Own: "gating-system"}).Widest(g, tc.before, tc.objects); many {
+		if w, many := (verdict.Scope{Own: "gating-system", Reaches: func(from, to string) bool { return from == "shop" && to != "vault" }}).Widest(g, tc.before, tc.objects); many {
 			got = fmt.Sprintf("%s %d objects, %d targets", w.Field(), w.Matches, w.After)
 		}
 		if got != tc.want {
