@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
@@ -55,7 +56,7 @@ func (s *session) approveSource(ctx context.Context, c *cluster, key client.Obje
 		return refusedRevision(g, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", s.name, g.Name, g.Namespace, f.revision)
+		tell("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", s.name, g.Name, g.Namespace, annotations.ShellQuote(f.revision))
 		return nil
 	}
 	me := c.whoAmI(ctx)
@@ -104,7 +105,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 	case revision == "" && g.Status.Pending == nil:
 		return errors.New("nothing waits; name a revision to go back to with --revision")
 	case revision == "":
-		return fmt.Errorf("name what you approve: %s approve source/%s -n %s --revision %s", command, g.Name, g.Namespace, g.Status.Pending.Revision)
+		return fmt.Errorf("name what you approve: %s approve source/%s -n %s --revision %s", command, g.Name, g.Namespace, annotations.ShellQuote(g.Status.Pending.Revision))
 	case !seen:
 		return fmt.Errorf("its source never had %s, as far as its status knows", revision)
 	}
@@ -113,11 +114,11 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 
 // revisionApproval is the patch that approves a revision in the round in which it was shown.
 func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) []byte {
-	annotations := map[string]string{v1alpha1.ApproveRequestedAtAnnotation: promotion.FormatApproval(g, f.revision, now)}
+	set := map[string]string{v1alpha1.ApproveRequestedAtAnnotation: promotion.FormatApproval(g, f.revision, now)}
 	if f.reason != "" {
-		annotations[v1alpha1.ApproveReasonAnnotation] = f.reason
+		set[v1alpha1.ApproveReasonAnnotation] = f.reason
 	}
-	return annotating(annotations)
+	return annotating(set)
 }
 
 // refusedRevision says why the API server has refused an approval.

@@ -153,6 +153,14 @@ func TestConditionApprovedNamesTheCommandAndWhatDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestTheCommandThatApprovesIsSafeForAShell(t *testing.T) {
+	revision := strings.Replace(commit("b"), "main", "x;touch$IFS/tmp/it's", 1)
+	w := newWorld(whenApproved, revision).settles()
+	if got := w.message("Approved"); !strings.HasSuffix(got, `,uid=6d2c1e2f,revision='x;touch$IFS/tmp/it'\''s`+strings.TrimPrefix(revision, "x;touch$IFS/tmp/it's")+"'") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestChangesOfTheSpecFollowTogetherWithAPromotion(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenOpen, a).settles().fetched().closed()

@@ -10,6 +10,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
 // report writes the conditions.
@@ -103,7 +104,7 @@ func (l *look) waiting() string {
 		note += ", because the spec of the source has changed"
 	}
 	return fmt.Sprintf("'%s' waits for approval: %d of %d%s.%s To approve it: kubectl -n %s annotate gatedsource/%s %s=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),%s%s",
-		revision, len(by), g.RequiredApprovals(), note, l.unseen(), g.Namespace, g.Name, v1alpha1.ApproveRequestedAtAnnotation, stampOf(g), revision)
+		revision, len(by), g.RequiredApprovals(), note, l.unseen(), g.Namespace, g.Name, v1alpha1.ApproveRequestedAtAnnotation, stampOf(g), annotations.ShellQuote(revision))
 }
 
 // ready returns the condition that says whether the pinned source is as it should be.
