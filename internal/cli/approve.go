@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -250,18 +248,11 @@ func doesNotCount(e *v1alpha1.GateException) string {
 	return ""
 }
 
-// requiredApprovals matches the number of approvals that a Gate requires, in the message of the condition Active.
-var requiredApprovals = regexp.MustCompile(`requires ([0-9]+) approval`)
-
 // describeApprovals returns how many of the required approvals an exception has, and its state. The Gate is nil if it could not be read.
 func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
 	has, wants := len(approversOf(e)), -1
-	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
-	switch found := requiredApprovals.FindStringSubmatch(active.Message); {
-	case g != nil:
+	if g != nil {
 		wants = gate.Required(g, e)
-	case found != nil && active.Reason == v1alpha1.WaitingApprovalReason:
-		wants, _ = strconv.Atoi(found[1])
 	}
 	text := fmt.Sprintf("%d of %d approvals", has, wants)
 	switch {
@@ -275,7 +266,11 @@ func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Tim
 	if has < wants {
 		return text + fmt.Sprintf(", waits for %d more", wants-has)
 	}
-	return text + ", " + describeValidity(e, now)
+	text += ", " + describeValidity(e, now)
+	if wants < 0 && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
+		text += ", if its gate requires no more"
+	}
+	return text
 }
 
 // describeValidity says what an exception is at present.

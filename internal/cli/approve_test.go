@@ -102,6 +102,9 @@ func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
 	asks := func(n int32) *v1alpha1.Gate {
 		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: n}}}}
 	}
+	inForce := func(e *v1alpha1.GateException) {
+		e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.InForceReason}}
+	}
 	message := waiting("Exception waits for approval: gate 'flux-system/production' requires 3 approvals, 1 given by bob")
 	for name, tc := range map[string]struct {
 		gate   *v1alpha1.Gate
@@ -111,8 +114,8 @@ func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
 	}{
 		"of two, one":                         {asks(2), []string{"bob"}, message, "1 of 2 approvals, waits for 1 more"},
 		"of two, both":                        {asks(2), []string{"bob", "carol"}, message, "2 of 2 approvals, in force until "},
-		"the gate cannot be read":             {nil, []string{"bob"}, message, "1 of 3 approvals, waits for 2 more"},
-		"nobody says how many":                {nil, []string{"bob"}, waiting(""), "1 approval, in force until "},
+		"the gate cannot be read":             {nil, []string{"bob"}, message, "1 approval, in force until 2026-11-21 13:00 (in 1h), if its gate requires no more"},
+		"the gate cannot be read, in force":   {nil, []string{"bob", "carol"}, inForce, "2 approvals, in force until 2026-11-21 13:00 (in 1h)"},
 		"a gate that asks for none":           {&v1alpha1.Gate{}, []string{"bob"}, waiting(""), "which it does not need, in force until "},
 		"a gate that asks for none of itself": {asks(0), []string{"bob"}, waiting(""), "which it does not need, in force until "},
 	} {
@@ -139,5 +142,14 @@ func TestAnExceptionBeginsIsInForceAndIsOver(t *testing.T) {
 		if got := isInForce(r, now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestTheCommandThatApprovesARevisionIsSafeForAShell(t *testing.T) {
+	g := &v1alpha1.GatedSource{Spec: v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}}}
+	g.Namespace, g.Name, g.Status.Pending = "shop", "apps", &v1alpha1.SeenRevision{Revision: "x;$(id)@sha1:b"}
+	err := mayApproveRevision(g, "kubectl gate", "")
+	if want := "name what you approve: kubectl gate approve source/apps -n shop --revision 'x;$(id)@sha1:b'"; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -166,7 +165,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 		s.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
 		return nil
 	}
-	return s.excepted(ctx, c, e, inVain, now)
+	return s.excepted(ctx, c, g, e, inVain, now)
 }
 
 // manifest prints an exception, as YAML by default.
@@ -242,8 +241,8 @@ func (w written) lead(now time.Time) error {
 	return refused[w.exception.Name].ToAggregate()
 }
 
-// excepted waits until the controller has reported on an exception, and prints its state. inVain is why it has no effect, or empty.
-func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, inVain string, now time.Time) error {
+// excepted waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain is why it has no effect, or empty.
+func (s *session) excepted(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
@@ -257,8 +256,8 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 	text := describeValidity(e, now)
 	if active.Reason == v1alpha1.WaitingApprovalReason {
 		n := 0
-		if found := requiredApprovals.FindStringSubmatch(active.Message); found != nil {
-			n, _ = strconv.Atoi(found[1])
+		if g != nil {
+			n = gate.Required(g, e)
 		}
 		text = s.needsApprovals(e, n)
 	}
