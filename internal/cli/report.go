@@ -22,7 +22,8 @@ import (
 // reportsVersion is the version of the Lists that commands print for programs.
 const reportsVersion = api.ReportGroup + "/v1alpha1"
 
-// The kinds of the items of Lists. The kind of a List is that of its items, followed by List.
+// The kinds of the items of Lists. The kind of a List is that of its items, followed by List. Gates are in a List of v1, as kubectl prints
+// objects.
 const (
 	gateReport         = v1alpha1.GateKind
 	targetExplanation  = "TargetExplanation"
@@ -41,10 +42,10 @@ var reports = []struct{ command, kind, text string }{
 	{"diff", gateChangeReport, "One Gate that changes: see [what a change does](../guides/preview.md#what-a-change-does)."},
 	{"history", gateHistoryEntry, "One entry of `status.history` of a Gate, with `metadata` of the Gate."},
 	{"history source/NAME", sourcePromotion, "One entry of `status.promotions` of a GatedSource, with `metadata` of the GatedSource."},
-	{"list", gateReport, "The [Gate](gates.md) itself, in its own API version."},
+	{"list", gateReport, "The [Gate](gates.md) itself, in a List of `v1` as `kubectl get` prints it."},
 	{"pending", pendingTarget, "One held object: see [pending](#kubectl-gate-pending)."},
 	{"preview", gateTimelineReport, "When one Gate is opened and closed: see [Previewing](gates.md#previewing)."},
-	{"status", gateReport, "The Gate itself, in its own API version."},
+	{"status", gateReport, "The same."},
 	{"version", versionReport, "`client` with `version` and `timeZoneData`, and `controllers`."},
 	{"why", targetExplanation, "The object: see [why](#kubectl-gate-why)."},
 }
@@ -54,9 +55,18 @@ func Reports() string {
 	var table strings.Builder
 	table.WriteString("| command | `kind` of the List | an item |\n|---|---|---|\n")
 	for _, r := range reports {
-		fmt.Fprintf(&table, "| `%s` | `%sList` | %s |\n", r.command, r.kind, r.text)
+		_, kind := listOf(r.kind)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", r.command, kind, r.text)
 	}
 	return table.String()
+}
+
+// listOf returns the apiVersion and the kind of a List of items of a kind.
+func listOf(kind string) (version, list string) {
+	if kind == gateReport {
+		return "v1", "List"
+	}
+	return reportsVersion, kind + "List"
 }
 
 // gateTimeline is the preview of one Gate. Its JSON is a public format.
@@ -147,7 +157,8 @@ func (o *output) list(w io.Writer, kind string, items []runtime.Object) error {
 		}
 		return nil
 	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": reportsVersion, "kind": kind + "List"}}
+	version, kind := listOf(kind)
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": version, "kind": kind}}
 	for _, item := range items {
 		fields, err := toMap(item)
 		if err != nil {

@@ -36,8 +36,12 @@ func decodeItems[T any](t *testing.T, out, kind string) (items []T) {
 		Items            *[]map[string]any
 	}
 	strict([]byte(out), &list)
-	if list.APIVersion != "cli.gating.toolkit.fluxcd.io/v1alpha1" || list.Kind != kind+"List" || list.Items == nil {
-		t.Fatalf("got %s of %s, want %sList:\n%s", list.Kind, list.APIVersion, kind, out)
+	wantVersion, wantKind := "cli.gating.toolkit.fluxcd.io/v1alpha1", kind+"List"
+	if kind == v1alpha1.GateKind {
+		wantVersion, wantKind = "v1", "List"
+	}
+	if list.APIVersion != wantVersion || list.Kind != wantKind || list.Items == nil {
+		t.Fatalf("got %s of %s, want %s of %s:\n%s", list.Kind, list.APIVersion, wantKind, wantVersion, out)
 	}
 	for _, fields := range *list.Items {
 		version := list.APIVersion

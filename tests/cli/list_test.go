@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,13 +33,29 @@ func TestListShowsWhatGatesAre(t *testing.T) {
 	w.shows("list")
 }
 
+func TestWhatListPrintsCanBeApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	const production, staging = "gate.gating.toolkit.fluxcd.io/production configured\n", "gate.gating.toolkit.fluxcd.io/staging configured\n"
+	for command, want := range map[string]string{"list -o json": production + staging, "list -o yaml": production + staging, "status production -o json": production} {
+		w.Eventually(command, func() error { // unless the controller writes a status in between
+			got := w.shell("kubectl gate " + command + " | kubectl apply --validate=strict -f -")
+			if out := strings.ReplaceAll(got.out, "unchanged", "configured"); out != want || got.code != 0 {
+				return fmt.Errorf("%+v", got)
+			}
+			return nil
+		})
+	}
+}
+
 func TestListIsAListForPrograms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
 	for _, tc := range []struct{ args, want string }{
-		{"list -o jsonpath={.kind}/{.items[*].metadata.name}", "GateList/production staging"},
-		{"list staging -o jsonpath={.kind}/{.items[*].metadata.name}", "GateList/staging"},
+		{"list -o jsonpath={.kind}/{.items[*].metadata.name}", "List/production staging"},
+		{"list staging -o jsonpath={.kind}/{.items[*].metadata.name}", "List/staging"},
 		{"list -o name", "gate.gating.toolkit.fluxcd.io/production\ngate.gating.toolkit.fluxcd.io/staging\n"},
 		{"list staging gate/staging -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},
 		{"list --status-selector opened=true -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},

@@ -115,7 +115,7 @@ func TestStatusIsTheGateItselfForPrograms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
-	if got := w.gate("status", "production", "-o", "jsonpath={.kind}/{.items[0].metadata.name}/{.items[0].status.lastTransition.period}"); got != (said{"GateList/production/freeze", "", 0}) {
+	if got := w.gate("status", "production", "-o", "jsonpath={.kind}/{.items[0].metadata.name}/{.items[0].status.lastTransition.period}"); got != (said{"List/production/freeze", "", 0}) {
 		t.Errorf("%+v", got)
 	}
 	if got := w.gate("status", "production", "-o", "name"); got != (said{"gate.gating.toolkit.fluxcd.io/production\n", "", 0}) {

@@ -38,7 +38,8 @@ The outputs on this page are from a test: times and durations differ.
 ## Output for programs
 
 With -o json, -o yaml or another format of kubectl, each of these commands prints one List of the version ` + "`cli.gating.toolkit.fluxcd.io/v1alpha1`" + `. Its
-kind is the kind of its items, followed by List. exception and approve print the object that they write, as kubectl create does.
+kind is the kind of its items, followed by List. list and status print Gates in a List of v1, which kubectl apply -f - accepts. exception and approve
+print the object that they write, as kubectl create does.
 [Stability](stability.md#output-for-programs) states how the Lists may change.
 
 `
