@@ -191,3 +191,27 @@ func TestRolesNameEverythingOneByOneAndNoSecrets(t *testing.T) {
 		t.Errorf("%d rules checked: are the roles still there?", checked)
 	}
 }
+
+// A role file has the name of its ClusterRole, which begins with the kind.
+func TestRoleFilesAreNamedAfterTheirClusterRoles(t *testing.T) {
+	checked := 0
+	for _, pattern := range []string{"config/policies/*role.yaml", "config/machines/*_*_role.yaml"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), "_role.yaml"), "_", "-")
+			if checked++; !strings.Contains(string(content), "\n  name: "+name+"\n") {
+				t.Errorf("%s has no ClusterRole %s", file, name)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d role files checked", checked)
+	}
+}
