@@ -179,7 +179,7 @@ type GateExceptionStatus struct {
 // +kubebuilder:selectablefield:JSONPath=".spec.gateRef.name"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Gate",type="string",JSONPath=".spec.gateRef.name"
-// +kubebuilder:printcolumn:name="State",type="string",JSONPath=".status.conditions[?(@.type==\"Active\")].reason"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type==\"Active\")].reason"
 // +kubebuilder:printcolumn:name="From",type="string",JSONPath=".spec.validFrom"
 // +kubebuilder:printcolumn:name="Until",type="string",JSONPath=".spec.validUntil"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"

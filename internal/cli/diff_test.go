@@ -29,14 +29,14 @@ func TestDiffOfManifestsNeedsNoCluster(t *testing.T) {
 		code int
 		out  string
 	}{
-		"a change": {[]string{"--old", old, "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER    BY
+		"a change": {[]string{"--old", old, "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER    DECIDED BY
 flux-system/production   2026-11-21T21:00:00Z   2026-11-21T22:00:00Z   opened   closed   outside open periods, was open period nights
 `},
 		"no change": {[]string{"--old", old, "-f", old}, 0, "No gate changes its state from 2026-11-21T12:00:00Z until 2026-11-22T12:00:00Z.\n"},
-		"a gate that goes": {[]string{"--old", old, "-f", "-"}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER     BY
+		"a gate that goes": {[]string{"--old", old, "-f", "-"}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER     DECIDED BY
 flux-system/production   2026-11-21T12:00:00Z   2026-11-22T12:00:00Z   gate     no gate   -
 `},
-		"a gate that comes": {[]string{"--old", "-", "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE    AFTER      BY
+		"a gate that comes": {[]string{"--old", "-", "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE    AFTER      DECIDED BY
 flux-system/production   2026-11-21T12:00:00Z   2026-11-22T12:00:00Z   no gate   new gate   -
 `},
 	} {

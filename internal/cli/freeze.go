@@ -23,7 +23,7 @@ const frozen = "freeze by "
 func (s *session) freezeCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
-		Use:   "freeze --reason WHY [NAME...]",
+		Use:   "freeze --reason REASON [NAME...]",
 		Short: "Close many Gates in an emergency, and list what is not stopped",
 		Long: `Close many Gates in an emergency, and list what is not stopped.
 

@@ -151,7 +151,7 @@ func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem 
 }
 
 func historyHeaders(now time.Time) []string {
-	return []string{timeHeader("WHEN", now), "WHAT", "WHY", timeHeader("UNTIL", now), "ASKED BY", "REASON"}
+	return []string{timeHeader("WHEN", now), "WHAT", "REASON", timeHeader("UNTIL", now), "REQUESTED BY", "MESSAGE"}
 }
 
 func (s *session) historyTable(out *output, items []historyItem, named bool, now time.Time) error {

@@ -63,7 +63,7 @@ func (s *session) promotions(g *v1alpha1.GatedSource, from time.Time) (items []p
 }
 
 func (s *session) promotionTable(f promotionScope, items []promotionItem, named bool) error {
-	headers := []string{timeHeader("WHEN", f.now), "REVISION", "FROM", "WHY", "APPROVED BY", "REASON"}
+	headers := []string{timeHeader("WHEN", f.now), "REVISION", "FROM", "REASON", "APPROVED BY", "MESSAGE"}
 	if named {
 		headers = slices.Insert(headers, 1, "SOURCE")
 	}

@@ -117,7 +117,7 @@ func noGates(namespace string, all bool) string {
 }
 
 func gateHeaders(now time.Time, namespaces, wide bool) []string {
-	headers := []string{"NAME", "STATE", "WHY", timeHeader("UNTIL", now), "HELD", "ASKED BY"}
+	headers := []string{"NAME", "STATE", "REASON", timeHeader("NEXT", now), "HELD", "REQUESTED BY"}
 	if namespaces {
 		headers = append([]string{"NAMESPACE"}, headers...)
 	}

@@ -121,7 +121,7 @@ func TestPreviewCountsTheRequestsInAnnotations(t *testing.T) {
 	manifest := strings.Replace(nights, "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z"}}`, 1)
 	manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)
 	code, out, errOut := execute(t, manifest, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z")
-	want := `GATE                     FROM                   UNTIL                  STATE    REASON               BY
+	want := `GATE                     FROM                   UNTIL                  STATE    REASON               DECIDED BY
 flux-system/production   2026-11-24T00:00:00Z   2026-11-24T10:00:00Z   closed   OutsideOpenPeriods   
 flux-system/production   2026-11-24T10:00:00Z   2026-11-24T11:00:00Z   opened   OpenRequested        
 flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   OutsideOpenPeriods   

@@ -7,7 +7,7 @@ import (
 )
 
 func TestATableIsCutWhereItDoesNotFit(t *testing.T) {
-	headers := []string{"NAME", "WHY", "UNTIL (UTC)", "BY"}
+	headers := []string{"NAME", "REASON", "NEXT (UTC)", "REQUESTED BY"}
 	row := []string{"production", "exception production-20261126-045936", "2026-11-26 22:00 (in 16h)", "alice"}
 	for columns, want := range map[int]string{
 		120: "production   exception production-20261126-045936   2026-11-26 22:00 (in 16h)   alice",

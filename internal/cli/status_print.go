@@ -37,8 +37,8 @@ func (sc *screen) print(out *output) error {
 	sc.head()
 	at := func(name string) string { return timeHeader(name, sc.now) }
 	for _, part := range []section{
-		{"Next", []string{at("AT"), "STATE", "WHY"}, sc.next(), sc.afterNext()},
-		{"Requests", []string{"ACTION", "STATE", at("FROM"), at("UNTIL"), "BY", "REASON"}, sc.requests(), ""},
+		{"Next", []string{at("AT"), "STATE", "REASON"}, sc.next(), sc.afterNext()},
+		{"Requests", []string{"ACTION", "STATE", at("FROM"), at("UNTIL"), "REQUESTED BY", "MESSAGE"}, sc.requests(), ""},
 		{"Exceptions", []string{"NAME", "STATE", at("FROM"), at("UNTIL")}, sc.exceptionRows(), ""},
 		sc.targetSection(out.isWide()),
 		{"Failures", []string{"KIND/NAME", "REASON", at("SINCE"), "MESSAGE"}, sc.failureRows(), ""},

@@ -23,7 +23,7 @@ func (s *session) printWhy(e *explain.Explanation, out *output, now time.Time) e
 	}
 	if len(e.Gates) > 0 {
 		s.say("")
-		headers := []string{"GATE", "STATE", "WHY", timeHeader("SINCE", now), timeHeader("UNTIL", now), "ASKED BY", "RULE"}
+		headers := []string{"GATE", "STATE", "REASON", timeHeader("SINCE", now), timeHeader("UNTIL", now), "REQUESTED BY", "RULE"}
 		if out.isWide() {
 			headers = append(headers, "MESSAGE")
 		}

@@ -126,7 +126,7 @@ func (c *Changes) Table(w io.Writer, zone *time.Location) error {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tBEFORE\tAFTER\tBY") //nolint:errcheck // Flush returns it
+	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tBEFORE\tAFTER\tDECIDED BY") //nolint:errcheck // Flush returns it
 	for _, change := range c.Gates {
 		for _, row := range change.rows(c, zone) {
 			fmt.Fprintln(table, change.Gate+"\t"+strings.Join(row, "\t")) //nolint:errcheck // as above

@@ -14,7 +14,7 @@ import (
 // Table writes a report for people, an interval in each line. Times are in RFC 3339 and in a zone.
 func (r *Report) Table(w io.Writer, zone *time.Location) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tBY") //nolint:errcheck // Flush returns it
+	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tDECIDED BY") //nolint:errcheck // Flush returns it
 	for _, t := range r.Gates {
 		for _, i := range t.Intervals {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, in(zone, i.From), in(zone, i.Until), i.State, i.Reason, sentence.Printable(i.By())) //nolint:errcheck // as above

@@ -27,7 +27,7 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 			t.Fatalf("it prints %q, want %q", lines.Text(), want)
 		}
 	}
-	next("NAME STATE WHY UNTIL (UTC) HELD ASKED BY")
+	next("NAME STATE REASON NEXT (UTC) HELD REQUESTED BY")
 	next("production closed close period freeze")
 	next("staging opened default - 0/0 -")
 	if got := w.gate("close", "staging"); got.code != 0 {
