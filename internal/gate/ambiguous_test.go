@@ -58,9 +58,9 @@ func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
 		closePeriods(closing(cron("unlucky", "0 0 13 * FRI", 24*time.Hour), "")),
 	)
 	want := []timetable.Ambiguity{
-		{"spec.openPeriods[1].schedule", "open period 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
+		{Field: "spec.openPeriods[1].schedule", Message: "open period 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
 			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
-		{"spec.closePeriods[0].schedule", "close period 'unlucky': '0 0 13 * FRI' starts on each day whose day of month is 13 OR whose day of week is FRI, as always in cron. " +
+		{Field: "spec.closePeriods[0].schedule", Message: "close period 'unlucky': '0 0 13 * FRI' starts on each day whose day of month is 13 OR whose day of week is FRI, as always in cron. " +
 			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
 	}
 	if got := timetable.Ambiguities(g); fmt.Sprint(got) != fmt.Sprint(want) {
