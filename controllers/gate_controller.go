@@ -19,16 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
 	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
@@ -126,33 +122,22 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 // reconcile decides a Gate at an instant, and writes its status at most once. If the decision matters to the targets, they are enqueued, and
 // their progress is reported later. Otherwise it is reported now.
 func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
-	before := obj.DeepCopy()
+	p := &gatePass{GateReconciler: r, before: obj.DeepCopy(), obj: obj, writer: writer}
 	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if closed, err := r.closeFirst(ctx, obj, writer, exceptions, now); closed || err != nil {
+	if closed, err := p.closeFirst(ctx, exceptions, now); closed || err != nil {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, err
 	}
 	calendars, err := r.Calendars.of(ctx, obj, now)
 	if err != nil { // what the status says stays in force
 		return ctrl.Result{}, err
 	}
-	snapshot := r.compilations.Snapshot(obj, calendars, exceptions...)
-	d := r.decide(ctx, obj, snapshot, now)
-	if d.stamps == ledger.StampsUnknown {
-		d.edges = append(d.edges, now.Add(stampsRetry))
-	}
-	e := effectOf(before, obj, d)
-	result := ctrl.Result{}
-	if e.wakes {
-		err = r.persist(ctx, before, obj, writer, d, e)
-		result.RequeueAfter = r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))
-	} else {
-		result, err = r.report(ctx, before, obj, writer, snapshot, d, e)
-	}
+	p.decide(ctx, r.compilations.Snapshot(obj, calendars, exceptions...), now)
+	result, err := p.write(ctx)
 	if err == nil {
-		err = writer.removeLines(ctx, before)
+		err = writer.removeLines(ctx, p.before)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -160,39 +145,8 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	return result, nil
 }
 
-// closeFirst closes a Gate on request without its calendars if reading them needs a request to the API server.
-// It returns whether the Gate is closed, and must be decided again with its calendars.
-func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
-	if !ledger.ClosesByRequest(obj, now) || r.Calendars.atHand(obj, now) {
-		return false, nil
-	}
-	before := obj.DeepCopy()
-	d := r.decide(ctx, obj, gate.NewSnapshot(obj, nil, exceptions...), now)
-	if d.State != v1alpha1.StateClosed {
-		before.DeepCopyInto(obj)
-		return false, nil
-	}
-	if err := r.persist(ctx, before, obj, writer, d, effectOf(before, obj, d)); err != nil {
-		return true, err
-	}
-	return true, writer.removeLines(ctx, before)
-}
-
 // wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
 const wakeDelay = time.Second
-
-// decide notes in the status of a Gate what it is.
-func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) decision {
-	before := obj.DeepCopy()
-	d := r.Decider.decide(ctx, obj, s, now)
-	report(obj, d.Decision)
-	s.With(obj).RecordExceptions(d.at)
-	changed := stateChanged(before, obj) || missed(before, d)
-	gate.RecordTransition(obj, d.Decision, d.at, changed)
-	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed)
-	d.proceeds = d.State == v1alpha1.StateOpened && verdict.HasWaves(obj) && !obj.Audits() && gate.NoteProceed(obj, d.at)
-	return d
-}
 
 // missed returns whether a Gate changed its state and changed it back between two reconciliations. If the time is unknown or a
 // dependency is not ready, the Gate stayed closed, so a scheduled opening is not a missed change.
@@ -202,68 +156,6 @@ func missed(before *v1alpha1.Gate, d decision) bool {
 
 // isCurrent returns whether the status of a Gate is about its spec as it is.
 func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
-
-// effect is what a decision changes.
-type effect struct {
-	// isNew says that the status must be written, changed that the state is another one, and wakes that the targets are enqueued.
-	isNew, changed, wakes bool
-}
-
-// effectOf returns what a decision in the status of a Gate changes. If something is new, it marks in the status that the Gate is reconciling,
-// and whether its generation is observed.
-func effectOf(before, obj *v1alpha1.Gate, d decision) effect {
-	e := effect{changed: stateChanged(before, obj), wakes: concerns(before, obj) || d.err == nil && !isCurrent(before)}
-	e.isNew = e.wakes || e.changed || !isCurrent(before) || len(d.handled) > 0 || d.proceeds ||
-		before.Status.Memory.LastHandledLine != obj.Status.Memory.LastHandledLine
-	if !e.isNew {
-		return e
-	}
-	if !conditions.IsStalled(obj) && (e.changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(obj, d.State))
-	}
-	if d.err != nil { // both clocks are read again, also after a crash
-		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TimeUnknownReason, "%s", d.err)
-	} else {
-		obj.Status.ObservedGeneration = obj.Generation
-	}
-	return e
-}
-
-// persist writes the status of a Gate, and then emits what is new of the decision: a request that is in the status survives
-// a crash, even if Flux removes the annotation.
-func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision, e effect) error {
-	if due := before.Status.NextTransition; e.changed && due != nil && due.State == d.State && !due.At.After(d.at) {
-		r.memory.with(obj, func(m *remembered) { m.due = due })
-	}
-	if e.wakes {
-		r.Tally.Await(tallied(obj))
-		r.memory.woke(obj, d.at)
-	}
-	if err := writer.status(ctx, obj); err != nil {
-		return err
-	}
-	if e.wakes {
-		r.memory.with(obj, func(m *remembered) { m.decided = writer.base })
-	}
-	if e.isNew {
-		r.notify(ctx, before, obj, d, e)
-	}
-	return nil
-}
-
-// notify emits the events about a decision that is in the status.
-func (r *GateReconciler) notify(ctx context.Context, before, obj *v1alpha1.Gate, d decision, e effect) {
-	told := gateTeller{r.EventRecorder, r.Selector.Targets}
-	told.requests(ctx, obj, d.handled)
-	r.GateMetrics.emergencyOpenings(obj, d.handled)
-	if isCurrent(obj) && !isCurrent(before) {
-		told.ambiguities(obj, d.at)
-	}
-	if e.changed {
-		r.memory.with(obj, func(m *remembered) { m.changed = true })
-		told.announce(ctx, obj, d.Decision, d.at)
-	}
-}
 
 // requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
 // decision took a while, so the delay is counted from the current time. A Gate that closes then comes before other Gates of its namespace.

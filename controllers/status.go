@@ -10,14 +10,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -112,93 +110,6 @@ func (r *GateReconciler) outcomeOf(ctx context.Context, obj *v1alpha1.Gate, d de
 		o.err = errors.Join(d.err, fmt.Errorf("%d targets failed, the first: %s", len(causes), slices.Min(causes)))
 	}
 	return o
-}
-
-// progress is how far the targets of a Gate are.
-type progress struct {
-	outcome
-	released
-	found *accident
-	edges []time.Time
-	// complete is false if the sums are too low: the Gate is enqueued when they are not.
-	complete bool
-}
-
-// progress collects how far the targets of a Gate are, and puts it into its status. It enqueues all of them at the resync interval.
-func (r *GateReconciler) progress(ctx context.Context, before, obj *v1alpha1.Gate, d decision) (p progress, err error) {
-	report(obj, d.Decision)
-	gate.RecordTransition(obj, d.Decision, d.at, false)
-	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
-	if asked = asked && v != before.Status.LastHandledReconcileAt; asked {
-		obj.Status.SetLastHandledReconcileRequest(v)
-	}
-	p.edges = slices.Clone(d.edges)
-	if r.memory.isDue(obj, asked, d.at) || r.Tally.Sums(tallied(obj)).Awaits {
-		if err := r.Events.wakeAll(ctx, obj); err != nil {
-			return p, err
-		}
-	}
-	p.outcome = r.outcomeOf(ctx, obj, d)
-	p.released = releaser{r.Turns, r.Tally, r.Book, r.memory}.release(obj, p.sums, d.State, d.at)
-	p.told = append(p.told, tellStop(before, obj, len(p.told) > 0)...)
-	p.edges = append(p.edges, p.wake)
-	if p.complete = r.Tally.IsComplete(); !p.complete {
-		return p, nil
-	}
-	s := p.sums
-	obj.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
-	}}
-	gate.RecordPasses(obj, r.Passes.entries(tallied(obj)))
-	obj.Status.Targets.Failures = newest(p.failures, before.Status, d.at)
-	if p.found = r.accidents.look(ctx, before, obj, s, d.at); p.found != nil {
-		p.edges, p.empty = append(p.edges, p.found.again), p.found.message
-	}
-	summarize(obj, d, p.outcome)
-	return p, nil
-}
-
-// report writes a decision and the progress of the targets into the status of a Gate. If the progress is unknown, it writes the decision alone.
-func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, s *gate.Snapshot, d decision, e effect) (ctrl.Result, error) {
-	decided := obj.Status.DeepCopy()
-	r.Decider.lookLater(ctx, obj, s, &d)
-	f := r.foreteller.look(obj, s, &d)
-	p, err := r.progress(ctx, before, obj, d)
-	if err != nil || !p.complete {
-		r.Turns.Recall(tallied(obj), p.called)
-		decided.DeepCopyInto(&obj.Status)
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, p.edges)}, errors.Join(err, r.persist(ctx, before, obj, writer, d, e))
-	}
-	at := r.mayWrite(obj, p.sums, d.at)
-	if mayWait := !e.isNew && f.IsSilent() && d.err == nil && len(p.called)+len(p.told) == 0 && !failsNow(before, p.sums); mayWait && !at.IsZero() {
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(p.edges, at))}, nil
-	}
-	if err := r.write(ctx, before, obj, writer, d, e, p.released); err != nil {
-		return ctrl.Result{}, err
-	}
-	r.foreteller.start(ctx, obj, f, d.at)
-	gateTeller{r.EventRecorder, r.Selector.Targets}.waves(ctx, obj, p.told, d.at)
-	r.accidents.note(before, obj, p.found, d.at)
-	r.measure(ctx, obj, p.sums)
-	if p.outcome.err == nil {
-		r.Backoff.Forget(backoffOf(obj.UID))
-		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, p.edges)}, nil
-	}
-	// An error returned would make the queue forget when the next edge is.
-	ctrl.LoggerFrom(ctx).Error(p.outcome.err, "Some targets have not reached the desired state")
-	return ctrl.Result{RequeueAfter: min(r.requeueAfter(obj, p.edges), r.Backoff.When(backoffOf(obj.UID)))}, nil
-}
-
-// write writes the status of a Gate, and enqueues the targets that have a release slot.
-func (r *GateReconciler) write(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision, e effect, next released) error {
-	obj.Status.ObservedGeneration = obj.Generation
-	if err := r.persist(ctx, before, obj, writer, d, e); err != nil {
-		r.Turns.Recall(tallied(obj), next.called)
-		return err
-	}
-	r.Turns.Noted(tallied(obj), next.n)
-	r.Events.Wake.Targets(queue.Release, next.called...)
-	return nil
 }
 
 // failsNow returns whether the status of a Gate does not say yet that something has failed.
