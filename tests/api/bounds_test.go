@@ -72,6 +72,7 @@ var badReferences = []badSpec{
 
 	{"an unknown operator", expression(`key: a, operator: Like, values: [b]`), "spec.targets[0].matchExpressions[0].operator", `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
 	{"an operator without its values", expression(`key: a, operator: In`), "spec.targets[0].matchExpressions[0]", "the operators In and NotIn need values"},
+	{"an operator with an empty list of values", expression(`key: a, operator: NotIn, values: []`), "spec.targets[0].matchExpressions[0]", "the operators In and NotIn need values"},
 	{"an operator with values that it cannot have", expression(`key: a, operator: Exists, values: [b]`), "spec.targets[0].matchExpressions[0]", "the operators Exists and DoesNotExist have no values"},
 	{"a key that is none", expression(`key: "a b", operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
 	{"a key of two slashes", expression(`key: a/b/c, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},

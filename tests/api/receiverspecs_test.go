@@ -135,6 +135,9 @@ var badReceivers = []badSpec{
 	{"an interval of no days", receiver("generic", `, interval: 0d`), "spec.interval", causeReceiverInterval},
 	{"a window of 999ms", receiver("generic", `, window: 999ms`), "spec.window", causeReceiverWindow},
 	{"a window of more than 366 days", receiver("generic", `, window: 8784h1s`), "spec.window", causeReceiverWindow},
+	{"a window of no days", receiver("generic", `, window: 0d`), "spec.window", causeReceiverWindow},
+	{"a window of 367 days", receiver("generic", `, window: 367d`), "spec.window", causeReceiverWindow},
+	{"a Secret whose name is too long", `{type: generic, gates: [{name: a}], action: close, secretRef: {name: ` + long(254) + `}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
 	{"a window that is a number", receiver("generic", `, window: 5`), "spec.window", `must be of type string: "integer"`},
 }
 
@@ -142,6 +145,8 @@ var goodReceivers = map[string]string{
 	"of generic":               receiver("generic", ""),
 	"of generic-hmac":          receiver("generic-hmac", `, filter: "req.a == 1"`),
 	"of github":                receiver("github", `, events: [push, "*"], interval: 1s, window: 8784h`),
+	"with the most days":       receiver("generic", `, interval: 1d, window: 366d`),
+	"with the least days":      strings.Replace(receiver("generic", `, window: 1d`), "name: s", "name: "+long(253), 1),
 	"of gitlab":                receiver("gitlab", `, events: []`),
 	"of standard-webhooks":     receiver("standard-webhooks", `, events: [deploy.done]`),
 	"of Grafana":               hmac(`header: X-Grafana-Alerting-Signature, algorithm: sha256, timestampHeader: X-Grafana-Alerting-Timestamp`),

@@ -60,6 +60,8 @@ var goodRefreshes = map[string]string{
 	"the largest values": refreshing(`, ttl: 9999999y, within: 87600h, timeout: 24h`),
 	"the least values":   refreshing(`, ttl: 120s, within: 1m, timeout: 1s`),
 	"days and weeks":     refreshing(`, ttl: 336h, within: 1w, timeout: 1d`),
+	"the least days":     refreshing(`, within: 1d`),
+	"the most days":      refreshing(`, within: 3650d, ttl: 99y`),
 	"Machines by labels": refreshing(`, selector: {matchLabels: {"cluster.x-k8s.io/cluster-name": c1}}`),
 	"all Machines":       refreshing(`, selector: {}`),
 }

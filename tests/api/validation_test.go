@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -170,4 +171,44 @@ func TestAGoodSpecIsAcceptedByBoth(t *testing.T) {
 			})
 		}
 	})
+}
+
+// anchored has specs of each kind with a value in which a pattern decides.
+var anchored = map[string][]struct{ spec, value string }{
+	v1alpha1.GateKind: {
+		{`{default: closed, openPeriods: [{name: %s, start: "22:00", end: "10:00"}]}`, "a"}, {`{default: closed, openPeriods: [{name: a, start: %s, end: "10:00"}]}`, "22:00"},
+		{`{default: closed, openPeriods: [{name: a, start: "22:00", end: %s}]}`, "10:00"}, {`{default: closed, openPeriods: [{name: a, from: %s, until: "2026-12-24"}]}`, "2026-12-24"},
+		{`{default: closed, openPeriods: [{name: a, from: "2026-12-24", until: %s}]}`, "2026-12-24"}, {cron("%s * * *"), "0 0"}, {cron("0 0 * * %s"), "5"},
+		{`{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: %s, key: a}}}]}`, "a"}, {`{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: a, key: %s}}}]}`, "a"},
+		{`{default: closed, targets: [{kind: %s, name: a}]}`, "K"}, {`{default: closed, targets: [{kind: K, name: %s}]}`, "a"}, {`{default: closed, targets: [{kind: K, name: a, namespace: %s}]}`, "a"},
+		{`{default: closed, targets: [{kind: K, name: a, apiVersion: %s}]}`, "v1"}, {expression(`operator: Exists, key: %s`), "a"}, {expression(`operator: In, key: a, values: [%s]`), "b"},
+		{target(`kind: K, name: "*", matchLabels: {%s: b}`), "a"}, {target(`kind: K, name: "*", matchLabels: {a: %s}`), "b"}, {`{default: closed, release: {waves: [{name: %s, matchLabels: {a: b}}]}}`, "a"},
+		{`{default: closed, interval: %s}`, "1h"}, {`{default: closed, window: %s}`, "3d"}, {`{default: closed, notifyBefore: [%s]}`, "1h"}, {`{default: closed, certificates: {safetyMargin: %s}}`, "3d"},
+		{`{default: closed, dependsOn: [{kind: %s, name: a}]}`, "K"}, {`{default: closed, dependsOn: [{kind: K, name: %s}]}`, "a"}, {`{default: closed, dependsOn: [{kind: K, name: a, namespace: %s}]}`, "a"},
+	},
+	v1alpha1.GateExceptionKind: {{exception(`, default: closed, ttlAfterExpired: %s`), "1h"}, {exception(closesOnce + `, leadTime: %s`), "1h"}},
+	v1alpha1.GateReceiverKind: {
+		{`{type: generic, secretRef: {name: s}, gates: [{name: %s}], action: close}`, "a"}, {`{type: generic, secretRef: {name: %s}, gates: [{name: a}], action: close}`, "s"},
+		{hmac(`header: %s`), "X-A"}, {hmac(`timestampHeader: %s`), "X-A"}, {hmac(`timestampHeader: X-T, payload: %s`), "{timestamp}:{body}"}, {hmac(`algorithm: sha256, prefix: %s`), "v1="},
+		{oidc(`[{issuerURL: "https://a", variables: [{name: %s, expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "v"},
+	},
+	v1alpha1.GatedSourceKind:               {{`{sourceRef: {kind: GitRepository, name: %s}}`, "apps"}, {pinning(`, pinnedName: %s`), "a"}, {pinning(`, revision: %s`), "6.5.1"}},
+	v1alpha1.CalendarFeedKind:              {{`{selector: {}, secretRef: {name: %s}}`, "s"}},
+	v1alpha1.MachineCertificateRefreshKind: {{refreshing(`, ttl: %s`), "1y"}, {refreshing(`, within: %s`), "3d"}, {refreshing(`, timeout: %s`), "1h"}},
+}
+
+func TestPatternsMatchWholeValues(t *testing.T) {
+	for kind, all := range anchored {
+		for _, tc := range all {
+			for value, want := range map[string]bool{tc.value: true, "\u00e4 " + tc.value: false, tc.value + " \u00e4": false, tc.value + "\n\u00e4": false} {
+				spec := strings.Replace(tc.spec, "%s", strconv.Quote(value), 1)
+				if strings.Contains(tc.spec, `"%s`) || strings.Contains(tc.spec, `%s"`) {
+					spec = strings.Replace(tc.spec, "%s", value, 1)
+				}
+				if err := admitKind(t, kind, spec); (err == nil) != want {
+					t.Errorf("%s %s: got %v, want acceptance %t", kind, spec, err, want)
+				}
+			}
+		}
+	}
 }
