@@ -35,7 +35,7 @@ func (w *world) inForce() {
 	w.Helper()
 	at := func(name string) string {
 		return `{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateException","metadata":{"name":"` + name +
-			`"},"spec":{"gateRef":{"name":"probe"},"default":"closed","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`
+			`"},"spec":{"gateRef":{"name":"probe"},"default":"opened","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`
 	}
 	says := func(want, command string) {
 		w.Helper()
