@@ -57,7 +57,7 @@ func (w *world) receiver(name string, change ...func(*v1alpha1.GateReceiverSpec)
 	w.Helper()
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: v1alpha1.GateReceiverSpec{
 		Type: v1alpha1.GenericHMACReceiver, SecretRef: &meta.LocalObjectReference{Name: name},
-		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
+		GateRefs: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
 	}}
 	for _, c := range change {
 		c(&obj.Spec)
@@ -153,7 +153,7 @@ func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "apps"}, Spec: v1alpha1.GateReceiverSpec{
-		Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: "ci"}, Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
+		Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: "ci"}, GateRefs: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
 	}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "apps"}, Data: map[string][]byte{"token": []byte("t0")}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj, secret).WithStatusSubresource(obj).Build()

@@ -182,7 +182,7 @@ func (e *entry) readable(header http.Header) map[string]any {
 // wanted returns the Gates that a webhook is for.
 func (e *entry) wanted(hook *webhook) []types.NamespacedName {
 	var gates []types.NamespacedName
-	for _, ref := range e.spec.Gates {
+	for _, ref := range e.spec.GateRefs {
 		if hook.gates == nil || slices.Contains(hook.gates, ref.Name) {
 			gates = append(gates, types.NamespacedName{Namespace: e.key.Namespace, Name: ref.Name})
 		}

@@ -17,7 +17,7 @@ func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpe
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, CreationTimestamp: metav1.NewTime(testNow)},
 		Spec: v1alpha1.GateReceiverSpec{
 			Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: name}, Action: "close",
-			Gates: []v1alpha1.GateReference{{Name: "a"}, {Name: "b"}},
+			GateRefs: []v1alpha1.GateReference{{Name: "a"}, {Name: "b"}},
 		},
 	}
 	for _, c := range change {

@@ -214,7 +214,7 @@ func TestWhoHasATokenOfAGate(t *testing.T) {
 		"with issuer": {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericOIDCReceiver}},
 	} {
 		e.key = types.NamespacedName{Namespace: "test", Name: name}
-		e.spec.Gates = []v1alpha1.GateReference{{Name: "other"}, {Name: "podinfo"}}
+		e.spec.GateRefs = []v1alpha1.GateReference{{Name: "other"}, {Name: "podinfo"}}
 		table.Put(e.key, e, false)
 	}
 	for _, tc := range []struct{ token, gate, want string }{
@@ -286,7 +286,7 @@ func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
 	withReceivers := func(n int) *Table {
 		table := NewTable(nil)
 		for i := range n {
-			e := &entry{spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver, Gates: []v1alpha1.GateReference{{Name: "a"}}}}
+			e := &entry{spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver, GateRefs: []v1alpha1.GateReference{{Name: "a"}}}}
 			e.key, e.credentials.Tokens = types.NamespacedName{Namespace: "apps", Name: fmt.Sprint(i)}, []string{fmt.Sprint("token-", i)}
 			table.Put(e.key, e, false)
 		}

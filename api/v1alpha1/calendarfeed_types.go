@@ -20,7 +20,7 @@ const (
 )
 
 // CalendarFeedSpec says which Gates a calendar shows, and to whom.
-// +kubebuilder:validation:XValidation:rule="has(self.gates) != has(self.selector)",message="exactly one of gates and selector must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.gateRefs) != has(self.selector)",message="exactly one of gateRefs and selector must be set"
 type CalendarFeedSpec struct {
 	// Interval is how often the Secret is read again even if nothing has changed.
 	// At least 1s, such as 1m. Defaults to 10m. A token that is removed from the
@@ -37,18 +37,18 @@ type CalendarFeedSpec struct {
 	// +required
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 
-	// Gates are the Gates of the calendar, in the same namespace. From 1 to 100.
-	// Exactly one of gates and selector must be set.
+	// GateRefs name the Gates of the calendar, in the same namespace. From 1 to
+	// 100. Exactly one of gateRefs and selector must be set.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Gates []GateReference `json:"gates,omitempty"`
+	GateRefs []GateReference `json:"gateRefs,omitempty"`
 
 	// Selector chooses the Gates of the calendar by their labels, in the same
 	// namespace. An empty one chooses all. Of more than 100 Gates, the calendar
-	// has the first 100 by name, and says so. Exactly one of gates and selector
+	// has the first 100 by name, and says so. Exactly one of gateRefs and selector
 	// must be set.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`

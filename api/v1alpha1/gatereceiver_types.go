@@ -158,14 +158,14 @@ type GateReceiverSpec struct {
 	// +optional
 	Events []string `json:"events,omitempty"`
 
-	// Gates are the Gates that a webhook makes its request on, in the same
+	// GateRefs name the Gates on which a webhook makes its request, in the same
 	// namespace. From 1 to 10.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=name
 	// +required
-	Gates []GateReference `json:"gates"`
+	GateRefs []GateReference `json:"gateRefs"`
 
 	// Filter is a CEL expression of type bool that says whether a webhook counts.
 	// If it is false, the sender gets 200 and nothing is requested. If omitted,

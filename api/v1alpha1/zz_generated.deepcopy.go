@@ -163,8 +163,8 @@ func (in *CalendarFeedSpec) DeepCopyInto(out *CalendarFeedSpec) {
 		**out = **in
 	}
 	out.SecretRef = in.SecretRef
-	if in.Gates != nil {
-		in, out := &in.Gates, &out.Gates
+	if in.GateRefs != nil {
+		in, out := &in.GateRefs, &out.GateRefs
 		*out = make([]GateReference, len(*in))
 		copy(*out, *in)
 	}
@@ -684,8 +684,8 @@ func (in *GateReceiverSpec) DeepCopyInto(out *GateReceiverSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.Gates != nil {
-		in, out := &in.Gates, &out.Gates
+	if in.GateRefs != nil {
+		in, out := &in.GateRefs, &out.GateRefs
 		*out = make([]GateReference, len(*in))
 		copy(*out, *in)
 	}

@@ -62,14 +62,16 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 		{"a field in lower case", manifest("Gate", "a", "{default: closed, timezone: UTC}"), "-: apps/a: spec.timezone: unknown field, did you mean timeZone?"},
 		{"a field of the metadata", strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace:", "nameSpace: b, namespace:", 1), "-: apps/a: metadata.nameSpace: unknown field"},
 		{"a number as label", strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace:", "labels: {a: 1}, namespace:", 1), "-: apps/a: metadata.labels: Invalid value: must be a string, put it in quotes"},
-		{"a receiver without a Secret", manifest("GateReceiver", "a", "{type: github, gates: [{name: g}], action: close}"), "-: apps/a: spec: Invalid value: secretRef is required when type is not generic-oidc"},
-		{"a receiver whose path is its only secret", manifest("GateReceiver", "a", "{type: generic, secretRef: {name: s}, gates: [{name: g}], action: open}"),
+		{"a receiver without a Secret", manifest("GateReceiver", "a", "{type: github, gateRefs: [{name: g}], action: close}"), "-: apps/a: spec: Invalid value: secretRef is required when type is not generic-oidc"},
+		{"a receiver whose path is its only secret", manifest("GateReceiver", "a", "{type: generic, secretRef: {name: s}, gateRefs: [{name: g}], action: open}"),
 			`-: apps/a: spec.type: Invalid value: type generic can only close, because the path is its only secret: `},
-		{"a filter that is no CEL", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gates: [{name: g}], action: close, filter: 'req.a =='}"), `-: apps/a: spec.filter: Invalid value: "req.a ==": `},
-		{"an action of another type", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gates: [{name: g}], actionExpr: 'true'}"), `-: apps/a: spec.actionExpr: Invalid value: "true": `},
-		{"a token that is not validated by CEL", manifest("GateReceiver", "a", "{type: generic-oidc, gates: [{name: g}], action: close, oidcProviders: [{issuerURL: 'https://a', validations: [{expression: 'claim.sub', message: m}]}]}"),
+		{"a filter that is no CEL", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gateRefs: [{name: g}], action: close, filter: 'req.a =='}"), `-: apps/a: spec.filter: Invalid value: "req.a ==": `},
+		{"an action of another type", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gateRefs: [{name: g}], actionExpr: 'true'}"), `-: apps/a: spec.actionExpr: Invalid value: "true": `},
+		{"a token that is not validated by CEL", manifest("GateReceiver", "a", "{type: generic-oidc, gateRefs: [{name: g}], action: close, oidcProviders: [{issuerURL: 'https://a', validations: [{expression: 'claim.sub', message: m}]}]}"),
 			`-: apps/a: spec.oidcProviders[0].validations[0].expression: Invalid value: "claim.sub": `},
-		{"a feed of nothing", manifest("CalendarFeed", "a", "{secretRef: {name: s}}"), "-: apps/a: spec: Invalid value: exactly one of gates and selector must be set"},
+		{"a receiver with gates", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gateRefs: [{name: g}], gates: [{name: g}], action: close}"), "-: apps/a: spec.gates: unknown field, did you mean gateRefs?"},
+		{"a feed with gates", manifest("CalendarFeed", "a", "{secretRef: {name: s}, gateRefs: [{name: g}], gates: [{name: g}]}"), "-: apps/a: spec.gates: unknown field, did you mean gateRefs?"},
+		{"a feed of nothing", manifest("CalendarFeed", "a", "{secretRef: {name: s}}"), "-: apps/a: spec: Invalid value: exactly one of gateRefs and selector must be set"},
 		{"a bucket", manifest("GatedSource", "a", "{sourceRef: {kind: Bucket, name: b}}"), "-: apps/a: spec.sourceRef: Invalid value: a Bucket cannot be pinned"},
 		{"a request that is malformed", requestingOpen("2026-11-24"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION], such as "},
 		{"a request that is too long", requestingOpen("2026-11-24T00:00:00Z/367d"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must have a DURATION from 1s to 366d"},
@@ -86,10 +88,10 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 
 func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
 	code, _, errOut := runValidate(manifest("Gate", "a", `{default: ajar, suspend: "no", interval: 1s, foo: bar, openPeriods: [{name: w, start: "25:00", end: "09:00"}, {start: "08:00", end: 9}]}`) +
-		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gates: [], action: close}"))
+		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gateRefs: [], action: close}"))
 	for _, want := range []string{
 		"apps/a: spec.default: Unsupported value", "apps/a: spec.suspend: Invalid value: must be true or false", "apps/a: spec.interval: Invalid value", "apps/a: spec.foo: unknown field",
-		"apps/a: spec.openPeriods[0].start: Invalid value", "apps/a: spec.openPeriods[1].name: Required value", "apps/a: spec.openPeriods[1].end: Invalid value: must be a string, put it in quotes", "apps/b: spec.gates: Invalid value",
+		"apps/a: spec.openPeriods[0].start: Invalid value", "apps/a: spec.openPeriods[1].name: Required value", "apps/a: spec.openPeriods[1].end: Invalid value: must be a string, put it in quotes", "apps/b: spec.gateRefs: Invalid value",
 	} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("no %q", want)

@@ -229,7 +229,7 @@ func TestWhatIsNotReadYetIsNotServed(t *testing.T) {
 func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
 	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
 	named := func(c *v1alpha1.CalendarFeed) {
-		c.Spec.Selector, c.Spec.Gates = nil, []v1alpha1.GateReference{{Name: "gone"}, {Name: "bad"}, {Name: "audit"}}
+		c.Spec.Selector, c.Spec.GateRefs = nil, []v1alpha1.GateReference{{Name: "gone"}, {Name: "bad"}, {Name: "audit"}}
 		onlyOpened(c)
 	}
 	audits := func(g *v1alpha1.Gate) { g.Spec.Mode, g.Spec.OpenPeriods = v1alpha1.ModeAudit, nil }
@@ -245,7 +245,7 @@ func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	r.change(obj, func() {
-		obj.Spec.Gates, obj.Spec.Selector, obj.Generation = nil, &v1alpha1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}, 3
+		obj.Spec.GateRefs, obj.Spec.Selector, obj.Generation = nil, &v1alpha1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}, 3
 	})
 	r.load("production")
 	if got := summaries(r.shows(path)); !slices.Equal(got, []string{"No gate in namespace apps has the labels of this calendar"}) {

@@ -218,7 +218,7 @@ func TestACalendarThatChoosesNothingOrTooMuchIsRefused(t *testing.T) {
 	r := newReplica(t, newObjects(t, secretOf("a", "token", "t")))
 	for name, change := range map[string]func(*v1alpha1.CalendarFeed){
 		"neither": func(c *v1alpha1.CalendarFeed) { c.Spec.Selector = nil },
-		"both":    func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} },
+		"both":    func(c *v1alpha1.CalendarFeed) { c.Spec.GateRefs = []v1alpha1.GateReference{{Name: "web"}} },
 		"a selector that is none": func(c *v1alpha1.CalendarFeed) {
 			c.Spec.Selector.MatchLabels = map[string]string{"a b": "c d"}
 		},

@@ -100,7 +100,7 @@ func (s *Source) readGates(ctx context.Context, e *entry, c *contents) error {
 		return err
 	}
 	named := map[string]bool{}
-	for _, ref := range e.obj.Spec.Gates {
+	for _, ref := range e.obj.Spec.GateRefs {
 		named[ref.Name] = true
 	}
 	for i := range list.Items {

@@ -21,7 +21,7 @@ type entry struct {
 	obj    *v1alpha1.CalendarFeed
 	key    types.NamespacedName
 	tokens []string
-	// selector chooses Gates, nil if spec.gates names them.
+	// selector chooses Gates, nil if spec.gateRefs names them.
 	selector labels.Selector
 	limiter  *rate.Limiter
 	page     *page
@@ -102,8 +102,8 @@ func compile(obj *v1alpha1.CalendarFeed) (e *entry, err error) {
 		obj: obj.DeepCopy(), key: client.ObjectKeyFromObject(obj),
 		limiter: rate.NewLimiter(requestsPerSecond, burst), page: newPage(),
 	}
-	if (len(obj.Spec.Gates) == 0) == (obj.Spec.Selector == nil) {
-		return e, errors.New("exactly one of gates and selector must be set")
+	if (len(obj.Spec.GateRefs) == 0) == (obj.Spec.Selector == nil) {
+		return e, errors.New("exactly one of gateRefs and selector must be set")
 	}
 	if obj.Spec.Selector != nil {
 		if e.selector, err = metav1.LabelSelectorAsSelector(obj.Spec.Selector.Kubernetes()); err != nil {

@@ -20,7 +20,7 @@ type Subscription struct {
 func SubscriptionsTo(g *v1alpha1.Gate, calendars []v1alpha1.CalendarFeed) (found []Subscription) {
 	for i := range calendars {
 		c := &calendars[i]
-		named := slices.ContainsFunc(c.Spec.Gates, func(ref v1alpha1.GateReference) bool { return ref.Name == g.Name })
+		named := slices.ContainsFunc(c.Spec.GateRefs, func(ref v1alpha1.GateReference) bool { return ref.Name == g.Name })
 		selector, err := metav1.LabelSelectorAsSelector(c.Spec.Selector.Kubernetes()) // none selects nothing
 		selected := err == nil && selector.Matches(labels.Set(g.Labels))
 		if c.Namespace == g.Namespace && c.Status.CalendarPath != "" && (named || selected) {

@@ -134,9 +134,9 @@ func TestAGateNamesTheCalendarsThatShowIt(t *testing.T) {
 		of("team", "/calendar/a.ics", func(c *v1alpha1.CalendarFeed) {
 			c.Spec.Selector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}
 		}),
-		of("named", "/calendar/b.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} }),
+		of("named", "/calendar/b.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.GateRefs = []v1alpha1.GateReference{{Name: "web"}} }),
 		of("no-path", "", all),
-		of("others", "/calendar/c.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "db"}} }),
+		of("others", "/calendar/c.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.GateRefs = []v1alpha1.GateReference{{Name: "db"}} }),
 		of("elsewhere", "/calendar/d.ics", func(c *v1alpha1.CalendarFeed) { all(c); c.Namespace = "bank" }),
 		of("nothing", "/calendar/e.ics", func(*v1alpha1.CalendarFeed) {}),
 	}

@@ -120,7 +120,7 @@ func (d *definition) unknown(content map[string]any) (errs field.ErrorList) {
 		steps := stepsIn(path)
 		cause := "unknown field"
 		if siblings := d.fieldsAt(steps[:len(steps)-1]); len(siblings) > 0 {
-			if meant := similar.Closest(steps[len(steps)-1], siblings); meant != "" {
+			if meant := closest(steps[len(steps)-1], siblings); meant != "" {
 				cause += ", did you mean " + meant + "?"
 			} else if len(siblings) <= maxListed {
 				cause += ", must be one of " + strings.Join(siblings, ", ")
@@ -129,6 +129,16 @@ func (d *definition) unknown(content map[string]any) (errs field.ErrorList) {
 		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: path, Detail: cause})
 	}
 	return errs
+}
+
+// closest returns the field that a user probably meant, or an empty string if none is similar. Fields that refer to objects end in Ref or Refs.
+func closest(name string, fields []string) string {
+	for _, suffix := range []string{"Refs", "Ref"} {
+		if ref := strings.TrimSuffix(name, "s") + suffix; slices.Contains(fields, ref) {
+			return ref
+		}
+	}
+	return similar.Closest(name, fields)
 }
 
 // metadataErrors returns the errors in the metadata.

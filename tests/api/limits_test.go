@@ -132,7 +132,7 @@ var largest = map[string]struct {
 	v1alpha1.GateReceiverKind: {380 << 10, func() string {
 		expression := `, expression: "'` + strings.Repeat("<", 80) + `'==''"`
 		provider := `, audience: ` + long(80) + `, variables: ` + nested(32, `{name: v`, expression+`}`) + `, validations: ` + nested(32, `{message: m`, expression+`}`) + `}`
-		return `{type: generic-oidc, gates: ` + nested(10, `{name: `+long(250), `}`) + `, actionExpr: "'` + strings.Repeat("<", 4094) + `'", filter: "'` + strings.Repeat("<", 4090) + `'==''", oidcProviders: ` + nested(10, `{issuerURL: https://`+long(240), provider) + `}`
+		return `{type: generic-oidc, gateRefs: ` + nested(10, `{name: `+long(250), `}`) + `, actionExpr: "'` + strings.Repeat("<", 4094) + `'", filter: "'` + strings.Repeat("<", 4090) + `'==''", oidcProviders: ` + nested(10, `{issuerURL: https://`+long(240), provider) + `}`
 	}()},
 	v1alpha1.GatedSourceKind:               {3 << 10, `{sourceRef: {kind: GitRepository, name: ` + long(253) + `}, pinnedName: b` + long(252) + `, revision: ` + strings.Repeat("<", 512) + `}`},
 	v1alpha1.CalendarFeedKind:              {150 << 10, `{secretRef: {name: ` + long(253) + `}, selector: ` + largestSelector + `}`},

@@ -24,12 +24,12 @@ const (
 
 // receiver returns the spec of a receiver of a type that is good except for what is added.
 func receiver(kind, more string) string {
-	return `{type: ` + kind + `, secretRef: {name: s}, gates: [{name: production}], action: close` + more + `}`
+	return `{type: ` + kind + `, secretRef: {name: s}, gateRefs: [{name: production}], action: close` + more + `}`
 }
 
 // asking returns the spec of a receiver that is good except for what it requests.
 func asking(action string) string {
-	return `{type: github, secretRef: {name: s}, gates: [{name: production}]` + action + `}`
+	return `{type: github, secretRef: {name: s}, gateRefs: [{name: production}]` + action + `}`
 }
 
 // hmac returns the spec of a receiver whose signature has fields.
@@ -37,7 +37,7 @@ func hmac(fields string) string { return receiver("generic-hmac", `, signature: 
 
 // oidc returns the spec of a receiver with providers.
 func oidc(providers, more string) string {
-	return `{type: generic-oidc, gates: [{name: production}], action: open, oidcProviders: ` + providers + more + `}`
+	return `{type: generic-oidc, gateRefs: [{name: production}], action: open, oidcProviders: ` + providers + more + `}`
 }
 
 func provider(url string) string {
@@ -56,28 +56,28 @@ func list(n int, format string) string {
 func long(n int) string { return strings.Repeat("a", n) }
 
 var badReceivers = []badSpec{
-	{"no type", `{secretRef: {name: s}, gates: [{name: a}], action: open}`, "spec.type", "Required value"},
+	{"no type", `{secretRef: {name: s}, gateRefs: [{name: a}], action: open}`, "spec.type", "Required value"},
 	{"an unknown type", receiver("bitbucket", ""), "spec.type", "Unsupported value"},
-	{"no gates", `{type: generic, secretRef: {name: s}, action: close}`, "spec.gates", "Required value"},
-	{"an empty list of gates", `{type: generic, secretRef: {name: s}, action: close, gates: []}`, "spec.gates", "should have at least 1 items"},
-	{"eleven gates", `{type: generic, secretRef: {name: s}, action: close, gates: ` + list(11, "{name: a%d}") + `}`, "spec.gates", "at most 10 items"},
-	{"a gate twice", `{type: generic, secretRef: {name: s}, action: close, gates: [{name: a}, {name: a}]}`, "spec.gates[1]", "Duplicate value"},
+	{"no gates", `{type: generic, secretRef: {name: s}, action: close}`, "spec.gateRefs", "Required value"},
+	{"an empty list of gates", `{type: generic, secretRef: {name: s}, action: close, gateRefs: []}`, "spec.gateRefs", "should have at least 1 items"},
+	{"eleven gates", `{type: generic, secretRef: {name: s}, action: close, gateRefs: ` + list(11, "{name: a%d}") + `}`, "spec.gateRefs", "at most 10 items"},
+	{"a gate twice", `{type: generic, secretRef: {name: s}, action: close, gateRefs: [{name: a}, {name: a}]}`, "spec.gateRefs[1]", "Duplicate value"},
 	{"neither action nor actionExpr", asking(""), "spec", causeAction},
 	{"both action and actionExpr", asking(`, action: open, actionExpr: "'open'"`), "spec", causeAction},
 	{"an empty action", asking(`, action: ""`), "spec.action", causeActions},
 	{"an expression as action", asking(`, action: "req.ok ? 'open' : 'close'"`), "spec.action", causeActions},
 	{"an action in upper case", asking(`, action: Open`), "spec.action", causeActions},
-	{"generic that opens", `{type: generic, secretRef: {name: s}, gates: [{name: a}], action: open}`, "spec.type", causeGeneric},
-	{"generic with an expression", `{type: generic, secretRef: {name: s}, gates: [{name: a}], actionExpr: "'close'"}`, "spec.type", causeGeneric},
+	{"generic that opens", `{type: generic, secretRef: {name: s}, gateRefs: [{name: a}], action: open}`, "spec.type", causeGeneric},
+	{"generic with an expression", `{type: generic, secretRef: {name: s}, gateRefs: [{name: a}], actionExpr: "'close'"}`, "spec.type", causeGeneric},
 	{"an empty actionExpr", asking(`, actionExpr: ""`), "spec.actionExpr", "should be at least 1 chars long"},
 	{"an actionExpr that is too long", asking(`, actionExpr: ` + long(4097)), "spec.actionExpr", "4096"},
 	{"a filter that is too long", receiver("generic", `, filter: `+long(4097)), "spec.filter", "4096"},
-	{"no Secret", `{type: generic, gates: [{name: a}], action: close}`, "spec", causeSecret},
-	{"a Secret without a name", `{type: generic, gates: [{name: a}], action: close, secretRef: {}}`, "spec.secretRef.name", "Required value"},
-	{"a Secret whose name is none", `{type: generic, gates: [{name: a}], action: close, secretRef: {name: S}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
-	{"a gate whose name is none", `{type: generic, gates: [{name: A}], action: close, secretRef: {name: s}}`, "spec.gates[0].name", "name must be the name of a Gate"},
+	{"no Secret", `{type: generic, gateRefs: [{name: a}], action: close}`, "spec", causeSecret},
+	{"a Secret without a name", `{type: generic, gateRefs: [{name: a}], action: close, secretRef: {}}`, "spec.secretRef.name", "Required value"},
+	{"a Secret whose name is none", `{type: generic, gateRefs: [{name: a}], action: close, secretRef: {name: S}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
+	{"a gate whose name is none", `{type: generic, gateRefs: [{name: A}], action: close, secretRef: {name: s}}`, "spec.gateRefs[0].name", "name must be the name of a Gate"},
 	{"a Secret for oidc", oidc("["+provider("https://a")+"]", `, secretRef: {name: s}`), "spec", causeOIDCSecret},
-	{"oidc without providers", `{type: generic-oidc, gates: [{name: a}], action: open}`, "spec", causeNoProvider},
+	{"oidc without providers", `{type: generic-oidc, gateRefs: [{name: a}], action: open}`, "spec", causeNoProvider},
 	{"oidc with an empty list of providers", oidc("[]", ""), "spec", causeNoProvider},
 	{"providers for another type", receiver("github", `, oidcProviders: [`+provider("https://a")+`]`), "spec", causeProvider},
 	{"a provider twice", oidc("["+provider("https://a")+","+provider("https://a")+"]", ""), "spec.oidcProviders[1]", "Duplicate value"},
@@ -137,7 +137,7 @@ var badReceivers = []badSpec{
 	{"a window of more than 366 days", receiver("generic", `, window: 8784h1s`), "spec.window", causeReceiverWindow},
 	{"a window of no days", receiver("generic", `, window: 0d`), "spec.window", causeReceiverWindow},
 	{"a window of 367 days", receiver("generic", `, window: 367d`), "spec.window", causeReceiverWindow},
-	{"a Secret whose name is too long", `{type: generic, gates: [{name: a}], action: close, secretRef: {name: ` + long(254) + `}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
+	{"a Secret whose name is too long", `{type: generic, gateRefs: [{name: a}], action: close, secretRef: {name: ` + long(254) + `}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
 	{"a window that is a number", receiver("generic", `, window: 5`), "spec.window", `must be of type string: "integer"`},
 }
 
@@ -157,7 +157,7 @@ var goodReceivers = map[string]string{
 	"of flux-event":            receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
 	"of alertmanager":          receiver("alertmanager", `, events: [resolved]`),
 	"of generic-oidc":          oidc("["+provider("https://a")+"]", ""),
-	"of alertmanager to open":  `{type: alertmanager, secretRef: {name: s}, gates: [{name: a}], actionExpr: "req.status == 'firing' ? 'close' : 'open'"}`,
+	"of alertmanager to open":  `{type: alertmanager, secretRef: {name: s}, gateRefs: [{name: a}], actionExpr: "req.status == 'firing' ? 'close' : 'open'"}`,
 	"that closes":              asking(`, action: close`),
 	"with an expression":       asking(`, actionExpr: "req.ok ? 'open' : ''"`),
 	"with an empty list of it": receiver("github", `, oidcProviders: []`),

@@ -40,7 +40,7 @@ conditions:
 - {type: Active, status: "False", reason: Pending, message: later, lastTransitionTime: "2026-11-21T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: Exception applies later, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"DEFAULT STATUS", "Exception applies later"}},
-	{"docs/reference/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gates: [{name: production}], action: open}`, `
+	{"docs/reference/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gateRefs: [{name: production}], action: open}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"SUSPENDED", ""}},

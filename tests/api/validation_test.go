@@ -188,7 +188,7 @@ var anchored = map[string][]struct{ spec, value string }{
 	},
 	v1alpha1.GateExceptionKind: {{exception(`, default: closed, ttlAfterExpired: %s`), "1h"}, {exception(closesOnce + `, leadTime: %s`), "1h"}},
 	v1alpha1.GateReceiverKind: {
-		{`{type: generic, secretRef: {name: s}, gates: [{name: %s}], action: close}`, "a"}, {`{type: generic, secretRef: {name: %s}, gates: [{name: a}], action: close}`, "s"},
+		{`{type: generic, secretRef: {name: s}, gateRefs: [{name: %s}], action: close}`, "a"}, {`{type: generic, secretRef: {name: %s}, gateRefs: [{name: a}], action: close}`, "s"},
 		{hmac(`header: %s`), "X-A"}, {hmac(`timestampHeader: %s`), "X-A"}, {hmac(`timestampHeader: X-T, payload: %s`), "{timestamp}:{body}"}, {hmac(`algorithm: sha256, prefix: %s`), "v1="},
 		{oidc(`[{issuerURL: "https://a", variables: [{name: %s, expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "v"},
 	},

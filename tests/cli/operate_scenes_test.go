@@ -32,7 +32,7 @@ metadata:
 spec:
   type: %s
   secretRef: {name: %s}
-  gates: [{name: production}]
+  gateRefs: [{name: production}]
   action: %s
 %s`, name, kind, name, action, more)
 }

@@ -91,7 +91,7 @@ func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 	}
 	polly, err := cluster.KubeconfigFor("polly-of-pipelines", "pipelines")
 	w.Must(err)
-	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+polly, "-n", w.Namespace, "create", "-f", w.receive("staging", `{"gates":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
+	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+polly, "-n", w.Namespace, "create", "-f", w.receive("staging", `{"gateRefs":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
 	w.Must(err)
 	for cause, args := range map[string][]string{
 		"may not create a receiver that opens gate flux-system/production": {"create", "-f", w.receive("production", "")},

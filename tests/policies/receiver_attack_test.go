@@ -47,14 +47,14 @@ func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 		{rita, "", opens(rita, "production")},
 		{rita, `{"action":"close"}`, closes(rita, "production")},
 		{rita, `{"suspend":true}`, opens(rita, "production")},
-		{rita, `{"gates":[{"name":"none-yet"}]}`, opens(rita, "none-yet")},
+		{rita, `{"gateRefs":[{"name":"none-yet"}]}`, opens(rita, "none-yet")},
 		{carl, "", opens(carl, "production")},
 		{olga, `{"action":"close"}`, closes(olga, "production")},
-		{nora, `{"gates":[{"name":"production"},{"name":"staging"}]}`, opens(nora, "staging")},
-		{nora, `{"gates":[{"name":"staging"},{"name":"production"}]}`, opens(nora, "staging")},
-		{tina, `{"gates":` + tenGates("staging") + `}`, opens(tina, "staging")},
-		{tina, `{"action":"close","gates":` + tenGates("staging") + `}`, closes(tina, "staging")},
-		{tina, `{"action":null,"actionExpr":"'open'","gates":` + tenGates("staging") + `}`, either(tina, "staging")},
+		{nora, `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`, opens(nora, "staging")},
+		{nora, `{"gateRefs":[{"name":"staging"},{"name":"production"}]}`, opens(nora, "staging")},
+		{tina, `{"gateRefs":` + tenGates("staging") + `}`, opens(tina, "staging")},
+		{tina, `{"action":"close","gateRefs":` + tenGates("staging") + `}`, closes(tina, "staging")},
+		{tina, `{"action":null,"actionExpr":"'open'","gateRefs":` + tenGates("staging") + `}`, either(tina, "staging")},
 		{carl, `{"action":"'close'"}`, `spec.action: Unsupported value: "'close'"`},
 		{carl, `{"action":"close","actionExpr":"'open'"}`, "exactly one of action and actionExpr must be set"},
 		{carl, `{"action":null}`, "exactly one of action and actionExpr must be set"},
@@ -83,18 +83,18 @@ func TestWhoMayOpenAndCloseCreatesAReceiverForTenGates(t *testing.T) {
 	tina := w.as("tina", receiverEditor, receiverViewer, w.role([]string{"open", "close"}, []string{"gates"}, namesOfTen()...))
 	olga := w.as("olga", receiverEditor, receiverViewer, w.role([]string{"open"}, []string{"gates"}))
 	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
-	ten := `{"gates":` + tenGates("production") + `,`
+	ten := `{"gateRefs":` + tenGates("production") + `,`
 	w.allowed(tina, "create", "-f", w.receive("either", ten+`"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
 	w.allowed(tina, "apply", "--server-side", "-f", w.receive("applied", ten+`"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
 	w.allowed(tina, "patch", "gatereceiver", "either", "--type=merge", "-p", `{"spec":{"filter":"`+strings.Repeat("true && ", 500)+`true"}}`)
 	w.allowed(olga, "create", "-f", w.receive("opens", ten+`"action":"open"}`))
 	w.allowed(carl, "create", "-f", w.receive("closes", ten+`"action":"close"}`))
-	if got := len(w.receiver("either").Spec.Gates); got != 10 {
+	if got := len(w.receiver("either").Spec.GateRefs); got != 10 {
 		t.Errorf("%d gates", got)
 	}
-	w.noReceiver(tina, "spec.gates: Too many", "create", "-f", w.receive("eleven", strings.Replace(ten, "[", `[{"name":"gate-10"},`, 1)+`"action":"open"}`))
-	w.noReceiver(tina, "spec.gates", "create", "-f", w.receive("none", `{"gates":[]}`))
-	w.noReceiver(tina, "Duplicate value", "create", "-f", w.receive("twice", `{"gates":[{"name":"production"},{"name":"production"}]}`))
+	w.noReceiver(tina, "spec.gateRefs: Too many", "create", "-f", w.receive("eleven", strings.Replace(ten, "[", `[{"name":"gate-10"},`, 1)+`"action":"open"}`))
+	w.noReceiver(tina, "spec.gateRefs", "create", "-f", w.receive("none", `{"gateRefs":[]}`))
+	w.noReceiver(tina, "Duplicate value", "create", "-f", w.receive("twice", `{"gateRefs":[{"name":"production"},{"name":"production"}]}`))
 }
 
 func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
@@ -108,7 +108,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 		for what, change := range map[string]string{
 			"secretRef": `{"secretRef":{"name":"known-to-` + p.Name + `"}}`, "type": `{"type":"gitlab"}`, "filter": `{"filter":null}`,
 			"another filter": `{"filter":"true"}`, "a window": `{"window":"8784h"}`, "interval": `{"interval":"1s"}`, "suspend": `{"suspend":true}`,
-			"one gate more":  `{"gates":[{"name":"production"},{"name":"staging"}]}`,
+			"one gate more":  `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`,
 			"OIDC providers": `{"type":"generic-oidc","secretRef":null,"oidcProviders":[{"issuerURL":"https://x","validations":[{"expression":"true","message":"x"}]}]}`,
 			"events":         `{"type":"github","events":["push"]}`,
 		} {
@@ -190,7 +190,7 @@ func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 	apply := func(manager, spec string, more ...string) []string {
 		return append([]string{"apply", "--server-side", "--field-manager=" + manager, "-f", w.receive("ci", spec)}, more...)
 	}
-	const two = `{"gates":[{"name":"production"},{"name":"staging"}]}`
+	const two = `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`
 	w.allowed(flux, apply("kustomize-controller", two)...)
 	part := func(spec string) string {
 		return w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci"},"spec":` + spec + `}`)
@@ -198,7 +198,7 @@ func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 	cause := w.mayNot(rita, "change who owns the spec of", "opens", "production", "verb open")
 	for _, args := range [][]string{
 		apply("evil", two), apply("evil", two, "--force-conflicts"),
-		{"apply", "--server-side", "--validate=false", "--field-manager=evil", "-f", part(`{"gates":[{"name":"staging"}]}`)},
+		{"apply", "--server-side", "--validate=false", "--field-manager=evil", "-f", part(`{"gateRefs":[{"name":"staging"}]}`)},
 		{"apply", "--server-side", "--validate=false", "--field-manager=evil", "-f", part(`{"secretRef":{"name":"token"}}`)},
 		{"patch", "gatereceiver", "ci", "--type=merge", "-p", `{"metadata":{"managedFields":[{}]}}`},
 		{"patch", "gatereceiver", "ci", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"evil"}]`},
@@ -208,7 +208,7 @@ func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 	w.allowed(rita, "apply", "--server-side", "--validate=false", "--field-manager=labels", "-f",
 		w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci","labels":{"a":"b"}}}`))
 	w.allowed(flux, apply("kustomize-controller", "")...)
-	if gates := w.receiver("ci").Spec.Gates; len(gates) != 1 || gates[0].Name != "production" {
+	if gates := w.receiver("ci").Spec.GateRefs; len(gates) != 1 || gates[0].Name != "production" {
 		t.Errorf("Git has one gate, the cluster %+v", gates)
 	}
 }
@@ -241,7 +241,7 @@ func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 	w.refusedReceiver(all, "ci", `User "otto" cannot`, write...)
 	w.allowed(clara, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":{"filter":"true"},"status":{"webhookPath":"/hook/of-mallory"}}`)
 	w.allowed(clara, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"born"},"status":{"webhookPath":"/hook/of-mallory"},`+
-		`"spec":{"type":"generic-hmac","secretRef":{"name":"token"},"gates":[{"name":"production"}],"action":"open"}}`))
+		`"spec":{"type":"generic-hmac","secretRef":{"name":"token"},"gateRefs":[{"name":"production"}],"action":"open"}}`))
 	for _, name := range []string{"ci", "born"} {
 		if path := w.receiver(name).Status.WebhookPath; strings.Contains(path, "mallory") {
 			t.Errorf("%s takes webhooks at %s", name, path)

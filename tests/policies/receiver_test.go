@@ -30,7 +30,7 @@ const (
 func receiverManifest(name, spec string, annotations map[string]string) map[string]any {
 	content := map[string]any{
 		"type": "generic-hmac", "secretRef": map[string]any{"name": "token"},
-		"gates": []any{map[string]any{"name": "production"}}, "action": "open",
+		"gateRefs": []any{map[string]any{"name": "production"}}, "action": "open",
 	}
 	if spec != "" {
 		if err := json.Unmarshal([]byte(spec), &content); err != nil {
@@ -117,7 +117,7 @@ func (w *world) mayNot(p *person, do, what, gate, verbs string) string {
 	return fmt.Sprintf("user %s may not %s a receiver that %s gate %s/%s: it needs the %s on gates.gating.toolkit.fluxcd.io", p.Name, do, what, w.Namespace, gate, verbs)
 }
 
-// tenGates is spec.gates with as many as there may be, the last one named last.
+// tenGates is spec.gateRefs with as many as there may be, the last one named last.
 func tenGates(last string) string {
 	names := make([]string, 9)
 	for i := range names {

@@ -109,7 +109,7 @@ func newBenchLoad(b *testing.B, kind string, gates int) *benchLoad {
 	for i := range benchSenders {
 		gate := fmt.Sprintf("gate-%d", i%gates)
 		obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: fmt.Sprintf("sender-%d", i)}, Spec: v1alpha1.GateReceiverSpec{
-			Type: kind, SecretRef: &meta.LocalObjectReference{Name: "token"}, Gates: []v1alpha1.GateReference{{Name: gate}}, Action: actionOf(kind),
+			Type: kind, SecretRef: &meta.LocalObjectReference{Name: "token"}, GateRefs: []v1alpha1.GateReference{{Name: gate}}, Action: actionOf(kind),
 		}}
 		path, err := table.Load(b.Context(), obj)
 		l.Must(err)

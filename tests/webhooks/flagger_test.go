@@ -100,9 +100,9 @@ func (w *flaggerWorld) opened(g *v1alpha1.Gate) {
 // of has a receiver request an action of some Gates.
 func of(action v1alpha1.RequestAction, gates ...string) func(*v1alpha1.GateReceiverSpec) {
 	return func(s *v1alpha1.GateReceiverSpec) {
-		s.Action, s.Gates = action, nil
+		s.Action, s.GateRefs = action, nil
 		for _, name := range gates {
-			s.Gates = append(s.Gates, v1alpha1.GateReference{Name: name})
+			s.GateRefs = append(s.GateRefs, v1alpha1.GateReference{Name: name})
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestAReceiverOfWhichNothingIsKnownYetHasFlaggerTryAgain(t *testing.T) {
 	w := newFlaggerWorld(t, unread)
 	w.ClosedGate("podinfo")
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: "closer"}, Spec: v1alpha1.GateReceiverSpec{
-		Type: v1alpha1.GenericReceiver, SecretRef: &fluxmeta.LocalObjectReference{Name: "closer"}, Gates: []v1alpha1.GateReference{{Name: "podinfo"}}, Action: "close",
+		Type: v1alpha1.GenericReceiver, SecretRef: &fluxmeta.LocalObjectReference{Name: "closer"}, GateRefs: []v1alpha1.GateReference{{Name: "podinfo"}}, Action: "close",
 	}}
 	w.Create(obj)
 	if _, err := w.table.Load(t.Context(), obj); err == nil {

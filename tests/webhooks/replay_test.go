@@ -125,7 +125,7 @@ func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("a")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {
-		s.Gates = []v1alpha1.GateReference{{Name: "a"}, {Name: "missing"}, {Name: "z"}}
+		s.GateRefs = []v1alpha1.GateReference{{Name: "a"}, {Name: "missing"}, {Name: "z"}}
 	})
 	w.ClosedGate("z")
 	if got := w.signed(path, "{}", "1"); got != http.StatusInternalServerError {

@@ -61,7 +61,7 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	for i, kind := range kinds {
 		for j, change := range []func(*v1alpha1.GateReceiverSpec){
 			func(*v1alpha1.GateReceiverSpec) {},
-			func(s *v1alpha1.GateReceiverSpec) { s.Gates[0].Name = "missing" },
+			func(s *v1alpha1.GateReceiverSpec) { s.GateRefs[0].Name = "missing" },
 			func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true },
 			func(s *v1alpha1.GateReceiverSpec) { evaluates(s, "string(headers['authorization'])") },
 			func(s *v1alpha1.GateReceiverSpec) { evaluates(s, "string(headers['x-signature'])") },

@@ -105,7 +105,7 @@ func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceive
 	w.Helper()
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
 		Type: kind, SecretRef: &meta.LocalObjectReference{Name: name},
-		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: actionOf(kind),
+		GateRefs: []v1alpha1.GateReference{{Name: "production"}}, Action: actionOf(kind),
 	}}
 	for _, c := range change {
 		c(&obj.Spec)

@@ -141,7 +141,7 @@ func TestACalendarHasTheGatesOfAllShards(t *testing.T) {
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{"sharding.fluxcd.io/key": "shard1"}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 	w.Create(g)
 	obj := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{
-		SecretRef: meta.LocalObjectReference{Name: "all"}, Gates: []v1alpha1.GateReference{{Name: "other"}},
+		SecretRef: meta.LocalObjectReference{Name: "all"}, GateRefs: []v1alpha1.GateReference{{Name: "other"}},
 	}}
 	w.Create(obj)
 	s := start(w, "--watch-label-selector=sharding.fluxcd.io/key notin (shard1)")

@@ -40,7 +40,7 @@ func (w *world) receiver(name, kind, gate string) string {
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{v1alpha1.ReceiverTokenKey: token}})
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
 		Type: kind, SecretRef: &meta.LocalObjectReference{Name: "token"},
-		Gates: []v1alpha1.GateReference{{Name: gate}}, Action: action, ActionExpr: expression,
+		GateRefs: []v1alpha1.GateReference{{Name: gate}}, Action: action, ActionExpr: expression,
 	}}
 	w.create(obj)
 	return obj.GetWebhookPath(token)
