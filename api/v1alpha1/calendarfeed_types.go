@@ -31,8 +31,8 @@ type CalendarFeedSpec struct {
 	Interval *Duration `json:"interval,omitempty"`
 
 	// SecretRef names the Secret of the readers, in the same namespace. The path
-	// of the calendar is made of its key token. A second token in the key
-	// previousToken gives a second path.
+	// of the calendar is derived from its key token. A second token in the key
+	// previousToken gives a second path that also works.
 	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 253 && self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretRef.name must be the name of a Secret, such as webhook-token: lower case letters, digits, dashes and dots"
 	// +required
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
@@ -53,22 +53,22 @@ type CalendarFeedSpec struct {
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// State chooses what the calendar shows: when Gates are opened, or when they
-	// are closed. If omitted, both. A Gate that cannot be decided on is always
-	// shown with both.
+	// State selects what the calendar shows: the times when Gates are opened, or
+	// those when they are closed. If omitted, both. A Gate whose state cannot be
+	// determined is always shown with both.
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// Days is how many days the calendar goes ahead, from 1 to 365, with the
-	// present day. Defaults to 90.
+	// Days is the number of days that the calendar covers, from 1 to 365,
+	// beginning with the current day. Defaults to 90.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=365
 	// +kubebuilder:default=90
 	// +optional
 	Days int32 `json:"days,omitempty"`
 
-	// Suspend answers readers with 503, so that they keep the calendar that they
-	// have. Defaults to false.
+	// Suspend makes the path of the calendar return 503, so that readers keep
+	// their last copy. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -82,9 +82,9 @@ type CalendarFeedStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// CalendarPath is where the calendar is: /calendar/, the SHA-256 of token,
-	// name, namespace and /calendar, and .ics. Treat it as a secret. Empty while
-	// there is no token.
+	// CalendarPath is the secret path of the calendar: /calendar/, the SHA-256 of
+	// the token, the name, the namespace and /calendar, and .ics. Empty while the
+	// Secret has no token.
 	// +optional
 	CalendarPath string `json:"calendarPath,omitempty"`
 

@@ -62,10 +62,11 @@ type DependencyStatus struct {
 	// Name of the object.
 	Name string `json:"name"`
 
-	// Ready says whether this object lets the Gate be open.
+	// Ready is true if the object is ready. While it is false, the Gate stays
+	// closed.
 	Ready bool `json:"ready"`
 
-	// Message says why the object is not ready.
+	// Message states why the object is not ready. Missing if it is ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 

@@ -23,8 +23,8 @@ type ExceptionRecord struct {
 	// GateNotReady or Expired.
 	Reason string `json:"reason"`
 
-	// AppliedAt is when the Gate first decided with the exception. Missing if it
-	// never did.
+	// AppliedAt is when the exception first determined the state of the Gate.
+	// Missing if it never did.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 

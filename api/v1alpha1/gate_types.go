@@ -260,20 +260,20 @@ type Transition struct {
 	// At is when the state changes.
 	At metav1.Time `json:"at"`
 
-	// State of the Gate from then on: closed or opened.
+	// State of the Gate after the change: closed or opened.
 	State State `json:"state"`
 
-	// Reason of that state, such as OpenPeriod. It is a reason of the condition
-	// Opened.
+	// Reason of that state, such as OpenPeriod: one of the reasons of the
+	// condition Opened.
 	Reason string `json:"reason"`
 
-	// Period is the name of the period that decides from then on. Missing if none
+	// Period is the name of the period that causes the state. Missing if no period
 	// does.
 	// +optional
 	Period string `json:"period,omitempty"`
 
-	// Exception is the name of the GateException that decides from then on.
-	// Missing if none does.
+	// Exception is the name of the GateException that causes the state. Missing if
+	// no exception does.
 	// +optional
 	Exception string `json:"exception,omitempty"`
 }
@@ -284,14 +284,14 @@ func (in *Transition) DecidedBy() string { return cmp.Or(in.Period, in.Exception
 
 // Announcement is a change of a Gate's state that has been announced.
 type Announcement struct {
-	// At is when the state changes.
+	// At is when the state will change.
 	At metav1.Time `json:"at"`
 
-	// State of the Gate from then on: closed or opened.
+	// State of the Gate after that change: closed or opened.
 	State State `json:"state"`
 
-	// Before is the shortest duration of spec.notifyBefore that has been
-	// announced. Longer ones are not announced any more.
+	// Before is the shortest duration of spec.notifyBefore at which the change has
+	// been announced. Longer ones are no longer announced.
 	Before Duration `json:"before"`
 }
 
@@ -300,7 +300,7 @@ type TargetCounts struct {
 	// Total is the number of objects that the Gate governs.
 	Total int64 `json:"total"`
 
-	// Held is the number of objects that the Gate keeps from being reconciled.
+	// Held is the number of objects that the Gate holds.
 	Held int64 `json:"held"`
 
 	// WouldHold is the number of objects that the Gate would hold if spec.mode
@@ -308,19 +308,19 @@ type TargetCounts struct {
 	// +optional
 	WouldHold int64 `json:"wouldHold,omitempty"`
 
-	// SuspendedByOthers is the number of objects that a person, Git or another
-	// program has suspended. The Gate neither holds nor resumes them.
+	// SuspendedByOthers is the number of objects that a user, Git or another
+	// controller has suspended. The Gate neither holds nor resumes them.
 	SuspendedByOthers int64 `json:"suspendedByOthers"`
 
 	// Exempt is the number of Certificates that may be renewed although the Gate
-	// is closed. They are not issued yet, are being issued, are about to expire,
-	// would not be renewed before their safety margin, cannot be held, or are
-	// activated instead.
+	// is closed. These are Certificates that are not issued yet, are being issued,
+	// expire soon, would not be renewed before their safety margin, cannot be
+	// held, or are activated instead.
 	// +optional
 	Exempt int64 `json:"exempt,omitempty"`
 
-	// Pending is the number of objects that are about to be held or released.
-	// Those that wait for their turn in a paced release do not count.
+	// Pending is the number of objects that are about to be held or released,
+	// without those that wait for their turn in a release with perMinute.
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
 
@@ -333,8 +333,8 @@ type TargetCounts struct {
 type TargetStatus struct {
 	TargetCounts `json:",inline"`
 
-	// Failures are the targets that do not have the desired state, newest first.
-	// At most 10: failed counts all.
+	// Failures lists the targets that do not have the desired state, newest first,
+	// at most 10. The number of all of them is failed.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
@@ -363,10 +363,10 @@ type TargetFailure struct {
 	// Reason of the failure in CamelCase, such as CRDNotFound.
 	Reason string `json:"reason"`
 
-	// Message says what is wrong.
+	// Message describes the failure.
 	Message string `json:"message"`
 
-	// RecordedAt is when the failure was first seen.
+	// RecordedAt is when the controller first observed the failure.
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
@@ -379,65 +379,65 @@ type GateStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// RequestedAt is the time of the request in force, or of the last one.
+	// RequestedAt is the time of the request in force, or of the last one that
+	// was.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
 
 	// ResetToDefaultAt is when that request ends. It equals requestedAt if the
-	// request only brought the Gate back early to the state that it has by itself.
-	// Missing if the request lasts until the opposite one.
+	// request only returned the Gate to its scheduled state. Missing if the
+	// request lasts until the opposite one.
 	// +optional
 	ResetToDefaultAt *metav1.Time `json:"resetToDefaultAt,omitempty"`
 
-	// Requests are the accepted requests: ended ones first, then those in force,
-	// those that wait for approval, and the planned ones. Only the last ones that
-	// ended are kept. A close in force is dropped if a later one by the same
-	// person lasts as long.
+	// Requests lists the accepted requests in this order: ended, in force, waiting
+	// for approval, planned. At most 64: only the last ended ones are kept. A
+	// close request in force is dropped if a later one by the same user lasts at
+	// least as long.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`
 
-	// LastTransition is when the Gate got its current state. Its reason, period
-	// and exception are the current ones. If the Gate changed its state and
-	// changed it back between two reconciliations, it is the time of the second
-	// one.
+	// LastTransition is the change to the current state. Its reason, period and
+	// exception are the current ones. If the Gate changed its state and changed it
+	// back between two reconciliations, its time is that of the second one.
 	// +optional
 	LastTransition *Transition `json:"lastTransition,omitempty"`
 
-	// NextTransition is the next change of the state of the Gate. Missing if none
-	// is scheduled.
+	// NextTransition is the next scheduled change of the state. Missing if none is
+	// scheduled.
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
 
-	// History has the last changes of the state of the Gate and the last
-	// requests, newest first. At most 50, and fewer if their texts are long. See
-	// docs/operate/audit.md for how to keep more.
+	// History lists the last changes of the state, requests and passes, newest
+	// first. At most 50, and fewer if their texts are long. docs/operate/audit.md
+	// describes how to keep more.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
-	// Targets counts the objects that the Gate governs, by what became of them,
-	// and lists failures.
+	// Targets counts the objects that the Gate governs, by their state, and lists
+	// failures.
 	// +optional
 	Targets *TargetStatus `json:"targets,omitempty"`
 
-	// Release says how far the release of the targets has come, or had come when
-	// the Gate closed. Only with spec.release.
+	// Release is the progress of the release of the targets. It is kept after the
+	// Gate has closed. Only with spec.release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// Exceptions are the GateExceptions of this Gate: those that apply, those that
-	// will apply, and the latest of those that applied. At most 30. Expired ones
-	// are dropped first, and none that applies unless there are too many.
+	// Exceptions lists the GateExceptions of this Gate: current ones, future ones,
+	// and the last expired ones. At most 30; expired ones are dropped first, and
+	// current ones only if there are too many.
 	// +kubebuilder:validation:MaxItems=30
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
 	// Dependencies are the observed states of the objects in spec.dependsOn, in
-	// the same order.
+	// the same order. At most 16.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -457,20 +457,20 @@ type GateStatus struct {
 
 // GateMemory is what the controller stores about a Gate for itself.
 type GateMemory struct {
-	// HandledRequests are the values of the annotations for open and close
-	// requests that the controller has handled.
+	// HandledRequests has the last values of the annotations for open and close
+	// requests that the controller handled.
 	// +listType=map
 	// +listMapKey=action
 	// +optional
 	HandledRequests []HandledRequest `json:"handledRequests,omitempty"`
 
 	// LastHandledLine is the number of the last line of the annotation
-	// gating.toolkit.fluxcd.io/unhandled that was handled.
+	// gating.toolkit.fluxcd.io/unhandled that the controller handled.
 	// +optional
 	LastHandledLine int64 `json:"lastHandledLine,omitempty"`
 
-	// Announced are the future changes of the state that have been announced
-	// because of spec.notifyBefore, the soonest first. At most 64.
+	// Announced lists the future changes of the state that the controller has
+	// announced, as spec.notifyBefore requires, soonest first. At most 64.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional

@@ -43,10 +43,11 @@ type GatedSourceSpec struct {
 	// +required
 	SourceRef PinnableReference `json:"sourceRef"`
 
-	// PinnedName is the name of the pinned source, which has the same kind.
-	// Kustomizations and HelmReleases refer to that one. A source of that name
-	// that does not belong to this GatedSource is never changed. Defaults to the
-	// name of the GatedSource with -gated after it.
+	// PinnedName is the name of the pinned source, which has the kind of the
+	// followed source. Kustomizations and HelmReleases refer to the pinned source.
+	// An existing source of that name that does not belong to this GatedSource is
+	// never changed. Defaults to the name of the GatedSource with the suffix
+	// -gated.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="pinnedName must be the name of a source, such as apps-gated: lower case letters, digits, dashes and dots"
 	// +optional
@@ -61,9 +62,9 @@ type GatedSourceSpec struct {
 
 	// Revision to pin, as source-controller writes it, such as
 	// main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1. It needs no
-	// approval, and moves while all Gates are open. It must be one that was seen,
-	// unless nothing is pinned yet and the source is not suspended. If omitted,
-	// approvals decide.
+	// approval, and the pin moves to it while all Gates are open. It must be an
+	// observed revision, unless nothing is pinned yet and the source is not
+	// suspended. If omitted, approvals decides.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\S+$')",message="revision must be as source-controller writes it, such as main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1, without spaces"
 	// +optional
@@ -104,16 +105,16 @@ type SeenRevision struct {
 	// Revision as source-controller writes it.
 	Revision string `json:"revision"`
 
-	// RecordedAt is when the controller first saw it.
+	// RecordedAt is when the controller first observed the revision.
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
 // Pin is what a pinned source is made of.
 type Pin struct {
-	// Revision that is pinned.
+	// Revision that is pinned, as source-controller writes it.
 	Revision string `json:"revision"`
 
-	// Digest of the spec of the source that was followed, without its reference.
+	// Digest of the spec of the followed source, without its ref.
 	Digest string `json:"digest"`
 
 	// Spec of the pinned source.
@@ -121,11 +122,10 @@ type Pin struct {
 	// +kubebuilder:validation:Type=object
 	Spec runtime.RawExtension `json:"spec"`
 
-	// Reason why it is pinned: GateOpened, RevisionApproved, PinnedInSpec or
-	// Adopted.
+	// Reason of the pin: GateOpened, RevisionApproved, PinnedInSpec or Adopted.
 	Reason string `json:"reason"`
 
-	// At is when it was decided.
+	// At is when the controller decided to pin the revision.
 	At metav1.Time `json:"at"`
 }
 
@@ -134,14 +134,14 @@ type RevisionApproval struct {
 	// Revision that was approved.
 	Revision string `json:"revision"`
 
-	// ApprovedBy is the user who approved, as the API server stamped it.
+	// ApprovedBy is the name of the approver, as the API server stamped it.
 	ApprovedBy string `json:"approvedBy"`
 
-	// Message given with the approval.
+	// Message is the reason that the approver gave.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// RecordedAt is when the controller saw the approval.
+	// RecordedAt is when the controller recorded the approval.
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
@@ -150,7 +150,7 @@ type Promotion struct {
 	// Revision that was promoted.
 	Revision string `json:"revision"`
 
-	// From is the revision before. Missing if there was none.
+	// From is the revision that was pinned before. Missing if there was none.
 	// +optional
 	From string `json:"from,omitempty"`
 
@@ -161,7 +161,8 @@ type Promotion struct {
 	// Adopted.
 	Reason string `json:"reason"`
 
-	// Approvals of the revision. Missing unless the reason is RevisionApproved.
+	// Approvals lists the approvals of the revision. Missing unless the reason is
+	// RevisionApproved.
 	// +listType=atomic
 	// +optional
 	Approvals []RevisionApproval `json:"approvals,omitempty"`
@@ -176,57 +177,58 @@ type GatedSourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Pinned is what the pinned source is made of. Missing if nothing was promoted
-	// yet.
+	// Pinned is the revision and the spec of the pinned source. Missing before the
+	// first promotion.
 	// +optional
 	Pinned *Pin `json:"pinned,omitempty"`
 
-	// Latest is the newest revision of the source that is followed.
+	// Latest is the newest revision of the followed source.
 	// +optional
 	Latest *SeenRevision `json:"latest,omitempty"`
 
-	// Pending is the revision that waits for Gates or approvals. Missing if none
-	// does.
+	// Pending is the revision that waits for Gates or approvals. Missing if no
+	// revision waits.
 	// +optional
 	Pending *SeenRevision `json:"pending,omitempty"`
 
-	// Waiting is how many revisions are newer than the pinned one, at most 50.
+	// Waiting is the number of revisions that are newer than the pinned one, at
+	// most 50.
 	// +optional
 	Waiting int32 `json:"waiting"`
 
-	// WaitingSince is when the first of them was seen, or when the spec of the
-	// source changed. Missing if nothing waits.
+	// WaitingSince is when the first of these revisions was observed, or when the
+	// spec of the source changed. Missing if nothing waits.
 	// +optional
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
-	// Seen are the last 50 revisions of the source, newest first. Only these, and
-	// those of promotions, can be approved.
+	// Seen lists the last observed revisions of the source, newest first, at most
+	// 51. Only these and the promoted revisions can be approved.
 	// +kubebuilder:validation:MaxItems=51
 	// +listType=atomic
 	// +optional
 	Seen []SeenRevision `json:"seen,omitempty"`
 
-	// Digest of the spec of the source that is followed, without its reference.
+	// Digest of the spec of the followed source, without its ref.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Round counts the promotions and the changes of the spec of the source.
-	// Approvals count only in the round in which they were given.
+	// Round is the number of promotions and of changes of the spec of the source.
+	// An approval counts only in the round in which it was given.
 	// +optional
 	Round int64 `json:"round"`
 
-	// Approvals of this round, oldest first.
+	// Approvals lists the approvals of this round, oldest first, at most 100.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	Approvals []RevisionApproval `json:"approvals,omitempty"`
 
-	// Promoting is what is about to be promoted. It is written before the pinned
-	// source is.
+	// Promoting is the next value of pinned. The controller records it before it
+	// writes the pinned source, and removes it afterwards.
 	// +optional
 	Promoting *Pin `json:"promoting,omitempty"`
 
-	// Promotions are the last 20, newest first.
+	// Promotions lists the last 20 promotions, newest first.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional

@@ -136,15 +136,16 @@ type GateReference struct {
 // Approval is one person's approval of a GateException. An author of the
 // exception cannot approve it.
 type Approval struct {
-	// ApprovedBy is the user who approved, as the API server stamped it.
+	// ApprovedBy is the name of the approver, as the API server stamped it, at
+	// most 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	ApprovedBy string `json:"approvedBy"`
 
-	// RecordedAt is when the controller saw the approval.
+	// RecordedAt is when the controller recorded the approval.
 	RecordedAt metav1.Time `json:"recordedAt"`
 
-	// Generation of the exception that was approved. The approval does not count
-	// for any other.
+	// Generation of the exception that was approved. The approval is void for any
+	// other generation.
 	Generation int64 `json:"generation"`
 }
 
@@ -157,9 +158,8 @@ type GateExceptionStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Approvals of this generation of the exception, oldest first, each by a
-	// person who did not write it. At most 32. Without config/policies there are
-	// none.
+	// Approvals lists the approvals of this generation by users who did not write
+	// it, oldest first, at most 32. Empty without config/policies.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

@@ -127,8 +127,9 @@ type GateReceiverSpec struct {
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
-	// Signature says how the sender signs, for type generic-hmac only. If omitted,
-	// X-Signature has sha256=, sha512= or sha1=, and the HMAC of the body in hex.
+	// Signature describes how the sender signs webhooks, for type generic-hmac
+	// only. If omitted, the header X-Signature has sha256=, sha512= or sha1=, and
+	// the HMAC of the body in hex.
 	// +optional
 	Signature *ReceiverSignature `json:"signature,omitempty"`
 
@@ -196,14 +197,14 @@ type GateReceiverSpec struct {
 	ActionExpr string `json:"actionExpr,omitempty"`
 
 	// Window is how long the request lasts, from 1s to 8784h (366 days), such as
-	// 30m. An open request lasts at most as long as spec.window of the Gate, a
-	// close request as long as this says. Defaults to spec.window of the Gate.
+	// 30m. spec.window of the Gate also limits an open request, but not a close
+	// request. Defaults to spec.window of the Gate.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
 	Window *Duration `json:"window,omitempty"`
 
-	// Suspend answers webhooks with 503, so that their senders may try again.
-	// Defaults to false.
+	// Suspend makes the path of the receiver return 503, so that senders may try
+	// again. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -214,8 +215,9 @@ type GateReceiverSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.timestampHeader) || !has(self.payload)",message="payload can only be set with timestampHeader: without it, the body alone is signed"
 // +kubebuilder:validation:XValidation:rule="!has(self.timestampHeader) || self.timestampHeader.lowerAscii() != (has(self.header) ? self.header.lowerAscii() : 'x-signature')",message="timestampHeader must be another header than header"
 type ReceiverSignature struct {
-	// Header that has the signature, such as X-Slack-Signature. It must be there
-	// once. Expressions do not see its value. Defaults to X-Signature.
+	// Header that has the signature, such as X-Slack-Signature. A webhook must
+	// have it exactly once. CEL expressions do not see its value. Defaults to
+	// X-Signature.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="header must be the name of a header, such as X-Signature: letters, digits and dashes"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -298,7 +300,7 @@ type OIDCProvider struct {
 	// +required
 	IssuerURL string `json:"issuerURL"`
 
-	// Audience that the claim aud of a token must have. Defaults to
+	// Audience that the claim aud of a token must contain. Defaults to
 	// gating-controller.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
@@ -312,8 +314,8 @@ type OIDCProvider struct {
 	Variables []OIDCVariable `json:"variables,omitempty"`
 
 	// Validations are CEL expressions of type bool over claims and vars. All of
-	// them must be true. From 1 to 32: at least one, because an issuer gives
-	// tokens to anybody.
+	// them must be true. From 1 to 32: at least one is required, because an issuer
+	// gives tokens to any of its users.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -352,8 +354,9 @@ type OIDCValidation struct {
 	// +required
 	Expression string `json:"expression"`
 
-	// Message for the log if the expression is false. The sender does not get it,
-	// so that nobody learns what is missing.
+	// Message for the log of the controller if the expression is false, at most
+	// 1024 characters. The sender does not get it, so that it does not reveal what
+	// is missing.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
@@ -369,8 +372,8 @@ type GateReceiverStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// WebhookPath is where webhooks are taken: /hook/ and the SHA-256 of token,
-	// name and namespace. Treat it as a secret. Empty while there is no token.
+	// WebhookPath is the secret path for webhooks: /hook/ and the SHA-256 of the
+	// token, the name and the namespace. Empty while the Secret has no token.
 	// +optional
 	WebhookPath string `json:"webhookPath,omitempty"`
 

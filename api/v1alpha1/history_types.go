@@ -19,28 +19,27 @@ const (
 // HistoryEntry is what happened to a Gate at an instant: its state changed, or
 // it received a request that did not change its state at once.
 type HistoryEntry struct {
-	// At is when it happened, by the clock of the controller.
+	// At is when it happened, in the time of the controller.
 	At metav1.Time `json:"at"`
 
-	// State that the Gate has since then: closed or opened. Missing if the entry
-	// is about a request alone.
+	// State of the Gate from then on: closed or opened. Missing if the entry is
+	// only about a request or a pass.
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// Reason of that state, as of the condition Opened, such as OpenPeriod.
-	// RequestAccepted, RequestPlanned, RequestWithdrawn, RequestRefused or
-	// RequestApproved if the entry is about a request alone. PassGranted,
-	// PassEnded or PassRefused if it is about one reconciliation of a target.
+	// Reason of the state, such as OpenPeriod: one of the reasons of the condition
+	// Opened. For a request: RequestAccepted, RequestPlanned, RequestWithdrawn,
+	// RequestRefused or RequestApproved. For a pass, which is one reconciliation
+	// of a held target: PassGranted, PassEnded or PassRefused.
 	Reason string `json:"reason"`
 
-	// Target whose reconciliation passes, such as Kustomization shop/web. Missing
-	// unless the entry is about a pass.
+	// Target of a pass, such as Kustomization shop/web. Missing for other entries.
 	// +optional
 	Target string `json:"target,omitempty"`
 
-	// Outcome says how a pass ended: Succeeded or Failed as the condition Ready of
-	// the target says, TimedOut, Closed, Opened, Suspended or Interrupted. Missing
-	// unless a pass ended.
+	// Outcome of a pass that has ended: Succeeded or Failed, like the condition
+	// Ready of the target, or TimedOut, Closed, Opened, Suspended or Interrupted.
+	// Missing for other entries.
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
 
@@ -53,41 +52,42 @@ type HistoryEntry struct {
 	// +optional
 	Exception string `json:"exception,omitempty"`
 
-	// Until is when the state was to end at that time, or when the request ends.
-	// Missing if no end was in sight.
+	// Until is when the state or the request was expected to end. Missing if no
+	// end was known.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// Action that was requested, if a request decided or if the entry is about
-	// one.
+	// Action of the request: open or close. Missing if no request caused the
+	// entry.
 	// +optional
 	Action RequestAction `json:"action,omitempty"`
 
-	// RequestedAt is when the request takes effect.
+	// RequestedAt is when the request takes effect. Missing if no request caused
+	// the entry.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 
-	// RequestedBy is the user who made the request, or GateReceiver and its
-	// namespace and name. Empty if unknown.
+	// RequestedBy is the requester: a user, or GateReceiver with its namespace and
+	// name. Empty if unknown.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// Message given with the request.
+	// Message is the reason that the requester gave.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// ApprovedBy are the users who approved the request, separated by commas. Cut
-	// to 96 bytes: the events about the approvals name all. Missing if there are
-	// none.
+	// ApprovedBy lists the approvers of the request, separated by commas, cut to
+	// 96 bytes. The events about the approvals have all names. Missing if there
+	// are none.
 	// +optional
 	ApprovedBy string `json:"approvedBy,omitempty"`
 
-	// Emergency is true if the request counted without approvals, because it was
-	// an emergency.
+	// Emergency is true if the request took effect without the required approvals,
+	// because it was an emergency.
 	// +optional
 	Emergency bool `json:"emergency,omitempty"`
 
-	// Refused is why a request was refused. Missing if it was not.
+	// Refused is why the request or the pass was refused. Missing if it was not.
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }

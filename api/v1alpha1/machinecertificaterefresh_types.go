@@ -39,7 +39,7 @@ type MachineCertificateRefreshSpec struct {
 	GateRefs []GateReference `json:"gateRefs"`
 
 	// Selector selects Machines in the same namespace by their labels. If omitted
-	// or empty, all of them.
+	// or empty, it selects all of them.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
@@ -108,12 +108,13 @@ type MachineCertificateRefreshStatus struct {
 	Due int64 `json:"due"`
 
 	// Refreshing is the name of the Machine whose certificates are being
-	// refreshed.
+	// refreshed. Empty if there is none.
 	// +optional
 	Refreshing string `json:"refreshing,omitempty"`
 
-	// Stopped is a refresh that failed. No other begins until a Gate opens, the
-	// spec changes, or reconcile.fluxcd.io/requestedAt is set.
+	// Stopped is the refresh that failed. Missing if none did. No further refresh
+	// begins until a Gate opens, the spec changes, or
+	// reconcile.fluxcd.io/requestedAt is set.
 	// +optional
 	Stopped *MachineFailure `json:"stopped,omitempty"`
 
@@ -129,10 +130,10 @@ type MachineFailure struct {
 	// Machine is the name of the Machine whose certificates were not refreshed.
 	Machine string `json:"machine"`
 
-	// Message says what went wrong.
+	// Message describes the failure.
 	Message string `json:"message"`
 
-	// RecordedAt is when the controller gave up on the refresh.
+	// RecordedAt is when the controller recorded the failure and stopped.
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 

@@ -25,12 +25,12 @@ type ReleasePolicy struct {
 	// +optional
 	PerMinute int32 `json:"perMinute,omitempty"`
 
-	// Waves are parts of the targets that are released one after the other, the
-	// first one first: a wave is released when all targets of the one before are
-	// ready, and have been ready for its soak. Targets that no wave matches come
-	// last. Within a wave, targets wait for those that their spec.dependsOn names.
-	// A target that two waves match, and a wave that matches no target, stop the
-	// release. At most 16. If omitted, there is no order.
+	// Waves are groups of targets that are released one after the other. A wave is
+	// released once all targets of the previous one are ready and have been ready
+	// for its soak. Targets that no wave matches come last. Within a wave, a
+	// target waits for the objects in its spec.dependsOn. A target that two waves
+	// match, and a wave that matches no target, stop the release. At most 16. If
+	// omitted, the targets have no order.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
@@ -41,8 +41,8 @@ type ReleasePolicy struct {
 // ReleaseWave is a part of the targets of a Gate.
 // +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="a wave needs matchLabels or matchExpressions"
 type ReleaseWave struct {
-	// Name of the wave, for the status, messages and metrics: lower case letters,
-	// digits and dashes, at most 63, such as canary.
+	// Name of the wave in the status, messages and metrics, such as canary: lower
+	// case letters, digits and dashes, at most 63 characters.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 	// +required
@@ -79,33 +79,33 @@ type ReleaseStatus struct {
 	// Total is the number of targets to release since the Gate last opened.
 	Total int64 `json:"total"`
 
-	// Released is how many of them are released.
+	// Released is the number of these targets that are released.
 	Released int64 `json:"released"`
 
-	// LastNamespace is the namespace that had the last turn. The next turn goes to
-	// one after it.
+	// LastNamespace is the namespace of the target that was released last. A
+	// target of the next namespace follows.
 	// +optional
 	LastNamespace string `json:"lastNamespace,omitempty"`
 
-	// NextAt is when the next target may be released. Missing if all are released,
-	// if the Gate has closed, or without spec.release.perMinute.
+	// NextAt is when the next target may be released. Missing if all targets are
+	// released, while the Gate is closed, or without spec.release.perMinute.
 	// +optional
 	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
 
-	// Waves says how far the release by waves has come, or had come when the Gate
+	// Waves is the progress of the release by waves. It is kept after the Gate has
 	// closed. Only with spec.release.waves.
 	// +optional
 	Waves *WavesStatus `json:"waves,omitempty"`
 
-	// Proceed is the request in the annotation proceed.gate.fluxcd.io/requestedAt.
-	// It takes effect as soon as all targets have the desired state, even if Flux
-	// removes the annotation before. Missing once the controller has acted on it.
-	// Only with spec.release.waves.
+	// Proceed is the request in the annotation proceed.gate.fluxcd.io/requestedAt
+	// that the controller has recorded and not yet handled. It takes effect once
+	// all targets have the desired state, even if Flux removes the annotation
+	// before. Only with spec.release.waves.
 	// +optional
 	Proceed *ProceedRequest `json:"proceed,omitempty"`
 
 	// LastHandledProceed is the last value of the annotation
-	// proceed.gate.fluxcd.io/requestedAt that the controller acted on, cut to 128
+	// proceed.gate.fluxcd.io/requestedAt that the controller handled, cut to 128
 	// bytes.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -123,7 +123,7 @@ type ProceedRequest struct {
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// Message given with the request, cut to 512 bytes.
+	// Message is the reason that the requester gave, cut to 512 bytes.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -144,13 +144,14 @@ type WavesStatus struct {
 	// +optional
 	Current string `json:"current,omitempty"`
 
-	// Done are the waves that have been released, in their order.
+	// Done lists the released waves in the order of spec.release.waves. At most
+	// 17.
 	// +kubebuilder:validation:MaxItems=17
 	// +listType=atomic
 	// +optional
 	Done []string `json:"done,omitempty"`
 
-	// Ready is how many targets of the current wave are ready, of Total.
+	// Ready is the number of targets of the current wave that are ready.
 	// +optional
 	Ready int64 `json:"ready,omitempty"`
 
@@ -158,26 +159,26 @@ type WavesStatus struct {
 	// +optional
 	Total int64 `json:"total,omitempty"`
 
-	// ReadySince is when all targets of the current wave were ready. The soak of
-	// the wave counts from then. Missing while one is not.
+	// ReadySince is since when all targets of the current wave are ready. The soak
+	// of the wave counts from this time. Missing while a target is not ready.
 	// +optional
 	ReadySince *metav1.MicroTime `json:"readySince,omitempty"`
 
-	// WaitingFor are targets for which the next wave waits, at most 10, those that
-	// have failed before the others.
+	// WaitingFor lists targets that are not ready, so that the next wave waits: at
+	// most 10, failed ones first.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	WaitingFor []WaitingTarget `json:"waitingFor,omitempty"`
 
-	// ProceededPast is the last wave for which the release does not wait, because
-	// of a request in the annotation proceed.gate.fluxcd.io/requestedAt. Failures
-	// in this wave and in earlier ones no longer stop the release.
+	// ProceededPast is the last wave that the release no longer waits for, because
+	// of a proceed request. Failures in this wave and in earlier ones no longer
+	// stop the release.
 	// +optional
 	ProceededPast string `json:"proceededPast,omitempty"`
 
-	// ProceededAt is the time in the last value of that annotation that counted
-	// since the Gate opened.
+	// ProceededAt is the time in the last proceed request that took effect since
+	// the Gate opened.
 	// +optional
 	ProceededAt *metav1.MicroTime `json:"proceededAt,omitempty"`
 
@@ -199,10 +200,12 @@ type WaitingTarget struct {
 	// Name of the target.
 	Name string `json:"name"`
 
-	// State of the target: Held, HeldByOthers, Progressing or Failed.
+	// State of the target: Held by this Gate, HeldByOthers by another Gate or
+	// suspension, Progressing, or Failed.
 	State string `json:"state"`
 
-	// Message says why it is not ready, if that is known. At most 256 bytes.
+	// Message states why the target is not ready, in at most 256 bytes. Missing if
+	// the target gives no reason.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
