@@ -169,7 +169,7 @@ func (a accidents) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now ti
 	}
 	held, err := a.selector.heldOrigin(ctx, obj, a.appliers, now)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Nobody knows whether the gate holds what applies it")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the gate holds its own applier")
 		return
 	}
 	found.origin = by

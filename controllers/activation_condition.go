@@ -70,7 +70,7 @@ func activatedCondition(names activation.Names, d activation.Decision, closed cl
 		condition.Message = fmt.Sprintf("Secret '%s' has the issued certificate.%s", names.Live, ends)
 	case activation.RolledBack:
 		condition.Reason = v1alpha1.RolledBackReason
-		condition.Message = fmt.Sprintf("Somebody has changed Secret '%s' since the certificate was activated. It stays so until the next issuance.%s", names.Live, ends)
+		condition.Message = fmt.Sprintf("A user has changed Secret '%s' since the certificate was activated. It stays so until the next issuance.%s", names.Live, ends)
 	case activation.NotIssued:
 		condition.Reason = v1alpha1.NotIssuedReason
 		condition.Message = fmt.Sprintf("There is no certificate in Secret '%s' yet.", names.Staged)

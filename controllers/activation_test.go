@@ -281,7 +281,7 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 		w.has("web-tls", first)
 		w.has("web-tls-previous", first)
 	}
-	w.expectActivated(g, "False RolledBack: Somebody has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance. The certificate in use ends at 2026-12-23T12:00:00Z.")
+	w.expectActivated(g, "False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance. The certificate in use ends at 2026-12-23T12:00:00Z.")
 	w.stage(web, third)
 	w.reconcile(g)
 	w.has("web-tls", third)

@@ -144,7 +144,7 @@ func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) ledger.Stamps 
 	defer cancel()
 	switch stamped, err := r.Stamped(limited); {
 	case err != nil:
-		ctrl.LoggerFrom(ctx).Error(err, "Nobody knows whether the API server stamps who opens and approves: that waits")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the API server stamps identities; deferring new requests")
 		return ledger.StampsUnknown
 	case stamped:
 		return ledger.Stamped

@@ -59,7 +59,7 @@ func (t foreteller) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Foreca
 func (t foreteller) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	p, err := prospectsOf(ctx, t.selector, obj, f, at)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Nobody knows what the gate governs")
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the targets of the gate")
 	}
 	name := client.ObjectKeyFromObject(obj).String()
 	if len(f.CalledOff) > 0 {

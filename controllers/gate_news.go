@@ -111,7 +111,7 @@ func requestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 func (n gateTeller) toldOfRequests(ctx context.Context, gate string) []*target.Object {
 	held, err := n.targets.HeldBy(ctx, gate)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "No target is told of the request") // events are best effort
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot report the request on targets") // events are best effort
 		return nil
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {

@@ -62,9 +62,9 @@ func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) 
 	if p.err != "" || before.Done == len(names) {
 		return p.refused("no release is on")
 	}
-	text := "The release goes on with its waves as they are"
+	text := "The release continues with its waves as they are"
 	if d.Excused > before.Excused {
-		text = fmt.Sprintf("The release goes on without waiting for wave %s", names[d.Excused-1])
+		text = fmt.Sprintf("The release continues without waiting for wave %s", names[d.Excused-1])
 	}
 	if p.RequestedBy != "" {
 		text += ", by " + p.RequestedBy

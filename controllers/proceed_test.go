@@ -58,7 +58,7 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	w.in(3 * time.Minute)
 	w.reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release goes on without waiting for wave one, by alice: it is a flake"})
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
 	if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != noted.Value {
 		t.Errorf("%+v", release)
 	}

@@ -62,7 +62,7 @@ func auditing(s tally.Sums) string {
 	case s.Held > 0:
 		return fmt.Sprintf("audit: releasing targets, %d of %d to go", s.Held, s.Total)
 	case !s.IsSettled():
-		return fmt.Sprintf("audit: %d of %d targets to look at", s.Pending, s.Total)
+		return fmt.Sprintf("audit: %d of %d targets to check", s.Pending, s.Total)
 	}
 	return fmt.Sprintf("audit: %d of %d targets would be held, nothing is", s.WouldHold, s.Total)
 }

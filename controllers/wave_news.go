@@ -73,7 +73,7 @@ func tellStop(before, obj *v1alpha1.Gate, goesOn bool) (told []waveNews) {
 		}
 		return []waveNews{stopped}
 	case is == nil && was != nil && !goesOn && conditions.IsTrue(obj, v1alpha1.OpenedCondition):
-		return []waveNews{{notice: notice{eventNormal, v1alpha1.ReleaseContinuedReason, "Nothing stops the release any more, it goes on."}}}
+		return []waveNews{{notice: notice{eventNormal, v1alpha1.ReleaseContinuedReason, "Nothing stops the release any more, it continues."}}}
 	}
 	return nil
 }

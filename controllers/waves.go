@@ -153,13 +153,13 @@ func stopOf(obj *v1alpha1.Gate, names []string, d waves.Decision) (reason, messa
 	proceed := fmt.Sprintf("kubectl gate proceed %s -n %s", obj.Name, obj.Namespace)
 	switch {
 	case d.Fault != nil:
-		return v1alpha1.InvalidWavesReason, faultOf(names, d.Fault) + " Nothing more is released until that is mended, or until somebody runs " + proceed
+		return v1alpha1.InvalidWavesReason, faultOf(names, d.Fault) + " Nothing more is released until that is fixed, or until a user runs " + proceed
 	case len(d.Stops) > 0:
 		first, more := d.Stops[0], ""
 		if n := len(d.Stops) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		return v1alpha1.WaveFailedReason, fmt.Sprintf("wave %s: %s%s has failed: %s. Nothing more is released until it is ready, or until somebody runs %s",
+		return v1alpha1.WaveFailedReason, fmt.Sprintf("wave %s: %s%s has failed: %s. Nothing more is released until it is ready, or until a user runs %s",
 			names[d.Done], first.Key, more, strings.TrimSuffix(first.Message, "."), proceed)
 	}
 	return "", ""

@@ -163,7 +163,7 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["b"], metav1.ConditionFalse, "path not found")
 	w.lookAgain(g, apps["a"], apps["b"])
-	const stop = "wave one: Kustomization %s/b has failed: path not found. Nothing more is released until it is ready, or until somebody runs kubectl gate proceed production -n %[1]s"
+	const stop = "wave one: Kustomization %s/b has failed: path not found. Nothing more is released until it is ready, or until a user runs kubectl gate proceed production -n %[1]s"
 	message := fmt.Sprintf(stop, w.Namespace)
 	equal(t, readyOf(g), "False WaveFailed: "+message)
 	equal(t, conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition), message)
@@ -193,7 +193,7 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 5h0m0s`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: Nothing stops the release any more, it goes on."})
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: Nothing stops the release any more, it continues."})
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
@@ -255,7 +255,7 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	at := w.clock.Now().Format(time.RFC3339) + ",wave=one"
 	w.proceedAt(g, at)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release goes on without waiting for wave one, by alice: it is a flake"})
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
@@ -336,7 +336,7 @@ func TestWavesThatAreWrongReleaseNothingAndLoseNothing(t *testing.T) {
 					if strings.Contains(message, "%") {
 						message = fmt.Sprintf(message, w.Namespace)
 					}
-					message += " Nothing more is released until that is mended, or until somebody runs kubectl gate proceed production -n " + w.Namespace
+					message += " Nothing more is released until that is fixed, or until a user runs kubectl gate proceed production -n " + w.Namespace
 					equal(t, readyOf(g), "False InvalidWaves: "+message)
 					w.expectHeldOf([]*target.Object{apps["a"], apps["b"], apps["c"], apps["d"], apps["e"]}, "abcde")
 					if told := w.events.take("ReleaseStopped"); len(told) != 1 {

@@ -62,7 +62,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 			"Kustomization shop/apps is still held, although gate production is open. It is released when it has its turn: gate shop/production has released 3 of 10.",
 		},
 		{
-			"somebody has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Suspended, "",
+			"a user has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Suspended, "",
 			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
 		},
 		{

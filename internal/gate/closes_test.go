@@ -205,7 +205,7 @@ func TestAPlanDoesNotLiftWhatIsClosedSince(t *testing.T) {
 	handled := handle(g, utc("2026-11-23T18:00:00Z"))
 	if len(handled) != 1 || handled[0].Err == nil || handled[0].Action != v1alpha1.RequestOpen ||
 		handled[0].Annotation != v1alpha1.OpenRequestedAtAnnotation || handled[0].Value != "2026-11-23T18:00:00Z" ||
-		!strings.HasPrefix(handled[0].Err.Error(), "is refused, somebody has closed the gate since this was planned: close requested") {
+		!strings.HasPrefix(handled[0].Err.Error(), "is refused, a user has closed the gate since this was planned: close requested") {
 		t.Errorf("handled %+v", handled)
 	}
 	if d := gate.Decide(g, utc("2026-11-23T18:00:00Z")); d.State != isClosed || d.Request.By != "alice" {

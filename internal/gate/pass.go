@@ -112,7 +112,7 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	case opened.Reason == v1alpha1.InvalidSpecReason:
 		return "its spec is invalid"
 	case g.RequiredApprovals() > 0:
-		return "others have to approve what opens it, and nobody approves a pass"
+		return "it requires approval of open requests, and a pass cannot be approved"
 	case opened.Reason == v1alpha1.TimeUnknownReason:
 		return "the API server does not say what time it is"
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:

@@ -39,9 +39,9 @@ func TestWhichGatesLetNothingPass(t *testing.T) {
 		"a hard freeze":             {closed(v1alpha1.ClosePeriodReason, "freeze", hard), "its close period 'freeze' has override: Deny"},
 		"a close period":            {closed(v1alpha1.ClosePeriodReason, "night"), ""},
 		"a close request":           {closed(v1alpha1.CloseRequestedReason, ""), ""},
-		"approvals are asked for":   {closed(v1alpha1.DefaultReason, "", asks), "others have to approve what opens it, and nobody approves a pass"},
-		"approvals, and a freeze":   {closed(v1alpha1.ClosePeriodReason, "freeze", asks, hard), "others have to approve what opens it, and nobody approves a pass"},
-		"approvals, and a request":  {closed(v1alpha1.CloseRequestedReason, "", asks), "others have to approve what opens it, and nobody approves a pass"},
+		"approvals are asked for":   {closed(v1alpha1.DefaultReason, "", asks), "it requires approval of open requests, and a pass cannot be approved"},
+		"approvals, and a freeze":   {closed(v1alpha1.ClosePeriodReason, "freeze", asks, hard), "it requires approval of open requests, and a pass cannot be approved"},
+		"approvals, and a request":  {closed(v1alpha1.CloseRequestedReason, "", asks), "it requires approval of open requests, and a pass cannot be approved"},
 		"approvals, an unread spec": {closed(v1alpha1.InvalidSpecReason, "", asks), "its spec is invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -281,7 +281,7 @@ func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	case !open.RequestedAt.After(closed.RequestedAt.Time):
 		return errors.New("its time is not later than that of a close request in force, request it again")
 	case closed.AcceptedAt.After(open.AcceptedAt.Time):
-		return errors.New("somebody has closed the gate since this was planned")
+		return errors.New("a user has closed the gate since this was planned")
 	case closed.AcceptedAt.Equal(&open.AcceptedAt) && !open.RequestedAt.After(after):
 		return errors.New("a close request of about the same time comes first, request it again")
 	}

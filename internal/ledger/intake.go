@@ -60,7 +60,7 @@ func (p *intake) annotations() {
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
 		if closed != nil && r.Action == v1alpha1.RequestOpen && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
-			return fmt.Errorf("is refused, somebody has closed the gate since: %s", closed)
+			return fmt.Errorf("is refused, a user has closed the gate since: %s", closed)
 		}
 	}
 	return nil

@@ -117,7 +117,7 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 
 // voidUnapproved drops what a close that begins comes before: what waits, and what was planned before somebody asked for the close.
 func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
-	why := fmt.Errorf("is void, somebody has closed the gate before it was approved: %s", requestOf(*closed))
+	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", requestOf(*closed))
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
 		return r.State == v1alpha1.RequestWaiting || closed.AcceptedAt.After(r.AcceptedAt.Time)
 	})
@@ -125,7 +125,7 @@ func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 
 // voidOlder drops what was requested before a close that nobody has seen until it was over.
 func (l *Ledger) voidOlder(closed *Request) {
-	why := fmt.Errorf("is void, somebody has closed the gate before it was approved: %s", closed)
+	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", closed)
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
 		return !schedule.Earlier(r.RequestedAt.Time, r.AcceptedAt.Time).After(closed.At.Add(slack(closed.source, r.Source)))
 	})

@@ -180,9 +180,9 @@ func through(o Observed, v Verdict, step Step) Step {
 	if step.Pass.State == PassGoesOn && step.Outcome != Passing {
 		switch {
 		case step.Outcome == Foreign:
-			step.Write, step.Pass = true, o.end(PassSuspended, "somebody has suspended it")
+			step.Write, step.Pass = true, o.end(PassSuspended, "a user has suspended it")
 		case step.Write:
-			step.Pass = o.end(PassInterrupted, "somebody else has written what the controller noted")
+			step.Pass = o.end(PassInterrupted, "another client has overwritten the record of the controller")
 		}
 	}
 	step.Ends = step.Pass

@@ -54,7 +54,7 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 	case err == nil && !request.At.After(notedAt) && !wasAhead:
 		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
 	case !canPass(obj):
-		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy guards who asks that of a %s", obj.GetKind()), true
+		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy checks the requester of a pass of a %s", obj.GetKind()), true
 	case !definition.Handles:
 		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
 	case len(others) > 0:
@@ -70,7 +70,7 @@ func asked(o Observed, v Verdict, step Step) Step {
 	switch {
 	case refusal != "":
 	case o.State == target.Foreign:
-		refusal = "somebody has suspended it, so nothing would pass"
+		refusal = "a user has suspended it, so nothing would pass"
 	case !held && !o.State.IsHeld():
 		refusal = "no gate holds it, so there is nothing to pass"
 	default:
@@ -101,7 +101,7 @@ const closedLater = "a gate has closed since the request, so request it again"
 // them has yet to decide.
 func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	if len(v.Holders) == 0 {
-		return "nobody knows which gates hold it", false
+		return "the gates that hold it are not known", false
 	}
 	for _, g := range v.Holders {
 		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
@@ -115,7 +115,7 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 		case g.Stand == Elsewhere:
 			return is("belongs to another controller"), false
 		case g.Stand != Closed:
-			return is("is suspended or holds nothing more, so nobody has decided that it is closed"), false
+			return is("is suspended or holds nothing more, so it is not known to be closed"), false
 		case g.Barred != "":
 			return is("lets nothing pass: " + g.Barred), false
 		case o.Ask.Gates == "":

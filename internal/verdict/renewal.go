@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	unsupported = "The renewal is not held: this release of cert-manager needs spec.renewBefore for that, which somebody else has set, " +
+	unsupported = "The renewal is not held: this release of cert-manager needs spec.renewBefore for that, which another client has set, " +
 		"or spec.renewBeforePercentage. Remove it, or install cert-manager v1.21.1 or later."
 
 	windowIgnored = "cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, " +

@@ -76,7 +76,7 @@ func TestSteps(t *testing.T) {
 		"resumed, and the gate opens":                      {verdict.Observed{HeldBy: a, Told: toldSince}, governing(opened("a")), release, false},
 		"exempt so far is not resumed":                     {verdict.Observed{HeldBy: a, Told: toldSince, Exempted: true}, governing(closed("a", respecting)), hold("shop/a"), false},
 		"the gate is due to close, resumed before":         {verdict.Observed{HeldBy: a, Told: toldSince}, governing(opened("a", respecting, next(0, v1alpha1.StateClosed))), hold("shop/a"), false},
-		"somebody has suspended it":                        {verdict.Observed{State: target.Foreign}, governing(closed("a")), verdict.Step{Outcome: verdict.Foreign}, false},
+		"a user has suspended it":                          {verdict.Observed{State: target.Foreign}, governing(closed("a")), verdict.Step{Outcome: verdict.Foreign}, false},
 		"somebody has taken it over":                       {verdict.Observed{State: target.Foreign, HeldBy: a}, governing(closed("a")), verdict.Step{Outcome: verdict.Foreign, Write: true}, false},
 		"held, and no gate says so, a gate is closed":      {verdict.Observed{State: target.Held}, governing(closed("a")), hold("shop/a"), false},
 		"held, and no gate says so, all gates are open":    {verdict.Observed{State: target.Held}, governing(opened("a"), opened("b")), release, false},

@@ -138,7 +138,7 @@ func TestACloseComesBeforeAnApproval(t *testing.T) {
 	start()
 	w.decided(g, metav1.ConditionFalse)
 	w.Eventually("an event tells that the request is void", func() error {
-		return w.told(v1alpha1.RequestRefusedReason, "somebody has closed the gate before it was approved")
+		return w.told(v1alpha1.RequestRefusedReason, "a user has closed the gate before it was approved")
 	})
 }
 

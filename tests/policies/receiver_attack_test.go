@@ -125,7 +125,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 		w.refusedReceiver(p, "ci", w.mayNot(p, "change the spec of", "opens and closes", "production", "verbs open and close"),
 			"patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":`+asks("'close'")+`}`)
 		w.refusedReceiver(p, "ci", w.mayNot(p, "change the spec of", "opens", "staging", "verb open"),
-			"patch", "gatereceiver", "ci", "--type=json", "-p", `[{"op":"replace","path":"/spec/gates/0/name","value":"staging"}]`)
+			"patch", "gatereceiver", "ci", "--type=json", "-p", `[{"op":"replace","path":"/spec/gateRefs/0/name","value":"staging"}]`)
 		w.refusedReceiver(p, "ci", cause, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"1"}},"spec":{"filter":""}}`)
 	}
 	w.refusedReceiver(rita, "ci", w.mayNot(rita, "change the spec of", "opens", "production", "verb open"), "replace", "-f", w.receive("ci", ""))
