@@ -210,11 +210,11 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	gateTeller{p.EventRecorder, p.Selector.Targets}.waves(ctx, obj, done.told, p.decision.at)
 	p.accidents.note(p.before, obj, done.found, p.decision.at)
 	p.measure(ctx, obj, done.sums)
-	if done.outcome.err == nil {
+	if done.err == nil {
 		p.Backoff.Forget(backoffOf(obj.UID))
 		return ctrl.Result{RequeueAfter: p.requeueAfter(obj, done.edges)}, nil
 	}
 	// An error returned would make the queue forget when the next edge is.
-	ctrl.LoggerFrom(ctx).Error(done.outcome.err, "Some targets have not reached the desired state")
+	ctrl.LoggerFrom(ctx).Error(done.err, "Some targets have not reached the desired state")
 	return ctrl.Result{RequeueAfter: min(p.requeueAfter(obj, done.edges), p.Backoff.When(backoffOf(obj.UID)))}, nil
 }

@@ -20,8 +20,9 @@ const (
 	// together. It bounds the time of a decision.
 	MaxPeriods = 100
 
-	// MinWindow and MaxWindow bound spec.window and the window of a request.
+	// MinWindow is the shortest spec.window, and the shortest window of a request.
 	MinWindow = time.Second
+	// MaxWindow is the longest spec.window, and the longest window of a request.
 	MaxWindow = 366 * 24 * time.Hour
 
 	// MaxAnnounced is the number of entries that status.memory.announced keeps.

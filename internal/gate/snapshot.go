@@ -58,7 +58,7 @@ func (in *Snapshot) Errors() field.ErrorList { return in.compile().errs }
 func (in *Snapshot) Broken() []timetable.BrokenCalendar { return in.compile().Broken }
 
 // Warnings returns the warnings about the calendars, in the order of the periods.
-func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Timetable.Warnings }
+func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Warnings }
 
 // RefusedLeads returns the errors of the lead times of exceptions that are refused at an instant, by the names of the exceptions.
 func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
-// withdraws returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
+// Withdraws returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
 func Withdraws(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
 
 func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
