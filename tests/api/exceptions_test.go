@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -33,5 +34,13 @@ func TestExceptionsAreListedByTheirGate(t *testing.T) {
 	w.Must(w.Client.List(t.Context(), list, client.InNamespace(w.Namespace), client.MatchingFields{"spec.gateRef.name": "listed"}))
 	if len(list.Items) != 1 || list.Items[0].Name != mine.Name {
 		t.Errorf("got %d exceptions, want %s and not %s", len(list.Items), mine.Name, other.Name)
+	}
+}
+
+func TestTheGateOfAnExceptionCannotBeChanged(t *testing.T) {
+	w := harness.NewWorld(t, cluster)
+	e := createException(w, "first")
+	if err := w.Merge(e, `{"spec":{"gateRef":{"name":"second"}}}`); err == nil || !strings.Contains(err.Error(), "spec.gateRef: ") || !strings.Contains(err.Error(), "gateRef is immutable") {
+		t.Errorf("got %v", err)
 	}
 }
