@@ -210,7 +210,7 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w.reconcile(g)
 	want := make([]string, maxTold)
 	for i := range want {
-		want[i] = fmt.Sprintf("Normal Kustomization/app-%03d RequestAccepted: Request for gate '%s': open requested at 2026-11-23T13:00:00Z by alice: planned", i, key(g))
+		want[i] = fmt.Sprintf("Normal Kustomization/app-%03d RequestPlanned: Request for gate '%s': open requested at 2026-11-23T13:00:00Z by alice: planned", i, key(g))
 	}
 	equal(t, w.events.take("Kustomization"), want)
 	w.reconcile(g)
