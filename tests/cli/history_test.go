@@ -84,7 +84,7 @@ func TestTheLogKeepsTheHistory(t *testing.T) {
 		t.Fatal("the page has no command")
 	}
 	want := []string{
-		"closed|Default||", "open|RequestAccepted|admin|hotfix, 1234", "opened|OpenRequested|admin|hotfix, 1234", "close|RequestAccepted|admin|", "closed|Default||",
+		"closed|Default||", "open|RequestAccepted|admin|hotfix, 1234", "opened|OpenRequested|admin|hotfix, 1234", "close|RequestWithdrawn|admin|", "closed|Default||",
 	}
 	w.Eventually("the log has all entries, which are written after the status", func() error {
 		cmd := exec.CommandContext(w.Context(), "bash", "-o", "pipefail", "-c", filter)
