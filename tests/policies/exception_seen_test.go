@@ -314,6 +314,9 @@ func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 		e.Name, e.Namespace = "hotfix", w.Namespace
 		return e, p.Client.Patch(w.Context(), e, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)), client.FieldOwner(p.Name))
 	}
+	if _, err := patch(ona, `{"spec":{"ttlAfterExpired":"1000m"}}`); err != nil { // the first reader must find one
+		t.Fatal(err)
+	}
 	edits := make(chan int)
 	var editing, approving sync.WaitGroup
 	editing.Go(func() {
