@@ -3,6 +3,7 @@ package gate
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,18 +38,27 @@ func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars,
 	for _, e := range exceptions {
 		revisions = append(revisions, revision{e.UID, e.Generation})
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cached, ok := c.gates[g.UID]
+	slices.SortFunc(revisions, func(a, b revision) int { return strings.Compare(string(a.uid), string(b.uid)) }) // informers list in any order
+	cached, ok := c.get(g.UID)
 	if ok && cached.generation == g.Generation && reflect.ValueOf(cached.calendars).Pointer() == reflect.ValueOf(calendars).Pointer() && slices.Equal(cached.exceptions, revisions) {
 		s.compiled = cached.compilation
 		return s
 	}
+	compiled := s.compile() // without the lock, so that other Gates do not wait for it
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.gates == nil {
 		c.gates = map[types.UID]cachedCompilation{}
 	}
-	c.gates[g.UID] = cachedCompilation{s.compile(), g.Generation, calendars, revisions}
+	c.gates[g.UID] = cachedCompilation{compiled, g.Generation, calendars, revisions}
 	return s
+}
+
+func (c *Compilations) get(uid types.UID) (cachedCompilation, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cached, ok := c.gates[uid]
+	return cached, ok
 }
 
 // Forget evicts a Gate.

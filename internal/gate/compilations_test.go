@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -42,15 +43,32 @@ func TestASpecIsCompiledOncePerRevisionOfItsInputs(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, g, e, files := &gate.Compilations{}, closed(), exception.DeepCopy(), calendars
+			other := e.DeepCopy()
+			other.Name, other.UID = "other", "e0"
 			g.UID, g.Generation = "g", 1
-			if d := c.Snapshot(g, files, e).Decide(noon); d.State != isClosed {
+			if d := c.Snapshot(g, files, e, other).Decide(noon); d.State != isClosed {
 				t.Fatalf("got %s", d.State)
 			}
 			g.Spec.Default = v1alpha1.StateOpened
 			tc.change(g, e, &files, c)
-			if d := c.Snapshot(g, files, e).Decide(noon); (d.State == isClosed) != tc.isOld {
+			if d := c.Snapshot(g, files, other, e).Decide(noon); (d.State == isClosed) != tc.isOld {
 				t.Errorf("got %s", d.State)
 			}
 		})
+	}
+}
+
+func TestExceptionsThatAreOverAreNotCompiled(t *testing.T) {
+	g := production(closed())
+	var over []*v1alpha1.GateException
+	for i := range 1000 {
+		e := exception(opensIn(midday))
+		e.Name = fmt.Sprintf("old-%d", i)
+		e.Spec.ValidFrom, e.Spec.ValidUntil = *instant("2026-01-01T00:00:00Z"), *instant("2026-01-02T00:00:00Z")
+		over = append(over, e)
+	}
+	decide := func() { gate.NewSnapshot(g, nil, over...).Decide(noon) }
+	if n := testing.AllocsPerRun(10, decide); n > 10_000 { // a closure and a key for each
+		t.Errorf("%g allocations", n)
 	}
 }

@@ -3,6 +3,7 @@ package timetable
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Timetable holds the compiled periods of a Gate and of its exceptions. It never changes.
+// Timetable holds the compiled periods of a Gate and of its exceptions. It is safe for concurrent use.
 type Timetable struct {
 	// Errors of a spec that does not compile. Such a timetable has no plan.
 	Errors field.ErrorList
@@ -19,8 +20,9 @@ type Timetable struct {
 	// Warnings are about calendars with parts that are ignored although they could be meant to count.
 	Warnings []Ambiguity
 
-	config     schedule.Config
-	exceptions map[string]compiledException
+	config schedule.Config
+	// exceptions compiles each exception when it is first needed: of many exceptions, most are over.
+	exceptions map[string]func() compiledException
 }
 
 type compiledException struct {
@@ -31,14 +33,16 @@ type compiledException struct {
 // Compile returns the timetable of a Gate with its calendars and the exceptions that may apply to it. A calendar that is missing is broken.
 func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateException) *Timetable {
 	c := &compiler{gate: g, calendars: calendars}
-	t := &Timetable{config: c.config(&g.Spec), exceptions: map[string]compiledException{}}
+	t := &Timetable{config: c.config(&g.Spec), exceptions: map[string]func() compiledException{}}
 	t.Errors, t.Broken, t.Warnings = c.errs, c.broken, c.doubtful
 	for _, e := range exceptions {
-		rules, errs := exceptionRules(e)
-		if len(errs) > 0 {
-			rules = broken(e)
-		}
-		t.exceptions[keyOf(e)] = compiledException{rules, errs}
+		t.exceptions[keyOf(e)] = sync.OnceValue(func() compiledException {
+			rules, errs := exceptionRules(e)
+			if len(errs) > 0 {
+				rules = broken(e)
+			}
+			return compiledException{rules, errs}
+		})
 	}
 	return t
 }
@@ -52,18 +56,18 @@ func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []sche
 	config.Open, config.Close, config.Budget = opened, closed, budget
 	tooMany := Excess(counts)
 	for _, e := range counts {
-		rules := t.exceptions[keyOf(e)].Exception
 		if slices.Contains(tooMany, e) {
-			rules = broken(e)
+			config.Exceptions = append(config.Exceptions, broken(e))
+		} else {
+			config.Exceptions = append(config.Exceptions, t.exceptions[keyOf(e)]().Exception)
 		}
-		config.Exceptions = append(config.Exceptions, rules)
 	}
 	return schedule.NewPlan(config)
 }
 
 // ExceptionErrors returns the errors of an exception that the timetable was compiled with.
 func (t *Timetable) ExceptionErrors(e *v1alpha1.GateException) field.ErrorList {
-	return t.exceptions[keyOf(e)].errs
+	return t.exceptions[keyOf(e)]().errs
 }
 
 // RefusedLeads returns the errors of the lead times that are refused, by the names of their exceptions.
