@@ -21,7 +21,7 @@ var (
 	errReplayed = errors.New("this webhook was taken before")
 	// errUnreadable is for an annotation that memory.String has not written. Any webhook may be in it.
 	errUnreadable = fmt.Errorf("its annotation %s cannot be read, so a webhook that is repeated cannot be recognized: "+
-		"let a webhook close the gate, or remove the annotation", v1alpha1.DeliveriesAnnotation)
+		"let a webhook close the gate, or see docs/reference/gatereceivers.md", v1alpha1.DeliveriesAnnotation)
 	errTooMany = fmt.Errorf("the gate cannot record another webhook that opens, because it has recorded too many in %s: try again later", replayWindow)
 )
 
