@@ -137,6 +137,8 @@ func isInForce(e v1alpha1.ExceptionRecord, now time.Time) string {
 		return "in force"
 	case e.Reason == v1alpha1.ExpiredReason:
 		return "is over"
+	case e.Reason == v1alpha1.TooManyExceptionsReason:
+		return "is broken"
 	case e.ValidFrom.After(now):
 		return "begins"
 	}
