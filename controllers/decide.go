@@ -89,6 +89,9 @@ func (v *decision) decide(d gate.Decision) {
 	if d.Next != nil {
 		v.edges = append(v.edges, d.Next.At.Time)
 	}
+	if v.stamps == ledger.StampsUnknown {
+		v.edges = append(v.edges, v.at.Add(stampsRetry))
+	}
 }
 
 // decide takes note of requests and decides. A Gate that is closed even if all objects

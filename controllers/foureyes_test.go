@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -186,6 +187,22 @@ func TestACloseDoesNotWaitForTheAnswerWhetherNamesAreStamped(t *testing.T) {
 	w.expectHeld(app, g)
 	if last := g.Status.History[0]; last.Action != v1alpha1.RequestOpen || last.Refused == "" {
 		t.Errorf("history %+v", last)
+	}
+}
+
+// The dependency is read after the decision, because the Gate is closed in any case.
+func TestAnOpenThatWaitsForStampsIsRetriedWithDependenciesToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.fourEyes()
+	w.Edit(g, func() {
+		g.Spec.DependsOn = []v1alpha1.DependencyReference{{APIVersion: kustomizev1.GroupVersion.String(), Kind: kustomizev1.KustomizationKind, Name: "database"}}
+	})
+	w.reconcile(g)
+	w.Stamped = func(context.Context) (bool, error) { return false, errors.New("gone for lunch") }
+	w.asksToOpen(g, "alice", "")
+	if result, err := w.try(g); err != nil || result.RequeueAfter > stampsRetry {
+		t.Errorf("it is requeued after %s, %v", result.RequeueAfter, err)
 	}
 }
 

@@ -136,8 +136,8 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	}
 	p.decide(ctx, r.compilations.Snapshot(obj, calendars, exceptions...), now)
 	result, err := p.write(ctx)
-	if err == nil {
-		err = writer.removeLines(ctx, p.before)
+	if p.recorded {
+		err = errors.Join(err, writer.removeLines(ctx, p.before))
 	}
 	if err != nil {
 		return ctrl.Result{}, err

@@ -29,6 +29,8 @@ type gatePass struct {
 	effect      effect
 	// now is when the pass began.
 	now time.Time
+	// recorded says that the status has the requests that were handled.
+	recorded bool
 }
 
 // effect is what a decision changes.
@@ -48,9 +50,6 @@ func (p *gatePass) decide(ctx context.Context, s *gate.Snapshot, now time.Time) 
 	gate.RecordTransition(p.obj, d.Decision, d.at, changed)
 	gate.RecordHistory(p.obj, d.Decision, d.handled, d.at, changed)
 	d.proceeds = d.State == v1alpha1.StateOpened && verdict.HasWaves(p.obj) && !p.obj.Audits() && gate.NoteProceed(p.obj, d.at)
-	if d.stamps == ledger.StampsUnknown {
-		d.edges = append(d.edges, now.Add(stampsRetry))
-	}
 	p.effect = effectOf(p.before, p.obj, *d)
 }
 
@@ -91,13 +90,17 @@ func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateEx
 	return true, p.writer.removeLines(ctx, p.before)
 }
 
-// write writes the decision and returns when to reconcile again.
+// write writes the decision and returns when to reconcile again. If the dependencies have not been read yet, which may take a while, new requests
+// are recorded first.
 func (p *gatePass) write(ctx context.Context) (ctrl.Result, error) {
-	if !p.effect.wakes {
-		return p.report(ctx)
+	if p.effect.wakes || p.effect.isNew && !p.decision.looked {
+		if err := p.persist(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
-	if err := p.persist(ctx); err != nil {
-		return ctrl.Result{}, err
+	if !p.effect.wakes {
+		p.effect.isNew = p.effect.isNew && !p.recorded
+		return p.report(ctx)
 	}
 	return ctrl.Result{RequeueAfter: p.requeueAfter(p.obj, append(p.decision.edges, p.now.Add(wakeDelay)))}, nil
 }
@@ -119,6 +122,7 @@ func (p *gatePass) persist(ctx context.Context) error {
 	if p.effect.wakes {
 		p.memory.with(p.obj, func(m *remembered) { m.decided = p.writer.base })
 	}
+	p.recorded = true
 	if p.effect.isNew {
 		p.notify(ctx)
 	}
@@ -197,6 +201,7 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	}
 	at := p.mayWrite(obj, done.sums, p.decision.at)
 	if mayWait := !p.effect.isNew && f.IsSilent() && p.decision.err == nil && len(done.called)+len(done.told) == 0 && !failsNow(p.before, done.sums); mayWait && !at.IsZero() {
+		p.recorded = true
 		return ctrl.Result{RequeueAfter: p.requeueAfter(obj, append(done.edges, at))}, nil
 	}
 	obj.Status.ObservedGeneration = obj.Generation
