@@ -15,34 +15,31 @@ import (
 )
 
 const (
-	// maxPlannedCloses is how many people can each have a close request planned.
+	// maxPlannedCloses is the maximum number of requesters with a planned close request.
 	maxPlannedCloses = 8
 
-	// maxCloses is how many closes of people, and of webhooks, are kept in force. To reach
-	// it, each must be shorter than the one before.
+	// maxCloses bounds the close requests in force per source, annotation or webhook. If there are more, see merge.
 	maxCloses = 8
 
-	// MaxSkew is how far the clocks of requesters may be apart: laptops, pipelines and the
-	// replicas of the controller.
+	// MaxSkew is the tolerated difference between the clocks of requesters, such as laptops, pipelines and replicas of the controller.
 	MaxSkew = time.Minute
 )
 
-// ErrClosedByPeople is returned for an open request of a webhook while a Gate is closed
-// because somebody asked for that by hand.
+// ErrClosedByPeople is returned for an open request by a webhook while a manual close request is in force.
 var ErrClosedByPeople = errors.New("only people end what people have closed")
 
-// inForce is an accepted request and when it ends, zero for never. It ends early if
-// another request ends it.
+// inForce is an accepted request that has begun. end is when it ends, zero for never. Another request can end it earlier.
 type inForce struct {
 	v1alpha1.AcceptedRequest
 	end time.Time
-	// begun says that its time has come once, by the clock of some replica.
+	// begun is true if the request has begun by the clock of any replica.
 	begun bool
 }
 
+// lasts returns whether the request has not ended at an instant.
 func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
-// requestOf returns an accepted request as it was made.
+// requestOf converts an accepted request to a Request.
 func requestOf(r v1alpha1.AcceptedRequest) Request {
 	return Request{
 		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.RequestedBy, Reason: r.Message, source: r.Source,
@@ -50,36 +47,35 @@ func requestOf(r v1alpha1.AcceptedRequest) Request {
 	}
 }
 
-// Ledger holds the requests of a Gate: those in force, planned ones, and those that wait for approval. Read returns it, Apply adds what is new
-// in the annotations, and Status returns what to store. A Ledger is for one goroutine and never changes the Gate that it was read from.
+// Ledger holds the requests of a Gate that are in force, planned, or waiting for approval. Read loads it, Apply adds the new requests in
+// the annotations, and Status returns what to store. A Ledger is not safe for concurrent use, and never changes its Gate.
 type Ledger struct {
 	gate *v1alpha1.Gate
-	// handled are the records of the annotations that were handled, lastLine is the number of the last handled line.
+	// handled has the records of handled annotations, lastLine is the number of the last handled line.
 	handled  []v1alpha1.HandledRequest
 	lastLine int64
-	// changed says that the stored requests differ from those of the Gate, as of the time of Apply.
+	// changed is true if Apply changed the requests in the status, applied is the time of Apply.
 	changed bool
 	applied time.Time
-	// limit is the window of the Gate, nil for none.
+	// limit is spec.window of the Gate, nil if it is not set.
 	limit *v1alpha1.Duration
-	// open and closes are in force, or were last. They are never both set. A close is kept
-	// only while there can be an open request that it alone would refuse.
+	// open and closes are the requests in force, or the last ones. Only one of the two is set. A close request is kept only while it can
+	// refuse an open request that no other one refuses.
 	open   *inForce
 	closes []*inForce
-	// spans are all of these, and those that they have ended. By the clock of another
-	// replica an ended request may still last.
+	// spans are open, closes, and the requests that these have ended. An ended request may still last by the clock of another replica.
 	spans []*inForce
-	// planned requests in the order in which they begin.
+	// planned are the planned requests in the order of their times.
 	planned []v1alpha1.AcceptedRequest
-	// waiting are the open requests whose time has come, and that too few have approved.
+	// waiting are the open requests that are due but lack approvals.
 	waiting []v1alpha1.AcceptedRequest
-	// required is how many others have to approve an open request.
+	// required is the number of approvals that an open request needs.
 	required int
-	// voided are the unapproved requests that are dropped, each with the reason.
+	// voided are the dropped requests that lacked approvals, each with the reason.
 	voided []Request
 }
 
-// Read returns the ledger in the status of a Gate.
+// Read returns the ledger that is stored in the status of a Gate.
 func Read(g *v1alpha1.Gate) *Ledger {
 	l := &Ledger{
 		gate: g, limit: g.Spec.Window, required: g.RequiredApprovals(),
@@ -97,7 +93,7 @@ func Read(g *v1alpha1.Gate) *Ledger {
 			l.closes = append(l.closes, l.span(r))
 		case r.State == v1alpha1.RequestInForce || r.State == v1alpha1.RequestEnded:
 			l.open = l.span(r)
-		} // an open request with a state of another release opens nothing
+		} // an open request with an unknown state, as from another version, opens nothing
 	}
 	for _, s := range l.spans {
 		s.begun = true
@@ -106,14 +102,14 @@ func Read(g *v1alpha1.Gate) *Ledger {
 	return l
 }
 
-// At returns the ledger in the status of a Gate at an instant: planned requests whose time has come have begun.
+// At returns the stored ledger of a Gate, and begins the planned requests that are due at an instant.
 func At(g *v1alpha1.Gate, at time.Time) *Ledger {
 	l := Read(g)
 	l.advance(at)
 	return l
 }
 
-// Ahead returns the ledger in the status of a Gate as if the time of every planned request had come.
+// Ahead returns the stored ledger of a Gate, and begins all planned requests.
 func Ahead(g *v1alpha1.Gate) *Ledger {
 	l := Read(g)
 	if n := len(l.planned); n > 0 {
@@ -122,14 +118,14 @@ func Ahead(g *v1alpha1.Gate) *Ledger {
 	return l
 }
 
-// sort orders the planned requests. Of two for the same time the close comes last, and
-// stays.
+// sort orders the planned requests by time. At the same time, the close request comes last, so that it wins.
 func (l *Ledger) sort() {
 	slices.SortStableFunc(l.planned, func(a, b v1alpha1.AcceptedRequest) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt.Time), -strings.Compare(string(a.Action), string(b.Action)))
 	})
 }
 
+// span adds a request that has begun to spans, with its end.
 func (l *Ledger) span(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: l.endOf(&r)}
 	if r.EndedAt != nil {
@@ -148,7 +144,7 @@ func (l *Ledger) endOf(r *v1alpha1.AcceptedRequest) time.Time {
 	return end
 }
 
-// ends replaces others with a request.
+// ends ends the other requests at the time of r.
 func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	for _, other := range others {
 		at := r.RequestedAt
@@ -156,8 +152,8 @@ func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	}
 }
 
-// End returns when a request ends by itself, zero for never. spec.window bounds an open request. A close lasts that long only if it does
-// not say for how long.
+// End returns when a request ends by itself, zero for never. window is spec.window: it bounds every open request, but a close request only
+// if that has no duration.
 func (r *Request) End(window *v1alpha1.Duration) time.Time {
 	switch {
 	case r.Action == v1alpha1.RequestOpen:
@@ -170,8 +166,7 @@ func (r *Request) End(window *v1alpha1.Duration) time.Time {
 	return windowEnd(r.At, window)
 }
 
-// windowEnd returns the end of the shortest of some windows that begin at an instant, zero
-// for never.
+// windowEnd returns the end of the shortest window from start, zero if there is none.
 func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	for _, window := range windows {
 		if window != nil && window.Duration >= 0 { // an invalid spec.window ends no close request
@@ -181,8 +176,7 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	return end
 }
 
-// advance begins the planned requests whose time has come. It returns all of them, and
-// those that are refused, with the reason.
+// advance begins the planned requests that are due. It returns them, and those of them that are refused, with the reason.
 func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
 	for len(l.planned) > 0 && !l.planned[0].RequestedAt.After(now) {
 		r := l.planned[0]
@@ -197,8 +191,7 @@ func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 	return begun, refused
 }
 
-// begin puts a request in force at an instant. A close only ever extends the closes in
-// force. An open ends all of them, or it is refused.
+// begin puts a request in force at an instant. A close request extends those in force. An open request ends all of them, or is refused.
 func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if r.Action == v1alpha1.RequestClose {
 		l.beginClose(r, at)
@@ -209,14 +202,14 @@ func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	}
 	for _, closed := range l.closes {
 		if !closed.lasts(at) {
-			keepEnd(&closed.AcceptedRequest, closed.end) // a longer spec.window must not change it
+			keepEnd(&closed.AcceptedRequest, closed.end) // a longer spec.window must not change the end
 		}
 	}
 	l.ends(l.closes, &r)
 	l.closes = nil
 	if before := l.open; before != nil {
 		if before.lasts(r.RequestedAt.Time) {
-			// Rounded up, its time would leave a gap.
+			// Rounding up would leave a gap between the two open requests.
 			r.RequestedAt.Time = schedule.Later(r.RequestedAt.Truncate(time.Second), before.RequestedAt.Time)
 		}
 		before.end = schedule.Earlier(before.end, schedule.RoundUp(at))
@@ -225,6 +218,7 @@ func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
+// beginClose puts a close request in force. It ends the open request and drops open requests that lack approvals.
 func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	l.voidUnapproved(&r)
 	if l.open != nil {
@@ -237,18 +231,18 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 		return
 	}
 	l.closes = slices.DeleteFunc(l.closes, func(other *inForce) bool {
-		if closed.covers(other) { // from its beginning on
+		if closed.covers(other) { // other is redundant once closed begins
 			other.end = schedule.Earlier(other.end, closed.RequestedAt.Time)
 			return true
 		}
-		return !other.lasts(at.Add(-MaxSkew)) // it is over by every clock
+		return !other.lasts(at.Add(-MaxSkew)) // other has ended by the clocks of all replicas
 	})
 	l.closes = append(l.closes, closed)
 	l.merge(r.Source)
 }
 
-// endsOpen returns whether a close that was over before anybody saw it has ended the open
-// request in force, or would have refused it when that was still planned.
+// endsOpen returns whether a close request that had ended before the controller read it has ended the open request in force, or would have
+// refused that while it was planned.
 func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
 	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
 		return false
@@ -257,7 +251,7 @@ func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
 	return !l.open.RequestedAt.After(closed) || !l.open.AcceptedAt.After(closed) && l.open.RequestedAt.Time.Before(end)
 }
 
-// refuses returns why an open request must not begin at an instant, nil if it may.
+// refuses returns an error if a close request in force at an instant refuses an open request.
 func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	for _, closed := range l.closes {
 		if !closed.lasts(at) {
@@ -270,9 +264,8 @@ func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// mayEnd returns why an open request does not end a close request in force. The order in
-// which they were seen tells which came last. If they were seen together, only their times
-// tell, as far as the clocks agree. In doubt, the Gate stays closed.
+// mayEnd returns an error if an open request does not end a close request in force. The open request must have the later time and must not
+// be accepted earlier. If both were accepted together, its time must be later by more than the clock skew. Otherwise the Gate stays closed.
 func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	after := closed.RequestedAt.Add(slack(open.Source, closed.Source))
 	switch {
@@ -288,9 +281,8 @@ func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// plan adds a request whose time is still to come. An open replaces any planned open. A
-// close replaces only a close of the same person, so that nobody lifts what others have
-// planned.
+// plan adds a request for a later time. An open request replaces the planned open request. A close request replaces only that of the same
+// requester, so that no user cancels the plan of another.
 func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -316,8 +308,8 @@ func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// acceptedAt returns when what is seen now is accepted. It is later than everything seen
-// before, even if another clock is ahead of ours.
+// acceptedAt returns the acceptance time of requests that are read now. It is later than all previous ones, even if the clock of another
+// replica is ahead.
 func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	at := now.Truncate(time.Microsecond)
 	note := func(r *v1alpha1.AcceptedRequest) {
@@ -337,7 +329,7 @@ func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(at)
 }
 
-// follows returns whether a request took the place of one for the opposite action.
+// follows returns whether r replaced other, a request for the opposite action.
 func (r *inForce) follows(other *inForce) bool {
 	return r != nil && other.Action != r.Action && other.EndedAt != nil
 }
@@ -351,9 +343,8 @@ func (l *Ledger) endedEarly(r *inForce) bool {
 	})
 }
 
-// last returns the request that is in force or was last, nil if there was none. Of several
-// closes it returns the one that lasts longest, and of those that end together the one with
-// the latest time.
+// last returns the request that is in force or was last, nil if there was none. Of several close requests, it returns the one that ends
+// last, and of those with the same end the one with the latest time.
 func (l *Ledger) last() *inForce {
 	last := l.open
 	for _, s := range l.closes {
@@ -364,8 +355,8 @@ func (l *Ledger) last() *inForce {
 	return last
 }
 
-// Deciding returns the request that decides if the reason of a decision is a request, nil
-// otherwise. A close request lasts for all of the seconds in which it begins and ends.
+// Deciding returns the request behind a decision with the reason OpenRequested or CloseRequested, nil for any other reason. A close request
+// covers the whole seconds in which it begins and ends, so it may still be planned, or have ended.
 func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	action := v1alpha1.RequestOpen
 	switch reason {
@@ -391,9 +382,8 @@ func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	return &r
 }
 
-// Periods returns the requests as periods of a schedule at an instant. Fractions of a
-// second are rounded so that nothing opens early or closes late. A close request that has
-// begun stays begun even if the clock is now behind.
+// Periods returns the requests as periods of a schedule at an instant. Fractions of a second are rounded so that the Gate never opens early
+// or closes late. A close request that has begun stays in force even if the clock is now behind.
 func (l *Ledger) Periods(now time.Time) (opened, closed []schedule.Period) {
 	for _, s := range l.spans {
 		start := s.RequestedAt.Time

@@ -1,3 +1,3 @@
-// Package ledger holds the requests of a Gate: opens and closes that are in force, planned or waiting for approval, the approvals that they
-// have, and the records of what was handled. It is pure: it reads a Gate and returns values, and the package gate stores them.
+// Package ledger implements the requests of a Gate: open and close requests that are in force, planned or waiting for approval, their
+// approvals, and the records of handled annotations. It is pure: package gate stores the values that it returns.
 package ledger

@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
+// errUnknownRequester refuses an open request in a line while Stamps is StampsUnknown.
 var errUnknownRequester = errors.New("is refused, the gate requires approvals, and it is unknown at present whether the API server stamps requesters: request it again")
 
 // intake handles the new requests of a Gate in one pass.
@@ -17,9 +18,9 @@ type intake struct {
 	*Ledger
 	stamps Stamps
 	now    time.Time
-	// last is the accepted request with the latest time. over is the latest close that was over before it was seen.
+	// last is the accepted request with the latest time. over is the latest close request that had ended before the controller read it.
 	last, over *Request
-	// closedBy are the closes in lines. An open in an annotation may be older.
+	// closedBy are the close requests in lines. An open request in an annotation may be older.
 	closedBy []*Request
 	outcomes []Request
 }
@@ -29,11 +30,11 @@ func (p *intake) lines() {
 	for _, r := range p.recorded(p.now) {
 		p.lastLine = max(p.lastLine, r.line)
 		if r.isLastOf(p.recordOf(r.Action)) {
-			continue // handled when it was still in its annotation, and replaced before the status was written
+			continue // already handled from its annotation, which was replaced before the status was written
 		}
 		r.Err = r.parse(p.memory(r.Action), p.now)
 		if r.Err == nil && p.stamps == StampsUnknown && p.asksApprovalOf(r) {
-			r.Err = errUnknownRequester // to wait for that would keep later closes waiting
+			r.Err = errUnknownRequester // deferring it would delay later close requests
 		}
 		p.take(r, p.acceptedAt(p.now))
 		if r.Action == v1alpha1.RequestClose && r.Err == nil && !r.At.After(p.now.Add(MaxSkew)) {
@@ -56,7 +57,7 @@ func (p *intake) annotations() {
 	}
 }
 
-// closedSince returns why an open is refused that may be older than one of some closes, nil if it certainly is not.
+// closedSince returns an error if r is an open request and may be older than one of the close requests.
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
 		if closed != nil && r.Action == v1alpha1.RequestOpen && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
@@ -66,13 +67,13 @@ func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	return nil
 }
 
-// take accepts a new request, or refuses it, and records that it is handled.
+// take accepts or refuses a new request, and records it as handled.
 func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
 	memory := p.memory(r.Action)
 	restored := handles(memory, r)
 	if r.Err == nil {
 		if p.knows(memory, r) {
-			return // Flux has restored it after another value that was refused
+			return // Flux has restored this value after a refused one
 		}
 		if restored {
 			r.Err = errPutBack
@@ -81,7 +82,7 @@ func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
 		}
 		if end := r.End(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
 			if p.over == nil || r.At.After(p.over.At) {
-				p.over = r // accepted or not, it comes before an open that is no later
+				p.over = r // accepted or not, it refuses open requests that are not later
 			}
 			p.voidOlder(r)
 		}

@@ -10,19 +10,20 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// covers returns whether a close makes another one of the same person redundant, now and after any change of spec.window: it lasts as
-// long, and refuses every open that the other one refuses. The closes of other people are kept, so that a person who withdraws a close
-// sees that theirs stay.
+// covers returns whether a close request makes another one of the same requester redundant, even if spec.window changes: it ends no
+// earlier, and refuses every open request that the other one refuses. Close requests of other users are kept, so that they are visible to a
+// user who withdraws a close request.
 func (r *inForce) covers(other *inForce) bool {
 	return r.Source == other.Source && r.RequestedBy == other.RequestedBy && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
 }
 
-// endsByWindow returns whether spec.window says when a close ends.
+// endsByWindow returns whether spec.window determines when a close request ends.
 func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
 
-// merge makes room if a source has too many closes. It removes the one that ends first of those that spec.window ends, or of the others
-// if these are more. The one that ends next becomes as new as the removed one, so that it refuses more, never less.
+// merge drops a close request if a source has more than maxCloses. Close requests that spec.window ends are one group, the others are
+// another. From the larger group, merge drops the one that ends first, and moves the times of the next one up to its times. The next one
+// then refuses more open requests, never fewer.
 func (l *Ledger) merge(source string) {
 	var byWindow, own []*inForce
 	for _, s := range l.closes {
@@ -53,7 +54,7 @@ func (l *Ledger) merge(source string) {
 	first.end = schedule.Earlier(first.end, next.RequestedAt.Time)
 }
 
-// compareEnds orders ends. Zero is never.
+// compareEnds compares two ends. Zero means never.
 func compareEnds(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -66,9 +67,8 @@ func compareEnds(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// keepEnds notes when requests end, and returns whether anything is new. If somebody makes
-// spec.window longer, what is over does not come back, and an open in force does not last
-// longer.
+// keepEnds records the ends of requests in until, and returns whether it changed any. If spec.window is made longer, ended requests do not
+// come back, and open requests in force do not last longer.
 func (l *Ledger) keepEnds(now time.Time) bool {
 	kept := false
 	for _, s := range l.spans {
@@ -85,7 +85,7 @@ func (l *Ledger) keepEnds(now time.Time) bool {
 	return kept
 }
 
-// keepEnd notes when a request ends, unless it already ends before that.
+// keepEnd sets until to end unless it is already that early, and returns whether it did.
 func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	if end.IsZero() || r.Until != nil && !end.Before(r.Until.Time) {
 		return false
@@ -95,7 +95,7 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	return true
 }
 
-// isStale returns whether the status still says InForce of a request that has ended.
+// isStale returns whether the stored state of a request differs from its state at an instant.
 func (l *Ledger) isStale(now time.Time) bool {
 	return slices.ContainsFunc(l.spans, func(s *inForce) bool { return s.State != s.stateAt(now) })
 }
@@ -108,8 +108,7 @@ func (r *inForce) stateAt(now time.Time) v1alpha1.RequestState {
 	return v1alpha1.RequestInForce
 }
 
-// save returns the requests to store: those in force or the last ones, those that they
-// have ended, those that wait for approval, and the planned ones.
+// save returns the requests to store, in this order: ended, in force or last, waiting for approval, planned.
 func (l *Ledger) save(now time.Time) []v1alpha1.AcceptedRequest {
 	last, endedAt := l.last(), time.Time{}
 	var inForce, ended []v1alpha1.AcceptedRequest
@@ -123,7 +122,7 @@ func (l *Ledger) save(now time.Time) []v1alpha1.AcceptedRequest {
 		switch {
 		case s == l.open || slices.Contains(l.closes, s):
 			inForce = append(inForce, s.AcceptedRequest)
-		// A request that another one had ended before counts as long as it lasts by some clock.
+		// A request that was ended before is kept while it may last by the clock of another replica.
 		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-MaxSkew))):
 			ended = append(ended, s.AcceptedRequest)
 		}

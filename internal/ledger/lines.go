@@ -11,23 +11,23 @@ import (
 	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
-// emergencySource is the source in the line of an open request that needs no approvals.
+// emergencySource is the source in the line of an emergency, an open request that needs no approvals.
 const emergencySource = "emergency"
 
-// lineForm is the form of a line, as the policy gate-request-stamp writes it: number, action, source, value, requester and reason.
+// lineForm matches a line as the policy gate-request-stamp writes it: number, action, source, value, requester and reason.
 var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + emergencySource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
 
 // linesOf returns the lines of the annotation v1alpha1.UnhandledAnnotation.
 func linesOf(g *v1alpha1.Gate) []string {
 	text := g.Annotations[v1alpha1.UnhandledAnnotation]
-	if text == "" { // of nearly all Gates
+	if text == "" { // the usual case
 		return nil
 	}
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return l == "" })
 }
 
-// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A line that
-// cannot be read may have been a close, so it counts as a close without end.
+// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A malformed
+// line may have been a close request, so it counts as one without an end.
 func (l *Ledger) recorded(now time.Time) (all []*Request) {
 	for _, line := range linesOf(l.gate) {
 		r, ok := parseLine(line)
@@ -44,7 +44,7 @@ func (l *Ledger) recorded(now time.Time) (all []*Request) {
 	return all
 }
 
-// parseLine returns the request in a line, and whether it can be read.
+// parseLine returns the request in a line, and whether the line is well-formed.
 func parseLine(line string) (*Request, bool) {
 	fields := lineForm.FindStringSubmatch(line)
 	if fields == nil {
@@ -65,7 +65,7 @@ func parseLine(line string) (*Request, bool) {
 	return r, err == nil && (byReceiver || r.source != v1alpha1.SourceWebhook)
 }
 
-// pending returns the new requests for an action: those in lines, and then that in its annotation.
+// pending returns the new requests for an action: first those in lines, then the one in its annotation.
 func (l *Ledger) pending(action v1alpha1.RequestAction, now time.Time) []*Request {
 	all := slices.DeleteFunc(l.recorded(now), func(r *Request) bool { return r.Action != action })
 	if r := l.unhandledIn(annotationsOf(action)); r != nil {
@@ -74,7 +74,7 @@ func (l *Ledger) pending(action v1alpha1.RequestAction, now time.Time) []*Reques
 	return all
 }
 
-// ClosesByRequest returns whether a close request that is new, or planned until now, is in force at an instant: then the Gate is closed,
+// ClosesByRequest returns whether a Gate has a new or due close request, and one is in force at an instant. Such a Gate is closed,
 // regardless of its calendars.
 func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	due := func(r v1alpha1.AcceptedRequest) bool {
@@ -88,8 +88,8 @@ func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	return l.isClosed(now)
 }
 
-// RemoveLines removes the lines that a Gate had when it was decided: all of them are handled. Lines that were added since stay. It
-// returns whether there is anything to remove.
+// RemoveLines removes the lines of decided from g, because all of them are handled. It keeps lines that were added since, and returns
+// whether it removed any.
 func RemoveLines(g, decided *v1alpha1.Gate) bool {
 	handled, before := linesOf(decided), linesOf(g)
 	rest := slices.DeleteFunc(slices.Clone(before), func(l string) bool { return slices.Contains(handled, l) })

@@ -15,45 +15,43 @@ import (
 	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
-// maxRequestDistance is how far from now the time of a request may be. Anything farther is
-// taken for a typing error.
+// maxRequestDistance bounds how far the time of a request may be from now. A larger distance is treated as a typing error.
 const maxRequestDistance = 366 * 24 * time.Hour
 
-// Bounds in bytes of what is copied from annotations into the status, events and logs. The
-// name of any service account fits, and the sentence of an event with both stays below the
-// 1024 bytes that events.k8s.io allows.
+// MaxRequestedBy and MaxMessage bound, in bytes, the texts that are copied from annotations into the status, events and logs.
+// MaxRequestedBy fits the name of any service account. An event with both stays below the 1024 bytes that events.k8s.io allows.
 const (
 	MaxRequestedBy = len("system:serviceaccount::") + 63 + 253
 	MaxMessage     = 512
 )
 
 const (
-	// maxEarlier is how many values of an annotation are remembered besides the last one.
+	// maxEarlier bounds the values of an annotation that are stored in addition to the last one.
 	maxEarlier = 8
-	// maxValue is the longest request in bytes.
+	// maxValue bounds the value of a request, in bytes.
 	maxValue = annotations.MaxTime
 )
 
+// errPutBack refuses an old value of an open request, as Flux restores it from Git.
 var errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
 
-// A Request is an annotation that was not handled before, or a planned request that is
-// refused when its time comes.
+// Request is a request to open or close a Gate: a new one in an annotation or a line, or an accepted one.
 type Request struct {
 	Action v1alpha1.RequestAction
-	// Annotation that holds the request, and its value.
+	// Annotation is the annotation that holds the request, Value is its value.
 	Annotation, Value string
 	// At is when the request takes effect.
 	At time.Time
-	// Window is how long it asks to last, nil for as long as the Gate says. Unlimited is a close without end.
+	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request without an end.
 	Window    *v1alpha1.Duration
 	Unlimited bool
-	// By is the requester, and Reason the text given with the request.
+	// By is the requester, Reason is the reason that the requester gave.
 	By, Reason string
-	// Err is why the request was refused, nil if it was accepted. Malformed means that the value is refused at any time.
+	// Err is why the request was refused, nil if it was accepted. Malformed is true if the value is invalid at any time.
 	Err       error
 	Malformed bool
-	// ApprovedBy is the user of a new approval, empty for a new request. Waits is how many
-	// approvals are missing. Emergency means that it needs none.
+	// ApprovedBy is the approver of a new approval, empty for a new request. Waits is the number of missing approvals. Emergency is true if
+	// the request needs none.
 	ApprovedBy string
 	Waits      int
 	Emergency  bool
@@ -64,12 +62,13 @@ type Request struct {
 	Approvers string
 
 	source string
-	// line is the number of the line that holds it, zero for an annotation. emergency says that the requester has marked it as an emergency.
+	// line is the number of the line that holds the request, zero for an annotation. emergency is true if the requester marked it as an
+	// emergency.
 	line      int64
 	emergency bool
 }
 
-// EventReason returns the reason of the event and of the entry in the history about a request.
+// EventReason returns the reason of the event and of the history entry about a request.
 func (r Request) EventReason() string {
 	switch {
 	case r.Err != nil:
@@ -84,7 +83,7 @@ func (r Request) EventReason() string {
 	return v1alpha1.RequestAcceptedReason
 }
 
-// String says what is requested, when, by whom and why.
+// String returns a description of the request: action, time, duration, requester, approvals and reason.
 func (r Request) String() string {
 	text := fmt.Sprintf("%s requested at %s", r.Action, sentence.Time(r.At))
 	switch {
@@ -113,23 +112,24 @@ func (r Request) String() string {
 	return text
 }
 
-// Is returns whether two requests are the same one.
+// Is returns whether both are the same request: they have the same action, requester and time.
 func (r Request) Is(other *Request) bool {
 	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
 }
 
+// requestAnnotation has the names of the annotations for an action.
 type requestAnnotation struct {
 	action                                     v1alpha1.RequestAction
 	requestedAt, requestedBy, reason, received string
 }
 
-// requestAnnotations has the close first. If both are seen at once, the close counts
-// first.
+// requestAnnotations has the close request first, because it is handled first if both are new.
 var requestAnnotations = []requestAnnotation{
 	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation, v1alpha1.CloseReceivedAnnotation},
 	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation, v1alpha1.OpenReceivedAnnotation},
 }
 
+// annotationsOf returns the names of the annotations for an action.
 func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 	if action == v1alpha1.RequestClose {
 		return requestAnnotations[0]
@@ -137,9 +137,9 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 	return requestAnnotations[1]
 }
 
-// Apply handles new requests and approvals in the annotations, and begins the planned requests whose time has come and those with
-// enough approvals. It returns what is new: requests accepted, approved or refused, and requests that are refused although they were
-// accepted before. Each value is handled once. A missing annotation changes nothing.
+// Apply handles the new requests and approvals in the annotations, and begins the requests that are due or have enough approvals. It
+// returns the requests that were accepted, approved or refused, including those that were accepted before and are refused now. Each value
+// is handled once. A missing annotation changes nothing.
 func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
 	begun, refused := l.advance(now)
 	for _, r := range begun {
@@ -154,7 +154,7 @@ func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
 	return outcomes
 }
 
-// Status is what the status of a Gate stores of a ledger.
+// Status has the fields of a ledger that are stored in the status of a Gate.
 type Status struct {
 	Requests        []v1alpha1.AcceptedRequest
 	Handled         []v1alpha1.HandledRequest
@@ -170,8 +170,8 @@ func (l *Ledger) Status() Status {
 	return s
 }
 
-// unhandled returns the new requests in annotations in the order in which they count: the close
-// first, unless the open is certainly older.
+// unhandled returns the new requests in annotations in the order in which to handle them: the close request first, unless the open request
+// is certainly older.
 func (l *Ledger) unhandled(now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
@@ -186,8 +186,8 @@ func (l *Ledger) unhandled(now time.Time) []*Request {
 	return all
 }
 
-// slack returns how far the times of two requests must be apart to tell which came first.
-// Webhooks take each other's times into account when they write theirs.
+// slack returns the difference in time that proves the order of two requests. It is zero for two webhooks, because WriteRequest orders
+// their times.
 func slack(a, b string) time.Duration {
 	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
 		return 0
@@ -210,7 +210,7 @@ func (l *Ledger) unhandledIn(a requestAnnotation) *Request {
 		if g.Annotations[a.received] == value {
 			r.source = v1alpha1.SourceWebhook
 		} else {
-			r.By, r.Reason = "", "" // the last receiver left its name behind
+			r.By, r.Reason = "", "" // the name is left over from the last webhook
 		}
 	}
 	r.emergency = a.action == v1alpha1.RequestOpen && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.OpenEmergencyAnnotation] == value
@@ -225,13 +225,12 @@ func (r *Request) isLastOf(memory *v1alpha1.HandledRequest) bool {
 	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastRequestedBy == r.By)
 }
 
-// knows returns whether a request is the one in force, or a planned one, that was handled
-// before.
+// knows returns whether a request equals the recorded one, which has begun, or a planned one.
 func (l *Ledger) knows(memory *v1alpha1.HandledRequest, r *Request) bool {
 	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
 	}
-	// A close of somebody else counts separately.
+	// A close request by another user counts separately.
 	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
 	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window, memory.Unlimited) && by(memory.RequestedBy) ||
 		slices.ContainsFunc(l.planned, func(p v1alpha1.AcceptedRequest) bool {
@@ -239,14 +238,14 @@ func (l *Ledger) knows(memory *v1alpha1.HandledRequest, r *Request) bool {
 		})
 }
 
-// handles notes that the value of an annotation is handled. It returns whether the value
-// asks to open and was handled before another one: Flux puts back what is in Git.
+// handles records the value of an annotation as handled. It returns whether that is an old value of an open request, as Flux restores it
+// from Git.
 func handles(memory *v1alpha1.HandledRequest, r *Request) (putBack bool) {
 	value := r.Value
 	if memory.Action == v1alpha1.RequestOpen {
 		putBack = slices.Contains(memory.Earlier, value)
 		memory.Earlier = slices.Clone(memory.Earlier)
-		if last := memory.LastHandled; last != "" && len(last) <= maxValue { // else it is refused anyway
+		if last := memory.LastHandled; last != "" && len(last) <= maxValue { // longer values are refused anyway
 			memory.Earlier = slices.Insert(memory.Earlier, 0, last)
 		}
 		memory.Earlier = slices.DeleteFunc(memory.Earlier, func(earlier string) bool { return earlier == value })
@@ -256,8 +255,7 @@ func handles(memory *v1alpha1.HandledRequest, r *Request) (putBack bool) {
 	return putBack
 }
 
-// accept adds a request to the ledger, or returns why not. A planned one does
-// not end the one in force.
+// accept adds a request to the ledger, or returns why it is refused. A planned request does not end the one in force.
 func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
 	if err := l.mayAsk(&accepted); err != nil {
 		return err
@@ -276,9 +274,9 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 	end := r.End(l.limit)
 	oldest := now
 	if r.Action == v1alpha1.RequestClose {
-		oldest = now.Add(-MaxSkew) // by the clock of another replica it may still last
+		oldest = now.Add(-MaxSkew) // it may still last by the clock of another replica
 	}
-	// A close that is over by now may have ended the open before it while nobody looked.
+	// A close request that has ended may have ended an open request before the controller read either.
 	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(r, end, now) {
 		return fmt.Errorf("is refused, it was over at %s, request it again", sentence.Time(end))
 	}
@@ -289,24 +287,23 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 	return nil
 }
 
-// begins records a request whose time has come in the memory of its action.
+// begins records a request that has begun in the record of its action.
 func begins(memory *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
 	memory.RequestedAt, memory.Window, memory.Unlimited, memory.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
 }
 
-// FormatRequest returns the value of an annotation that requests an action at a time, with
-// its own window unless that is nil.
+// FormatRequest returns the value of an annotation that requests an action at a time, with a duration unless window is nil.
 func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
 	return annotations.Open.Format(annotations.Value{At: at, Duration: window})
 }
 
-// FormatUnlimited returns the value of an annotation that requests a close without end from a time on.
+// FormatUnlimited returns the value of an annotation that requests a close without an end, beginning at a time.
 func FormatUnlimited(at time.Time) string {
 	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
 }
 
-// valueOf returns the value of an annotation that requests what was accepted.
+// valueOf returns the value of an annotation that is equivalent to an accepted request.
 func valueOf(r *v1alpha1.AcceptedRequest) string {
 	if r.Unlimited {
 		return FormatUnlimited(r.RequestedAt.Time)
@@ -314,8 +311,8 @@ func valueOf(r *v1alpha1.AcceptedRequest) string {
 	return FormatRequest(r.RequestedAt.Time, r.Window)
 }
 
-// parse sets the time and the duration of a request from its value. It refuses a time before that of a request already handled: this
-// is the old value that Flux restores if one is in Git. A close may come from a clock that is behind.
+// parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun,
+// because Flux may have restored an old value from Git. For a close request it tolerates MaxSkew.
 func (r *Request) parse(memory *v1alpha1.HandledRequest, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {
@@ -359,7 +356,7 @@ func (l *Ledger) recordOf(action v1alpha1.RequestAction) *v1alpha1.HandledReques
 	return nil
 }
 
-// memory returns the record of the annotation for an action, to change it.
+// memory returns the record of the annotation for an action, and adds one if there is none.
 func (l *Ledger) memory(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
 	if record := l.recordOf(action); record != nil {
 		return record

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// maxWaiting is how many people can each have an open request that waits for approval.
+	// maxWaiting is the maximum number of requesters with an open request that waits for approval.
 	maxWaiting = 8
 
-	// maxWait is how long an open request waits for approval at most, from its time on.
+	// maxWait bounds how long an open request may wait for approval, from its start time.
 	maxWait = 7 * 24 * time.Hour
 )
 
-// asksApprovalOf returns whether others have to approve a request.
+// asksApprovalOf returns whether the Gate requires approvals for a request.
 func (l *Ledger) asksApprovalOf(r *Request) bool {
 	return l.required > 0 && r.Action == v1alpha1.RequestOpen
 }
 
-// note returns a new request as it is accepted at an instant, with what the API server has stamped.
+// note converts a new request to one that is accepted at an instant. If the API server stamps names, it sets Stamped and Emergency. It also
+// sets Waits and Emergency of r.
 func (l *Ledger) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
@@ -42,7 +43,7 @@ func (l *Ledger) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.Accept
 	return accepted
 }
 
-// mayAsk returns why a request cannot even wait for approval, nil if it can or need not.
+// mayAsk returns an error if a request needs approvals and cannot get any, or is an emergency without a reason.
 func (l *Ledger) mayAsk(r *v1alpha1.AcceptedRequest) error {
 	switch {
 	case l.required == 0 || r.Action != v1alpha1.RequestOpen:
@@ -63,12 +64,13 @@ func (l *Ledger) lacks(r *v1alpha1.AcceptedRequest) int {
 	return max(0, l.required-len(r.Approvals))
 }
 
-// beginOrWait puts a request in force at an instant, or has it wait for approval, in place of an older one of the same person.
+// beginOrWait puts a request in force at an instant. If it lacks approvals, it waits instead, and replaces an older waiting request of the
+// same requester.
 func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if l.lacks(&r) == 0 {
 		return l.begin(r, at)
 	}
-	if err := l.mayAsk(&r); err != nil { // it was planned before the gate asked for approvals
+	if err := l.mayAsk(&r); err != nil { // it was planned before the Gate required approvals
 		return err
 	}
 	if err := l.refuses(&r, at); err != nil {
@@ -90,16 +92,16 @@ func (l *Ledger) isClosed(now time.Time) bool {
 	return slices.ContainsFunc(l.closes, func(s *inForce) bool { return s.lasts(now) })
 }
 
-// deadlineOf returns when a request that nobody has approved until then is dropped.
+// deadlineOf returns when a request is dropped if it still lacks approvals.
 func (l *Ledger) deadlineOf(r *v1alpha1.AcceptedRequest) time.Time {
 	own := *r
 	if Withdraws(r.Window) {
-		own.Window = nil // it lasts no time, and waits as long as others
+		own.Window = nil // its duration of zero does not end the wait
 	}
 	return schedule.Earlier(l.endOf(&own), r.RequestedAt.Add(maxWait))
 }
 
-// void drops the unapproved requests that match, and notes why.
+// void drops the matching requests that lack approvals, and records them in voided, with the reason.
 func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 	drop := func(all []v1alpha1.AcceptedRequest) []v1alpha1.AcceptedRequest {
 		return slices.DeleteFunc(slices.Clone(all), func(r v1alpha1.AcceptedRequest) bool {
@@ -115,7 +117,8 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 	l.waiting, l.planned = drop(l.waiting), drop(l.planned)
 }
 
-// voidUnapproved drops what a close that begins comes before: what waits, and what was planned before somebody asked for the close.
+// voidUnapproved drops the requests without enough approvals that a close request voids when it begins: waiting ones, and planned ones that
+// were accepted before it.
 func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", requestOf(*closed))
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
@@ -123,7 +126,8 @@ func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 	})
 }
 
-// voidOlder drops what was requested before a close that nobody has seen until it was over.
+// voidOlder drops the requests without enough approvals that may be older than a close request that had ended before the controller read
+// it.
 func (l *Ledger) voidOlder(closed *Request) {
 	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", closed)
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
@@ -131,7 +135,8 @@ func (l *Ledger) voidOlder(closed *Request) {
 	})
 }
 
-// approve takes note of new approvals, and begins what has enough. It returns what is new.
+// approve drops waiting requests after their deadline, records new approvals, and begins waiting requests that have enough. It returns the
+// requests that this changed.
 func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 	for _, r := range l.waiting {
 		if deadline := l.deadlineOf(&r); !now.Before(deadline) {
@@ -161,8 +166,8 @@ func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 	return append(news, l.voided...)
 }
 
-// beginApproved puts a request in force that has waited. It begins with its last approval, and lasts from then on. That is noted in the
-// news of that approval.
+// beginApproved puts a waiting request in force, from the time of its last approval. It sets the result in the last entry of news about the
+// request, or adds an entry.
 func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now time.Time) []Request {
 	l.waiting = slices.DeleteFunc(l.waiting, func(other v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
 	was := requestOf(r)
@@ -170,7 +175,7 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now t
 	for i >= 0 && !news[i].Is(&was) {
 		i--
 	}
-	if i < 0 { // the gate asks for fewer approvals than before
+	if i < 0 { // the Gate now requires fewer approvals
 		news, i = append(news, was), len(news)
 	}
 	r.State, r.Until = v1alpha1.RequestInForce, nil
@@ -185,7 +190,7 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now t
 	return news
 }
 
-// beginNow puts a request in force that has waited, or returns why that is void.
+// beginNow puts an approved request in force, or returns why it is void.
 func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	end := l.endOf(&r)
 	switch {
@@ -199,8 +204,8 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	return l.begin(r, now)
 }
 
-// Unapproved returns the open requests that are not in force at an instant for want of approvals: those whose time has come, and then
-// those planned. The until of the former is when they are dropped.
+// Unapproved returns the open requests that lack approvals at an instant: first those that are due, then planned ones. Until of those that
+// are due is when they are dropped.
 func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 	for _, r := range slices.Concat(l.waiting, l.planned) {
 		if l.lacks(&r) == 0 || r.State == v1alpha1.RequestWaiting && !now.Before(l.deadlineOf(&r)) {
@@ -217,23 +222,25 @@ func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 // Lacks returns how many approvals a request for a Gate still needs.
 func Lacks(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) int { return Read(g).lacks(r) }
 
-// WaitsForOthers says that an open request for a Gate lacks some approvals, and how to approve it.
+// WaitsForOthers returns the message that an open request for a Gate lacks approvals, with the command that approves it.
 func WaitsForOthers(namespace, name string, lacks int) string {
 	return fmt.Sprintf("waits for %s by others: %s", sentence.Count(lacks, "approval"), approveCommand(namespace, name))
 }
 
-// approveCommand is the command that approves the open request of a Gate.
+// approveCommand returns the command that approves the open request of a Gate.
 func approveCommand(namespace, name string) string {
 	return fmt.Sprintf("kubectl gate approve gate/%s -n %s", name, namespace)
 }
 
-// WaitingForApproval says which open requests for a Gate wait for approval at an instant, and how to approve them. It is empty if none does.
+// WaitingForApproval returns a message about the open requests for a Gate that wait for approval at an instant, with the command that
+// approves them. It is empty if there are none.
 func WaitingForApproval(g *v1alpha1.Gate, now time.Time) string {
 	l := At(g, now)
 	return l.WaitsForApproval(l.Unapproved(now))
 }
 
-// WaitsForApproval says which of these open requests wait for approval, and how to approve them. It is empty if there are none.
+// WaitsForApproval returns a message about open requests that wait for approval, with the command that approves them. It describes the last
+// one and counts the others. It is empty if there are none.
 func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 	if len(all) == 0 {
 		return ""
@@ -257,6 +264,7 @@ func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 	return text + how
 }
 
+// approversOf returns the names of the approvers, cut to maxApprovedBy bytes.
 func approversOf(r *v1alpha1.AcceptedRequest) string {
 	var names []string
 	for _, a := range r.Approvals {
@@ -265,5 +273,5 @@ func approversOf(r *v1alpha1.AcceptedRequest) string {
 	return sentence.OneLine(strings.Join(names, ", "), maxApprovedBy)
 }
 
-// maxApprovedBy bounds in bytes what a sentence says of those who have approved.
+// maxApprovedBy bounds the names of the approvers in a message, in bytes.
 const maxApprovedBy = 96

@@ -9,18 +9,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// ErrUnhandled is returned for a Gate with a request by hand that the controller has not
-// seen yet. Writing another one now would lose it.
+// ErrUnhandled is returned for a Gate with a manual request that the controller has not handled yet. Another request would overwrite it.
 var ErrUnhandled = errors.New("has a request that is still to be taken note of")
 
-// ErrAhead is returned for a Gate that has handled a request later than now. The clocks
-// differ by more than MaxSkew, and nothing opens early.
+// ErrAhead is returned for an open request if the Gate has handled a request whose time is more than MaxSkew ahead: the clocks differ too
+// much to order the two.
 var ErrAhead = errors.New("has handled a request of a time that is still to come")
 
-// WriteRequest puts the request of a GateReceiver into the annotations of a Gate. Its time
-// is now, or just after that of other webhooks: the order must not depend on whose clock
-// is ahead. It writes nothing if a webhook already asks the Gate to close for longer. It
-// returns ErrUnhandled, ErrAhead, or ErrClosedByPeople.
+// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous
+// webhooks, so that their order does not depend on the clocks of replicas. It writes nothing if an unhandled close request by a webhook
+// lasts longer. It returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	l := Read(g)
 	if r.Action == v1alpha1.RequestOpen {
@@ -52,8 +50,7 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	return nil
 }
 
-// closedByPeople returns ErrClosedByPeople, with the person, if somebody has closed a Gate
-// by hand, or has asked to.
+// closedByPeople returns ErrClosedByPeople, with the request, if a manual close request is in force or still to be handled.
 func (l *Ledger) closedByPeople(now time.Time) error {
 	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
 	for _, closed := range At(l.gate, now).closes {
@@ -72,8 +69,8 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 	return nil
 }
 
-// valid fills in the time and the window of a new request. It returns when the request
-// ends, zero for never, and whether it is planned. ok is false if it will be refused.
+// valid sets the time and the window of a new request. It returns when the request ends, zero for never, and whether it is planned. ok is
+// false if the request will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
 	memory := l.recordOf(r.Action)
 	if memory == nil {
@@ -85,8 +82,8 @@ func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bo
 	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true
 }
 
-// timeOfWebhook returns the time for a webhook request that comes now. It differs from
-// that of any value handled before, and is later than that of a webhook for the opposite.
+// timeOfWebhook returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than those of
+// the last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in force.
 func (l *Ledger) timeOfWebhook(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
 	after := func(last time.Time) {
@@ -121,9 +118,8 @@ func (l *Ledger) timeOfWebhook(action v1alpha1.RequestAction, now time.Time) (ti
 	return at, nil
 }
 
-// covered returns whether a new close of a webhook lasts longer than one that ends at an
-// instant, so that this one need not be written. It returns ErrUnhandled if a new request
-// must not replace the old one either: a request by a person is never lost.
+// covered returns whether the unhandled request before is a close request by a webhook that lasts beyond end, so that a new one until end
+// need not be written. It returns ErrUnhandled if the new one must not replace it: a manual request is never overwritten.
 func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	until, planned, ok := l.valid(before, now)
 	if !ok {
@@ -135,7 +131,7 @@ func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	switch {
 	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
-	case webhook && !planned && !opensAfter: // Flux may remove what a person has asked
+	case webhook && !planned && !opensAfter: // Flux may remove a manual request
 		return true, nil
 	}
 	return false, ErrUnhandled
@@ -151,8 +147,8 @@ func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	return g.Annotations[annotationsOf(action).requestedAt]
 }
 
-// instantOf returns the time in the value of a request.
+// instantOf returns the time in the value of a request, and whether the value is valid.
 func instantOf(value string) (time.Time, bool) {
-	v, err := annotations.Close.Parse(value) // which accepts that of an open, too
+	v, err := annotations.Close.Parse(value) // this form also accepts the values of open requests
 	return v.At.Truncate(time.Microsecond), err == nil
 }

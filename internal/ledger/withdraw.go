@@ -10,9 +10,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
-// Withdraws returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
+// Withdraws returns whether a request with a window only withdraws requests for the opposite action. Its window is zero then.
 func Withdraws(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
 
+// opposite returns the other action.
 func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	if action == v1alpha1.RequestOpen {
 		return v1alpha1.RequestClose
@@ -20,9 +21,9 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	return v1alpha1.RequestOpen
 }
 
-// withdraw ends the requests for the opposite action that are in force, by the rules by which a request that lasts would. If none is, it
-// drops those that wait for approval and planned ones: opens, and those closes that the same person has planned. Nobody lifts what others have planned, and an old value
-// that Flux puts back drops nothing.
+// withdraw ends the requests in force for the opposite action, under the rules for any other request. If none is in force, it drops waiting
+// and planned open requests, or planned close requests of the same requester. It never drops the planned close requests of other users. An
+// old value that Flux restores drops nothing.
 func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(MaxSkew)) {
 		return errors.New("is refused, a withdrawal takes effect at once: its time must not be in the future")
