@@ -10,16 +10,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Ambiguity is a valid schedule that often means something else than its author thinks: a cron expression
-// that restricts both the day of month and the day of week, or one with a step that does not divide its field evenly.
+// Ambiguity is a warning about a valid schedule that users often misread: a cron expression that restricts both the day of month and the
+// day of week, or has a step that does not divide its field evenly.
 type Ambiguity struct {
 	// Field is the path of the schedule, such as spec.openPeriods[0].schedule.
 	Field string
-	// Message names the period, and says what the schedule means and what to use instead.
+	// Message has the name of the period, what the schedule means, and what to use instead.
 	Message string
 }
 
-// Ambiguities returns those of a Gate, in the order of its periods. Schedules that are invalid have none.
+// Ambiguities returns the ambiguities of a Gate, in the order of its periods. Invalid schedules have none.
 func Ambiguities(g *v1alpha1.Gate) (found []Ambiguity) {
 	root := field.NewPath("spec")
 	for i := range g.Spec.OpenPeriods {
@@ -31,7 +31,7 @@ func Ambiguities(g *v1alpha1.Gate) (found []Ambiguity) {
 	return found
 }
 
-// AmbiguitiesOfException returns those of a GateException.
+// AmbiguitiesOfException returns the ambiguities of a GateException.
 func AmbiguitiesOfException(e *v1alpha1.GateException) (found []Ambiguity) {
 	root := field.NewPath("spec")
 	for i := range e.Spec.OpenPeriods {
@@ -52,6 +52,7 @@ func IsAmbiguous(p *v1alpha1.Period) bool {
 	return err == nil && expression.EitherDay()
 }
 
+// appendAmbiguity appends the ambiguities of a period to found. Messages call the period noun.
 func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alpha1.Period) []Ambiguity {
 	if p.Schedule == nil {
 		return found

@@ -24,63 +24,63 @@ const (
 )
 
 const (
-	// calendarPast is how long ago a decision may look: at when a request began.
+	// calendarPast is how far back a calendar is read, because a request may have begun that long ago.
 	calendarPast = v1alpha1.MaxWindow
 	// calendarAhead is how far ahead a calendar is read.
 	calendarAhead = 2 * 366 * 24 * time.Hour
-	// maxEvent bounds in bytes the name of an event, maxBroken what is wrong with a calendar.
+	// maxEvent bounds the name of an event, maxBroken the error of a calendar, both in bytes.
 	maxEvent  = 128
 	maxBroken = 512
 )
 
-// CalendarFile names a file in a time zone. It is parsed once for all CalendarKeys of a Gate.
+// CalendarFile identifies an entry of a ConfigMap and the time zone in which to read it. It is parsed once for all CalendarKeys of a Gate.
 type CalendarFile struct {
-	// Namespace and Name are those of the ConfigMap, Key is that of its entry.
+	// Namespace and Name identify the ConfigMap, Key the entry.
 	Namespace, Name, Key string
-	// Zone is that of dates and times without a zone.
+	// Zone applies to dates and times without a zone.
 	Zone string
 }
 
-// CalendarKey names a file, and says which of its events are a period.
+// CalendarKey identifies a calendar: a file, and the selection of its events.
 type CalendarKey struct {
 	CalendarFile
 	Selection
 }
 
-// Selection says which events of a file are a period.
+// Selection selects the events of a file that are a period.
 type Selection struct {
-	// Categories are a list in JSON, empty for all events.
+	// Categories is a list in JSON, empty for all events.
 	Categories string
-	// Opens is whether the period opens the Gate. An event that may be superseded is in periods that close only.
+	// Opens is true if the period opens the Gate. An event that may be superseded counts only in close periods.
 	Opens bool
 }
 
-// Calendar is what a CalendarKey names.
+// Calendar is the result of reading the calendar of a CalendarKey.
 type Calendar struct {
-	// Period of all events, under any name.
+	// Period covers all selected events. It has no name.
 	Period schedule.Period
-	// Err says why there is none.
+	// Err is why the calendar is broken, nil if it is not.
 	Err error
-	// NotCounted says which events do not count that could leave a hole in a freeze, empty if there are none.
+	// NotCounted describes the events that do not count although they could leave a gap in a freeze, empty if there are none.
 	NotCounted string
-	// Warnings are about parts of the file that are doubtful.
+	// Warnings are about parts of the file that may be mistakes.
 	Warnings []*ical.Error
-	// Cost is that of the period, and of parsing its file. Also of a period that is broken.
+	// Cost of the period and of parsing its file. A broken calendar has a cost, too.
 	Cost CalendarCost
 }
 
-// CalendarCost is what calendars take: occurrences in memory, days that rules have looked at, and bytes of text.
+// CalendarCost is the cost of calendars: occurrences in memory, days that were evaluated for recurrence rules, and bytes of text.
 type CalendarCost struct {
 	Occurrences, Effort, Bytes int
 }
 
-// mostPerGate is what the calendars of one Gate may take together. They retain at most 3 MiB.
+// mostPerGate bounds the total cost of the calendars of a Gate. They retain at most 3 MiB.
 var mostPerGate = CalendarCost{Occurrences: ical.MaxOccurrences, Effort: 10_000_000, Bytes: ical.MaxText}
 
-// maxConfigMaps bounds how many ConfigMaps the calendars of one Gate are read from.
+// maxConfigMaps bounds the ConfigMaps that have the calendars of a Gate.
 const maxConfigMaps = 16
 
-// ErrOverBudget is why a calendar is broken that other calendars of its Gate leave no room for.
+// ErrOverBudget is the error of a calendar that exceeds the remaining budget of its Gate.
 var ErrOverBudget = fmt.Errorf("is over the budget of the calendars of a Gate, which is %d ConfigMaps, %d occurrences in all periods, and %d bytes in all texts: "+
 	"use fewer periods, or smaller calendars", maxConfigMaps, mostPerGate.Occurrences, mostPerGate.Bytes)
 
@@ -90,32 +90,31 @@ func (c CalendarCost) add(other CalendarCost) (sum CalendarCost, ok bool) {
 	return sum, sum.Occurrences <= mostPerGate.Occurrences && sum.Effort <= mostPerGate.Effort && sum.Bytes <= mostPerGate.Bytes
 }
 
-// Calendars are all that a Gate may need. One that is missing is taken for broken: a close period of it closes all the
-// time, and a window of it never opens.
+// Calendars has the calendars of a Gate. A missing calendar counts as broken: its close periods cover all time, its open periods none.
 type Calendars map[CalendarKey]Calendar
 
 // BrokenCalendar is a calendar of a Gate that cannot be read.
 type BrokenCalendar struct {
 	CalendarKey
-	// Path is that of the period, Period its name.
+	// Path is the field path of the calendar, Period is the name of its period.
 	Path, Period string
-	// Cause says what is wrong, in one line, and Causes has the same as a list.
+	// Cause is the error in one line. Causes has the same as a list.
 	Cause  string
 	Causes []string
 }
 
-// String names the file and says what is wrong with it.
+// String returns the file and the cause.
 func (b *BrokenCalendar) String() string {
 	return fmt.Sprintf("ConfigMap %s/%s, key %s: %s", b.Namespace, b.Name, b.Key, b.Cause)
 }
 
-// Files is what a ConfigMap has, by keys.
+// Files has the entries of a ConfigMap by key.
 type Files struct {
 	Data       map[string]string `json:"data"`
 	BinaryData map[string][]byte `json:"binaryData"`
 }
 
-// text returns an entry.
+// text returns the entry with a key.
 func (f *Files) text(key string) (string, error) {
 	if text, ok := f.Data[key]; ok {
 		return text, nil
@@ -132,7 +131,7 @@ func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
 	return within
 }
 
-// referredCalendars returns the calendars in the first ConfigMaps that a Gate refers to, and those in ConfigMaps over its budget.
+// referredCalendars returns the calendars in the first maxConfigMaps ConfigMaps that a Gate refers to, and those in the other ConfigMaps.
 func referredCalendars(g *v1alpha1.Gate) (within, over []CalendarKey) {
 	names := map[string]bool{}
 	add := func(p *v1alpha1.Period, opens bool) {
@@ -160,6 +159,7 @@ func referredCalendars(g *v1alpha1.Gate) (within, over []CalendarKey) {
 	return within, over
 }
 
+// calendarKey returns the key of the calendar of a period.
 func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period, opens bool) CalendarKey {
 	key := CalendarKey{Selection: Selection{Opens: opens}, CalendarFile: CalendarFile{Namespace: namespace, Name: p.Calendar.ConfigMapRef.Name, Key: p.Calendar.ConfigMapRef.Key, Zone: string(spec.TimeZone)}}
 	if p.TimeZone != "" {
@@ -172,8 +172,8 @@ func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period, 
 	return key
 }
 
-// ReadCalendars reads the calendars of a Gate as far as decisions between two instants need them: two years ahead of the
-// first at least. It asks for the ConfigMaps, an error says what is wrong with one.
+// ReadCalendars reads the calendars of a Gate for decisions between two instants, but at least two years ahead. configMap returns a
+// ConfigMap, or an error that breaks its calendars.
 func ReadCalendars(g *v1alpha1.Gate, from, until time.Time, configMap func(namespace, name string) (*Files, error)) Calendars {
 	return CollectCalendars(g, func(file CalendarFile, selections []Selection) []Calendar {
 		files, err := configMap(file.Namespace, file.Name)
@@ -184,8 +184,8 @@ func ReadCalendars(g *v1alpha1.Gate, from, until time.Time, configMap func(names
 	})
 }
 
-// CollectCalendars returns the calendars of a Gate, as read returns them for the selections of each file. In the order of the periods,
-// those are broken that are over the budget of a Gate. Files after them are not read.
+// CollectCalendars calls read for each calendar file of a Gate, in the order of the periods, and returns the calendars. Calendars over the
+// budget of the Gate are broken, and files after them are not read.
 func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, selections []Selection) []Calendar) Calendars {
 	calendars, cost, ok := Calendars{}, CalendarCost{}, true
 	keys, over := referredCalendars(g)
@@ -222,12 +222,12 @@ func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, selections 
 	return calendars
 }
 
-// BrokenCalendars returns as many calendars that cannot be read.
+// BrokenCalendars returns a broken calendar with the error for each selection.
 func BrokenCalendars(selections []Selection, err error) []Calendar {
 	return slices.Repeat([]Calendar{{Err: err}}, len(selections))
 }
 
-// Read reads some calendars from a ConfigMap, as far as decisions between two instants need them.
+// Read reads the selected calendars from a ConfigMap for decisions between two instants.
 func (f CalendarFile) Read(files *Files, selections []Selection, from, until time.Time) []Calendar {
 	text, err := files.text(f.Key)
 	if err != nil {
@@ -276,7 +276,7 @@ func calendarOf(parsed *ical.Text, selection Selection) Calendar {
 	return Calendar{Period: found.Period(""), NotCounted: notCounted(found), Warnings: found.Warnings, Cost: CalendarCost{Occurrences: len(found.Occurrences)}}
 }
 
-// calendar compiles a period that is a calendar. One that cannot be read covers nothing if it opens, and else all time.
+// calendar compiles a period with a calendar. If the calendar cannot be read, an open period covers nothing, and a close period all time.
 func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) schedule.Period {
 	path = path.Child("calendar")
 	if c.gate == nil {
@@ -310,7 +310,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	return schedule.Between(p.Name, time.Time{}, time.Time{})
 }
 
-// causes returns each error of a file.
+// causes returns the errors of a file, each in one line.
 func causes(err error) (all []string) {
 	several := ical.Errors(nil)
 	if !errors.As(err, &several) {
@@ -322,7 +322,7 @@ func causes(err error) (all []string) {
 	return all
 }
 
-// calendarReference checks what the CRD's schema does.
+// calendarReference validates a reference to a calendar as the schema of the CRD does.
 func (c *compiler) calendarReference(path *field.Path, ref *v1alpha1.CalendarReference) {
 	for _, f := range []struct{ name, value string }{{"name", ref.ConfigMapRef.Name}, {"key", ref.ConfigMapRef.Key}} {
 		switch path := path.Child("configMapRef", f.name); {

@@ -20,7 +20,7 @@ func InvalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *fiel
 	return field.Invalid(path, d.String(), bounds)
 }
 
-// compiler collects errors, so that a user sees all of them at once.
+// compiler compiles a spec. It collects all errors, so that a user sees them at once.
 type compiler struct {
 	errs field.ErrorList
 	zone *schedule.Zone
@@ -28,10 +28,11 @@ type compiler struct {
 	gate      *v1alpha1.Gate
 	calendars Calendars
 	broken    []BrokenCalendar
-	// doubtful are the calendars with events that do not count.
+	// doubtful are the warnings about calendars.
 	doubtful []Ambiguity
 }
 
+// config compiles the spec of a Gate, except its requests and exceptions.
 func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	root := field.NewPath("spec")
 	c.zone = c.loadZone(root.Child("timeZone"), spec.TimeZone)
@@ -80,6 +81,7 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 
 func (c *compiler) add(err *field.Error) { c.errs = append(c.errs, err) }
 
+// loadZone loads a time zone, and reports an unknown one.
 func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.Zone {
 	zone, err := schedule.LoadZone(string(name))
 	if err != nil {
@@ -88,12 +90,11 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 	return zone
 }
 
-// periodName is what the CRD requires of the name of a period.
+// periodName matches the names of periods that the CRD allows.
 var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// period compiles one period. After an error the result is not used. opens says what the
-// period does: fractions of a second are rounded so that nothing opens early or closes
-// late.
+// period compiles one period. names are those of the periods before it. After an error, the result must not be used. opens is true for an
+// open period: fractions of a second are rounded so that the Gate never opens early or closes late.
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {
 	case p.Name == "":
@@ -128,6 +129,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	return schedule.Period{}
 }
 
+// weekly compiles a period with start and end.
 func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {
 	days := c.days(path, p)
 	start, err := schedule.ParseTimeOfDay(*p.Start)
@@ -141,6 +143,7 @@ func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Z
 	return schedule.Weekly(p.Name, days, start, end, zone)
 }
 
+// cron compiles a period with schedule and duration.
 func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {
 	expression, err := schedule.ParseCron(*p.Schedule)
 	if err != nil {
@@ -153,6 +156,7 @@ func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zon
 	return period
 }
 
+// timeOf returns the time in t, zero for nil.
 func timeOf(t *metav1.Time) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -34,7 +34,7 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	if !from.Before(until) {
 		c.add(field.Invalid(path.Child("until"), *p.Until, "must be later than from, or the same date"))
 	}
-	if form != time.RFC3339 { // if a gap puts until before from, the period is empty, as a weekly one is on that day
+	if form != time.RFC3339 { // if a DST gap moves until before from, the period is empty, as a weekly one is on that day
 		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
 	}
 	if opens {

@@ -62,6 +62,7 @@ func (c *compiler) days(path *field.Path, p *v1alpha1.Period) schedule.Days {
 	return days
 }
 
+// everyWeeks compiles everyWeeks and anchor of a period into days.
 func (c *compiler) everyWeeks(path *field.Path, p *v1alpha1.Period, days *schedule.Days) {
 	if n := *p.EveryWeeks; n < minEveryWeeks || n > schedule.MaxEveryWeeks {
 		c.add(field.Invalid(path.Child("everyWeeks"), n, "must be from 2 to 26"))
@@ -96,6 +97,7 @@ func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause st
 	return all
 }
 
+// weeks compiles weeksOfMonth, which needs daysOfWeek.
 func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) []schedule.WeekOfMonth {
 	if len(p.WeeksOfMonth) > 0 && len(p.DaysOfWeek) == 0 {
 		c.add(field.Invalid(path, p.Name, "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"))
@@ -103,7 +105,7 @@ func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) []schedule.WeekOf
 	return named(c, path.Child("weeksOfMonth"), p.WeeksOfMonth, weeksOfMonth, "must be First, Second, Third, Fourth, Fifth or Last")
 }
 
-// named returns the values of the names in a list, which must be in known.
+// named returns the values of the names in list, and reports names that are not in known.
 func named[K ~string, V comparable](c *compiler, path *field.Path, list []K, known map[K]V, cause string) (all []V) {
 	refuseEmpty(c, path, list)
 	for i, name := range list {

@@ -17,15 +17,14 @@ const (
 	maxNameLength = 253
 )
 
-// ValidateException returns what is wrong with a GateException, each error with the path
-// of its field. Like Validate for a Gate, it also covers what the CRD's schema refuses.
+// ValidateException returns the errors of a GateException, each with the path of its field. They include those that the schema of the CRD
+// reports.
 func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	_, errs := exceptionRules(e)
 	return errs
 }
 
-// exceptionRules compiles what an exception does while it is valid. After an error the
-// result is not used.
+// exceptionRules compiles the effect of an exception while it is valid. After an error, the result must not be used.
 func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorList) {
 	c := &compiler{}
 	root := field.NewPath("spec")
@@ -69,14 +68,14 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 	return made, c.errs
 }
 
-// MayClose returns whether an exception may be meant to close its Gate at some time. One that has neither
-// periods nor a known default may be.
+// MayClose returns whether an exception may be intended to close its Gate. That includes one with an unknown default, and one with neither
+// periods nor a default.
 func MayClose(spec *v1alpha1.GateExceptionSpec) bool {
 	return len(spec.ClosePeriods) > 0 || spec.Default != "" && spec.Default != v1alpha1.StateOpened ||
 		len(spec.OpenPeriods) == 0 && spec.Default == ""
 }
 
-// exceptionPeriods compiles one list of the periods of an exception. For names and opens, see period.
+// exceptionPeriods compiles the open periods or the close periods of an exception. For names and opens, see period.
 func (c *compiler) exceptionPeriods(path *field.Path, spec *v1alpha1.GateExceptionSpec, periods []v1alpha1.Period, names map[string]bool, opens bool) []schedule.Period {
 	var compiled []schedule.Period
 	for i := range periods {
@@ -95,6 +94,7 @@ func needsZone(p *v1alpha1.Period) bool {
 	return p.Start != nil || p.Schedule != nil || p.From != nil && p.From.Time().IsZero()
 }
 
+// leadTime validates spec.leadTime.
 func (c *compiler) leadTime(path *field.Path, spec *v1alpha1.GateExceptionSpec) {
 	lead := spec.LeadTime.Duration
 	if lead < minLeadTime || lead > maxLeadTime {
@@ -108,6 +108,7 @@ func (c *compiler) leadTime(path *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
+// validity validates spec.validFrom and spec.validUntil.
 func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
 	from, until := spec.ValidFrom.Time, spec.ValidUntil.Time
 	for _, bound := range []struct {
@@ -130,13 +131,13 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// Excess returns the exceptions that are too many, of those that count: the newest ones that only close, because most of these need no approval and must not
-// break approved ones, and then the newest others.
+// Excess returns the exceptions over the limit, of those that count, in the order of precedence. The newest ones that only close are
+// dropped first, because most of these need no approval and must not break approved ones, and then the newest others.
 func Excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
 	return counts[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }
 
-// broken returns an exception for the schedule of its Gate that opens nothing, and keeps closed what it could close.
+// broken returns an exception that opens nothing, and keeps the Gate closed where the original could close it.
 func broken(e *v1alpha1.GateException) schedule.Exception {
 	return schedule.Exception{
 		Name: e.Name, From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time, Broken: true, Closes: MayClose(&e.Spec),

@@ -13,11 +13,11 @@ import (
 
 // Timetable holds the compiled periods of a Gate and of its exceptions. It is safe for concurrent use.
 type Timetable struct {
-	// Errors of a spec that does not compile. Such a timetable has no plan.
+	// Errors are those of the spec. A timetable with errors has no plan.
 	Errors field.ErrorList
-	// Broken are the calendars that cannot be read: such a close period covers all time, and such an open period none.
+	// Broken are the calendars that cannot be read. Their close periods cover all time, their open periods none.
 	Broken []BrokenCalendar
-	// Warnings are about calendars with parts that are ignored although they could be meant to count.
+	// Warnings are about events of calendars that are ignored although they may be intended to count.
 	Warnings []Ambiguity
 
 	config schedule.Config
@@ -25,12 +25,13 @@ type Timetable struct {
 	exceptions map[string]func() compiledException
 }
 
+// compiledException is a compiled exception with its errors.
 type compiledException struct {
 	schedule.Exception
 	errs field.ErrorList
 }
 
-// Compile returns the timetable of a Gate with its calendars and the exceptions that may apply to it. A calendar that is missing is broken.
+// Compile returns the timetable of a Gate with its calendars and the exceptions that may apply to it. A missing calendar counts as broken.
 func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateException) *Timetable {
 	c := &compiler{gate: g, calendars: calendars}
 	t := &Timetable{config: c.config(&g.Spec), exceptions: map[string]func() compiledException{}}
@@ -47,10 +48,11 @@ func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateE
 	return t
 }
 
+// keyOf returns the key of an exception in a Timetable.
 func keyOf(e *v1alpha1.GateException) string { return e.Namespace + "/" + e.Name }
 
 // Plan returns the plan of the Gate with the exceptions that count, in their order of precedence, and with the periods of requests. A nil
-// budget is that of one decision. Exceptions in excess are broken: to ignore them could open the Gate.
+// budget means the budget of one decision. Excess exceptions count as broken, because the Gate could open without them.
 func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []schedule.Period, budget *schedule.Budget) *schedule.Plan {
 	config := t.config
 	config.Open, config.Close, config.Budget = opened, closed, budget
@@ -70,7 +72,7 @@ func (t *Timetable) ExceptionErrors(e *v1alpha1.GateException) field.ErrorList {
 	return t.exceptions[keyOf(e)]().errs
 }
 
-// RefusedLeads returns the errors of the lead times that are refused, by the names of their exceptions.
+// RefusedLeads returns the errors of refused lead times by the names of their exceptions.
 func (t *Timetable) RefusedLeads(counts []*v1alpha1.GateException) map[string]field.ErrorList {
 	hasLead := func(e *v1alpha1.GateException) bool { return e.Spec.LeadTime != nil }
 	if !slices.ContainsFunc(counts, hasLead) || len(t.Errors) > 0 {
