@@ -75,7 +75,7 @@ type decision struct {
 	err error
 }
 
-// decideOn decides on a state of the Gate of a snapshot.
+// decideOn returns the decision of a snapshot on another state of its Gate, and when to decide again.
 func decideOn(s *gate.Snapshot, obj *v1alpha1.Gate, at time.Time) gate.Decision {
 	d := s.With(obj).Decide(at)
 	if age := at.Add(calendarAge); len(s.Calendars) > 0 && (d.Recheck.IsZero() || age.Before(d.Recheck)) {

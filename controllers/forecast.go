@@ -27,8 +27,8 @@ type foreteller struct {
 // settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
 const settleFor = time.Minute
 
-// look records in the status of a Gate what is to be announced, and when to look again. While targets are being held or released, or have not
-// been reconciled, it is unknown what is held.
+// look records in the status of a Gate which changes to announce, and adds when to check again to the edges. It does nothing while targets
+// are being held or released, or before all targets are reconciled, because the number of held targets is unknown then.
 func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, d *decision) (f gate.Forecast) {
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
 		return f
@@ -45,8 +45,8 @@ func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, d *decision) (f g
 	return f
 }
 
-// start announces a forecast of an instant in the background. The status must have it: what it has is never announced again, even
-// if this process ends before.
+// start announces a forecast for an instant in the background. The forecast must be in the status, because what that contains is never
+// announced again, even if this process ends first.
 func (t foreteller) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	if f.IsSilent() {
 		return

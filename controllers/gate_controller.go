@@ -119,8 +119,8 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return r.reconcile(ctx, obj, writer, now)
 }
 
-// reconcile decides a Gate at an instant, and writes its status at most once. If the decision matters to the targets, they are enqueued, and
-// their progress is reported later. Otherwise it is reported now.
+// reconcile decides a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and a
+// later pass reports their progress. Otherwise it reports the progress now.
 func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
 	p := &gatePass{GateReconciler: r, before: obj.DeepCopy(), obj: obj, writer: writer}
 	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
@@ -131,7 +131,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 		return ctrl.Result{RequeueAfter: time.Millisecond}, err
 	}
 	calendars, err := r.Calendars.of(ctx, obj, now)
-	if err != nil { // what the status says stays in force
+	if err != nil { // the last decision in the status stays in force
 		return ctrl.Result{}, err
 	}
 	p.decide(ctx, r.compilations.Snapshot(obj, calendars, exceptions...), now)

@@ -21,7 +21,7 @@ import (
 // gatePass is one reconciliation of a Gate.
 type gatePass struct {
 	*GateReconciler
-	// before is the Gate as it was read, obj the one whose status is changed.
+	// before is the Gate before the pass, obj the copy whose status is changed.
 	before, obj *v1alpha1.Gate
 	writer      *gateWriter
 	snapshot    *gate.Snapshot
@@ -33,9 +33,9 @@ type gatePass struct {
 	recorded bool
 }
 
-// effect is what a decision changes.
+// effect is the effect of a decision.
 type effect struct {
-	// isNew says that the status must be written, changed that the state is another one, and wakes that the targets are enqueued.
+	// isNew is true if the status must be written, changed if the state differs, and wakes if the targets must be enqueued.
 	isNew, changed, wakes bool
 }
 
@@ -53,8 +53,8 @@ func (p *gatePass) decide(ctx context.Context, s *gate.Snapshot, now time.Time) 
 	p.effect = effectOf(p.before, p.obj, *d)
 }
 
-// effectOf returns what a decision in the status of a Gate changes. If something is new, it marks in the status that the Gate is reconciling,
-// and whether its generation is observed.
+// effectOf returns the effect of a decision in the status of a Gate. If isNew is true, it also sets the conditions for progress, and
+// observedGeneration unless d.err is set.
 func effectOf(before, obj *v1alpha1.Gate, d decision) effect {
 	e := effect{changed: stateChanged(before, obj), wakes: concerns(before, obj) || d.err == nil && !isCurrent(before)}
 	e.isNew = e.wakes || e.changed || !isCurrent(before) || len(d.handled) > 0 || d.proceeds ||
@@ -73,8 +73,8 @@ func effectOf(before, obj *v1alpha1.Gate, d decision) effect {
 	return e
 }
 
-// closeFirst closes a Gate on request without its calendars if reading them needs a request to the API server.
-// It returns whether the Gate is closed, and must be decided again with its calendars.
+// closeFirst closes a Gate on request without its calendars if reading them requires a request to the API server. It returns whether the
+// Gate is closed, and must then be decided again with its calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(p.obj, now) || p.Calendars.atHand(p.obj, now) {
 		return false, nil
@@ -105,8 +105,8 @@ func (p *gatePass) write(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: p.requeueAfter(p.obj, append(p.decision.edges, p.now.Add(wakeDelay)))}, nil
 }
 
-// persist writes the status of a Gate, and then emits what is new of the decision: a request that is in the status survives
-// a crash, even if Flux removes the annotation.
+// persist writes the status of a Gate, and then emits the events about the decision. In this order, a new request survives a crash, even if
+// Flux removes the annotation.
 func (p *gatePass) persist(ctx context.Context) error {
 	d := &p.decision
 	if due := p.before.Status.NextTransition; p.effect.changed && due != nil && due.State == d.State && !due.At.After(d.at) {
@@ -143,17 +143,17 @@ func (p *gatePass) notify(ctx context.Context) {
 	}
 }
 
-// progress is how far the targets of a Gate are.
+// progress is the progress of the targets of a Gate.
 type progress struct {
 	outcome
 	released
 	found *accident
 	edges []time.Time
-	// complete is false if the sums are too low: the Gate is enqueued when they are not.
+	// complete is false if the sums are too low. The Gate is enqueued when they are complete.
 	complete bool
 }
 
-// progress collects how far the targets are, and puts it into the status. It enqueues all of them at the resync interval.
+// progress sets the progress of the targets in the status. At the resync interval, it enqueues all targets.
 func (p *gatePass) progress(ctx context.Context) (done progress, err error) {
 	before, obj, d := p.before, p.obj, p.decision
 	report(obj, d.Decision)
@@ -219,7 +219,7 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 		p.Backoff.Forget(backoffOf(obj.UID))
 		return ctrl.Result{RequeueAfter: p.requeueAfter(obj, done.edges)}, nil
 	}
-	// An error returned would make the queue forget when the next edge is.
+	// If this returned the error, the queue would lose the time of the next edge.
 	ctrl.LoggerFrom(ctx).Error(done.err, "Some targets have not reached the desired state")
 	return ctrl.Result{RequeueAfter: min(p.requeueAfter(obj, done.edges), p.Backoff.When(backoffOf(obj.UID)))}, nil
 }

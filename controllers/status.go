@@ -194,7 +194,7 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 	}
 }
 
-// progressText says how far the targets are.
+// progressText returns a message about the progress of the targets.
 func progressText(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
 	switch {
 	case obj.Audits():
