@@ -114,7 +114,7 @@ func Missing(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return max(0, Required(g, e)-len(approvers(e)))
 }
 
-// Required returns how many people must approve an exception: none if it only has closePeriods.
+// Required returns the number of approvals that an exception needs: none if it only has closePeriods.
 func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	if e.OnlyCloses() && e.Spec.Default == "" {
 		return 0

@@ -18,6 +18,7 @@ type Compilations struct {
 	gates map[types.UID]cachedCompilation
 }
 
+// cachedCompilation is a compilation and the versions of what it was compiled from.
 type cachedCompilation struct {
 	*compilation
 	generation int64
@@ -31,7 +32,8 @@ type revision struct {
 	generation int64
 }
 
-// Snapshot is as NewSnapshot. The calendars are those that were passed before, unless they have changed.
+// Snapshot returns the same as NewSnapshot, from the cache if possible. That requires the same calendars value as in the last call, which
+// the caller must pass unless the calendars have changed.
 func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	s := NewSnapshot(g, calendars, exceptions...)
 	var revisions []revision

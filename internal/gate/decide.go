@@ -48,7 +48,7 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	return NewSnapshot(g, nil, exceptions...).Decide(now)
 }
 
-// Decide returns the decision on the Gate at an instant, as the function does, with calendars.
+// Decide returns the same as the function of that name, with the calendars of the snapshot.
 func (in *Snapshot) Decide(now time.Time) Decision {
 	g, compiled := in.Gate, in.compile()
 	if len(compiled.errs) > 0 {

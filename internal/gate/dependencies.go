@@ -190,8 +190,7 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.R
 	d.Reason, d.By, d.Event, d.Message = v1alpha1.DependencyNotReadyReason, "", "", "Gate closed, "+why
 }
 
-// DecideIfReady returns the decision on a Gate as if all of its dependencies were
-// ready. If it is closed even then, they need not be read.
+// DecideIfReady returns the decision on a Gate as if all of its dependencies were ready. If that is closed, the caller need not read them.
 func (in *Snapshot) DecideIfReady(now time.Time) Decision {
 	ready := in.Gate.DeepCopy()
 	ready.Status.Dependencies = make([]v1alpha1.DependencyStatus, len(ready.Spec.DependsOn))

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// counting returns the exceptions of a Gate that count from an instant on, in their order
-// of precedence: those that only close, and then the others, the newest first. Of two from the same second, the first by name wins.
+// counting returns the exceptions of a Gate that count from an instant on, in their order of precedence: those that only close, and then
+// the others, the newest first. Of two that were created in the same second, the first by name comes first.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -50,10 +50,10 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exceptions that apply at an instant: the valid ones up to the first that does not only close,
-// because it decides without those after it. If that one is broken and cannot close, the next one that may close applies, too.
+// applying returns the exceptions that apply at an instant: the valid ones up to the first that can open, because that one decides without
+// the later ones. If it is broken and cannot close, the next one that may close applies, too.
 func (p *peers) applying() (apply []*v1alpha1.GateException) {
-	first := true // of those that do not only close
+	first := true // of those that can open
 	for _, e := range p.counts {
 		if !isValidAt(e, p.now) {
 			continue
@@ -71,7 +71,7 @@ func (p *peers) applying() (apply []*v1alpha1.GateException) {
 	return apply
 }
 
-// letsClose returns whether an exception leaves older ones their close periods, because it is broken and cannot close.
+// letsClose returns whether the close periods of older exceptions apply after this one, because it is broken and cannot close.
 func (p *peers) letsClose(e *v1alpha1.GateException) bool {
 	return !timetable.MayClose(&e.Spec) && (slices.Contains(timetable.Excess(p.counts), e) || len(p.timetable.ExceptionErrors(e)) > 0 || e.Spec.LeadTime != nil && slices.Contains(p.refused(), e.Name))
 }
@@ -97,7 +97,7 @@ type peers struct {
 	// notReady says why the exceptions change nothing, empty if they do.
 	notReady string
 	counts   []*v1alpha1.GateException
-	// refused returns the names of those whose lead is refused.
+	// refused returns the names of the exceptions with a refused lead time.
 	refused func() []string
 	// apply are those that apply.
 	apply []*v1alpha1.GateException
@@ -200,7 +200,7 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 	return NewSnapshot(g, nil, exceptions...).DecideException(e, now)
 }
 
-// DecideException is as the function, with the calendars of the Gate. The exception is one of those of the snapshot.
+// DecideException returns the same as the function of that name, with the calendars of the Gate. The exception must be in the snapshot.
 func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) ExceptionDecision {
 	g, p := in.Gate, &peers{now: now}
 	if g != nil {
@@ -252,8 +252,8 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	return d
 }
 
-// overlapped says which newer exception wins over this one, or keeps it from opening, preferably the one that wins
-// now. It is empty if none does.
+// overlapped returns a message about a newer exception that replaces this one or keeps it from opening, preferably one that does so now. It
+// is empty if there is none.
 func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	newer := p.newer(e)
 	if len(newer) == 0 {

@@ -82,7 +82,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	return text
 }
 
-// after returns a part of a sentence to follow another one.
+// after returns a part of a sentence that follows another one, with a comma.
 func after(part string) string {
 	if part == "" {
 		return ""
@@ -90,7 +90,8 @@ func after(part string) string {
 	return ", " + part
 }
 
-// unreadable says which calendar cannot be read, preferably the one of the close period that decides. It is empty if all can.
+// unreadable returns a message about a calendar that cannot be read, preferably that of the close period that decides. It is empty if all
+// can be read.
 func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []timetable.BrokenCalendar) string {
 	if len(broken) == 0 {
 		return ""

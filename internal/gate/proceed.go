@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
-// maxProceed is how many bytes of the annotation v1alpha1.ProceedRequestedAtAnnotation are kept. No valid value is that long.
+// maxProceed bounds the stored value of the annotation v1alpha1.ProceedRequestedAtAnnotation, in bytes. Valid values are shorter.
 const maxProceed = 128
 
 // NoteProceed records the request in the annotation v1alpha1.ProceedRequestedAtAnnotation in the status of a Gate, and returns whether there
@@ -37,7 +37,7 @@ func HasNewProceed(g *v1alpha1.Gate) bool {
 	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)
 }
 
-// proceedOf returns the value of the annotation as it is, unless it is too long to be valid.
+// proceedOf returns the value of that annotation, cut to maxProceed bytes.
 func proceedOf(g *v1alpha1.Gate) string {
 	value := g.Annotations[v1alpha1.ProceedRequestedAtAnnotation]
 	return strings.ToValidUTF8(value[:min(len(value), maxProceed)], "")

@@ -11,9 +11,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// RecordExceptions records the exceptions of a Gate at an instant in its status:
-// those that apply, then those that are too many, then those that will, then those that did, latest first.
-// Each time in which one applied has its own record. The last ones are dropped if there is no room.
+// RecordExceptions records the exceptions of a Gate at an instant in its status: those that apply, those that are too many, future ones,
+// and expired ones, latest first. An exception that applied several times has a record for each. If there are too many records, the last
+// ones are dropped.
 func (in *Snapshot) RecordExceptions(now time.Time) {
 	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)
@@ -59,7 +59,7 @@ func (in *Snapshot) RecordExceptions(now time.Time) {
 	g.Status.Exceptions = records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
-// applies returns whether a record is of an exception that applies, or that fails closed because it is one too many.
+// applies returns whether a record is of an exception that applies, or that is one too many and fails closed.
 func applies(reason string) bool {
 	return reason == v1alpha1.InForceReason || reason == v1alpha1.TooManyExceptionsReason
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// ApplyRequests handles the new requests and approvals in the annotations of a Gate, and stores the result in its status. It returns what is
-// new, see ledger.Ledger.Apply.
+// ApplyRequests handles the new requests and approvals in the annotations of a Gate, and stores the result in its status. It returns the
+// outcomes of ledger.Ledger.Apply.
 func ApplyRequests(g *v1alpha1.Gate, stamps ledger.Stamps, now time.Time) []ledger.Request {
 	l := ledger.Read(g)
 	outcomes := l.Apply(stamps, now)

@@ -10,31 +10,31 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Snapshot holds what a decision on a Gate depends on. It is for one goroutine.
+// Snapshot holds all inputs of a decision on a Gate. It is not safe for concurrent use.
 type Snapshot struct {
-	// Gate with the requests and dependencies in its status.
+	// Gate has the requests and dependencies in its status.
 	Gate *v1alpha1.Gate
-	// Calendars of its periods. One that is missing is broken.
+	// Calendars are those of its periods. A missing calendar counts as broken.
 	Calendars timetable.Calendars
-	// Exceptions that may apply. Those of other Gates are ignored.
+	// Exceptions are those that may apply. Exceptions of other Gates are ignored.
 	Exceptions []*v1alpha1.GateException
 
 	compiled *compilation
 }
 
-// NewSnapshot returns a snapshot of a Gate. The Gate is nil for exceptions whose Gate does not exist.
+// NewSnapshot returns a snapshot of a Gate. Pass nil as the Gate of exceptions whose Gate does not exist.
 func NewSnapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	return &Snapshot{Gate: g, Calendars: calendars, Exceptions: exceptions}
 }
 
-// compilation is a spec, its calendars and its exceptions, compiled.
+// compilation is a compiled spec with its calendars and exceptions.
 type compilation struct {
 	*timetable.Timetable
-	// errs are those of the whole spec.
+	// errs are the errors of the whole spec.
 	errs field.ErrorList
 }
 
-// With returns a snapshot of another state of the same Gate, with the same spec.
+// With returns a snapshot of the same Gate with the same spec but another status.
 func (in *Snapshot) With(g *v1alpha1.Gate) *Snapshot {
 	in.compile()
 	other := *in
@@ -60,7 +60,7 @@ func (in *Snapshot) Broken() []timetable.BrokenCalendar { return in.compile().Br
 // Warnings returns the warnings about the calendars, in the order of the periods.
 func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Warnings }
 
-// RefusedLeads returns the errors of the lead times of exceptions that are refused at an instant, by the names of the exceptions.
+// RefusedLeads returns the errors of the lead times that are refused at an instant, by the names of their exceptions.
 func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
 	if len(in.Errors()) > 0 {
 		return nil
@@ -68,8 +68,8 @@ func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
 	return in.compile().RefusedLeads(counting(in.Gate, in.Exceptions, now))
 }
 
-// Validate returns the errors that keep a Gate from being decided, each with the path of its field.
-// The schemas of the CRDs report all other errors, see internal/validate.
+// Validate returns the errors that prevent a decision on a Gate, each with the path of its field. The schemas of the CRDs report all other
+// errors, see internal/validate.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	return NewSnapshot(g, nil).Errors()
 }

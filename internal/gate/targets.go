@@ -11,7 +11,7 @@ import (
 // maxSelected bounds the labels and the expressions of a selector, as in the CRD.
 const maxSelected = 32
 
-// targetErrors returns the errors of spec.targets: with an invalid selector, it is unknown which objects the Gate governs.
+// targetErrors returns the errors of spec.targets. With an invalid selector, the objects that the Gate governs are unknown.
 func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	for i := range g.Spec.Targets {
 		ref, path := &g.Spec.Targets[i], field.NewPath("spec", "targets").Index(i)

@@ -12,7 +12,7 @@ import (
 // maxSoak is the longest soak of a wave, as in the CRD.
 const maxSoak = 168 * time.Hour
 
-// waveErrors returns the errors of the selectors and soaks of a release, which leave its order and pace undefined.
+// waveErrors returns the errors of the selectors and soaks of a release. They leave its order and pace undefined.
 func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	if g.Spec.Release == nil {
 		return nil
