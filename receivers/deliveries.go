@@ -19,7 +19,7 @@ import (
 
 var (
 	errReplayed = errors.New("this webhook was taken before")
-	// errUnreadable is for an annotation that memory.String has not written. Any webhook may be in it.
+	// errUnreadable is for an annotation that memory.String has not written. It could have recorded any webhook.
 	errUnreadable = fmt.Errorf("its annotation %s cannot be read, so a webhook that is repeated cannot be recognized: "+
 		"let a webhook close the gate, or see docs/reference/gatereceivers.md", v1alpha1.DeliveriesAnnotation)
 	errTooMany = fmt.Errorf("the gate cannot record another webhook that opens, because it has recorded too many in %s: try again later", replayWindow)
@@ -82,7 +82,7 @@ func (i item) size() int {
 // memory has the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
 type memory []item
 
-// groupSyntax is a comma, the digest of a receiver or nothing, a colon and items.
+// groupSyntax matches a group: the digest of a receiver or nothing, a colon, and items.
 var groupSyntax = regexp.MustCompile(fmt.Sprintf(`^(?:[\w-]{%[1]d}:(?:[oc][\w-]{%[2]d}|x[\w-]{%[3]d})+|:x[\w-]{%[3]d})$`,
 	lengthOfSender, lengthOfTime+lengthOfDigest, lengthOfTime))
 
@@ -247,9 +247,8 @@ func (m memory) note(note item) memory {
 	return append(slices.Clone(m), note)
 }
 
-// remember returns the annotation of a Gate after it has taken a webhook, empty if the
-// webhook is not remembered. If the annotation cannot be read, no webhook opens. One that closes starts a new record, as if it had replaced
-// all others.
+// remember returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the annotation cannot
+// be read, it returns errUnreadable for a webhook that opens. A webhook that closes starts a new record, as if it had replaced all others.
 func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
 	known, err := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
 	if err != nil {

@@ -42,8 +42,8 @@ type Gates struct {
 	// Client reads from the API server and writes to it. Its rate limit is separate from
 	// that of the holds, so that senders cannot delay a hold.
 	client.Client
-	// Events reports a webhook that is refused because people have closed the Gate, or
-	// because its record of webhooks cannot be read. Nil reports to nobody.
+	// Events emits events about webhooks that are refused because a user has closed the Gate, or because the record of webhooks cannot be
+	// read. Nil disables them.
 	Events record.EventRecorder
 
 	// writing makes requests on one Gate wait for each other, instead of causing a
@@ -132,7 +132,7 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 	return t, err
 }
 
-// refuse emits an event about a request of a receiver that is not even written.
+// refuse emits an event about a request that is refused before it is written.
 func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
 	if g.Events == nil {
 		return

@@ -49,7 +49,7 @@ type webhook struct {
 	body map[string]any
 	// claims of the token, for generic-oidc.
 	claims map[string]any
-	// gates are those of spec.gateRefs that the sender wants, nil for all.
+	// gates are the entries of spec.gateRefs that the sender selects, nil for all.
 	gates []string
 	// pathOnly is true if the path is the sender's only proof. Proxies log paths, so such
 	// a webhook may close Gates, but not open them.
