@@ -23,7 +23,7 @@ type Controller struct {
 	TimeZoneData string `json:"timeZoneData,omitempty"`
 	// Kinds are those of its flag --suspend-kinds.
 	Kinds []string `json:"suspendKinds,omitempty"`
-	// crossNamespace is whether its Gates may hold objects of other namespaces.
+	// crossNamespace is true if its Gates may hold objects of other namespaces.
 	crossNamespace bool
 	// account is the user of its service account.
 	account string
@@ -83,7 +83,8 @@ func kindsIn(args []string) (kinds []string) {
 	return kinds
 }
 
-// Reach returns what may refer to what, nil if no controller is known. One controller that allows references to other namespaces allows all.
+// Reach returns a function that reports whether objects of a namespace may refer to another, nil if no controller is known. If one of the
+// controllers allows references to other namespaces, they are allowed.
 func Reach(controllers []Controller) func(from, to string) bool {
 	if len(controllers) == 0 {
 		return nil

@@ -122,7 +122,7 @@ type worded struct {
 
 func (w worded) Unwrap() error { return w.cause }
 
-// verbEmergency permits to open Gates without the approvals that they require.
+// verbEmergency is the verb that permits a user to open Gates without the required approvals.
 const verbEmergency = "emergency"
 
 // refused returns the message that the user lacks a verb.

@@ -241,7 +241,8 @@ func (w written) lead(now time.Time) error {
 	return refused[w.exception.Name].ToAggregate()
 }
 
-// excepted waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain is why it has no effect, or empty.
+// excepted waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain
+// is why the exception has no effect, or empty.
 func (s *session) excepted(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {

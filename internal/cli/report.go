@@ -22,7 +22,7 @@ import (
 // reportsVersion is the version of the Lists that commands print for programs.
 const reportsVersion = api.ReportGroup + "/v1alpha1"
 
-// The kinds of the items of Lists. The kind of a List is that of its items, followed by List. Gates are in a List of v1, as kubectl prints
+// Kinds of the items of Lists. The kind of a List is the kind of its items, followed by List. Gates are in a List of v1, as kubectl prints
 // objects.
 const (
 	gateReport         = v1alpha1.GateKind
@@ -61,7 +61,7 @@ func Reports() string {
 	return table.String()
 }
 
-// listOf returns the apiVersion and the kind of a List of items of a kind.
+// listOf returns the apiVersion and the kind of a List whose items have a kind.
 func listOf(kind string) (version, list string) {
 	if kind == gateReport {
 		return "v1", "List"

@@ -76,11 +76,11 @@ type request struct {
 	at, until time.Time
 	planned   bool
 	reason    string
-	// emergency says that it needs no approvals, because it is an emergency.
+	// emergency is true if the request needs no approvals, because it is an emergency.
 	emergency bool
 	// lasts says that the person has said how long it lasts, not until when. unlimited is a close without end.
 	lasts, unlimited bool
-	// withdraws says that it only ends the requests for the opposite action, which were words: those in ends.
+	// withdraws is true if the request only ends requests for the opposite action. These are in ends, and words describes them.
 	withdraws bool
 	words     string
 	ends      []v1alpha1.AcceptedRequest
@@ -88,7 +88,7 @@ type request struct {
 
 // request reads the flags.
 func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
-	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // what the API keeps of it
+	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // the precision of the API
 	var err error
 	if f.emergency && strings.TrimSpace(f.reason) == "" {
 		return nil, errors.New("--emergency needs a --reason: others will ask for it")
@@ -341,8 +341,8 @@ func annotationOf(action v1alpha1.RequestAction) string {
 
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// patch returns the patch that requests. A reason of the request before is removed. It is conditional on the version of the Gate that was
-// judged: that may have a request to withdraw, or one that must not be replaced.
+// patch returns the patch for the request. It removes the reason of the previous request. It is conditional on the resource version that
+// was checked, because a newer Gate may have a request to withdraw, or one that must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

@@ -47,11 +47,11 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 	return cmd
 }
 
-// withdraw returns the request that withdraws what was requested of a Gate: what is in force, or else what is planned. It is nil if
-// there is nothing. A request that nobody has looked at yet counts.
+// withdraw returns the request that withdraws the requests in force of a Gate, or the planned ones if none is in force. It is nil if there
+// are none. Requests that the controller has not handled yet count, too.
 func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
-	gate.ApplyRequests(g, ledger.Stamped, now) // what is not stamped only waits by that
+	gate.ApplyRequests(g, ledger.Stamped, now) // a request that is not stamped waits at most
 	inForce, planned := ledger.RequestsAt(g, now)
 	all, planning := inForce, ""
 	if len(all) == 0 {

@@ -26,7 +26,7 @@ type objects struct {
 	refused map[string][]string
 	// read is how many lists were read.
 	read int
-	// deployed are the controllers of the cluster, none if they are not known.
+	// deployed are the controllers of the cluster, empty if unknown.
 	deployed []check.Controller
 	// blind means that nobody knows which kinds were added to those that are built in.
 	blind bool

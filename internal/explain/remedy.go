@@ -96,7 +96,7 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 		return k.openApproved(g, done)
 	}
 	asked := k.requested(g)
-	d := gate.NewSnapshot(asked, k.Calendars).Decide(k.Now) // a request wins over any exception
+	d := gate.NewSnapshot(asked, k.Calendars).Decide(k.Now) // a request takes precedence over all exceptions
 	if d.State == v1alpha1.StateOpened {
 		flags, _ := OpenFlags(g)
 		return []Remedy{{k.onGate("open", g, flags), done + k.lasts(g, asked)}}

@@ -4,7 +4,7 @@ import "time"
 
 // Bounds of what a reader may use, each with its reason.
 const (
-	// maxGates is how many Gates a calendar has. It is as many as spec.gateRefs may name.
+	// maxGates bounds the Gates of a calendar. spec.gateRefs has the same limit.
 	maxGates = 100
 
 	// maxEvents is how many events a calendar has. Programs that show calendars get slow with more.

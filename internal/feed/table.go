@@ -21,7 +21,7 @@ type entry struct {
 	obj    *v1alpha1.CalendarFeed
 	key    types.NamespacedName
 	tokens []string
-	// selector chooses Gates, nil if spec.gateRefs names them.
+	// selector selects Gates, nil if spec.gateRefs names them.
 	selector labels.Selector
 	limiter  *rate.Limiter
 	page     *page

@@ -57,7 +57,8 @@ func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 	return doubts
 }
 
-// heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster, unless the Gate does not reach them.
+// heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns none if the Gate
+// cannot refer to their namespace.
 func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	if reaches := s.targets.in().Reaches; reaches != nil && !reaches(g.Namespace, gate.Bootstrap) {
 		return nil

@@ -13,8 +13,8 @@ import (
 // whoApplies stands for who asks with a manifest: with config/policies the API server writes that over any other name.
 const whoApplies = "whoever applies it"
 
-// asked returns a copy of a Gate that has taken note of the requests in its annotations, and these. A request that others have to approve waits, as with
-// config/policies: no annotation approves it here or makes it an emergency.
+// asked returns a copy of a Gate after handling the requests in its annotations, and these requests. A request that needs approvals waits,
+// as with config/policies: no annotation approves it here or makes it an emergency.
 func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	g = g.DeepCopy()
 	if g.RequiredApprovals() > 0 {

@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// Printable returns a text with blanks for all that a terminal, or the log of a pipeline,
-// would take for a line break or a command.
+// Printable returns a text with blanks instead of characters that a terminal or a log could interpret as a line break or a command.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -19,8 +18,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// OneLine returns a text without line breaks and other control characters, so that it
-// cannot pass for another line. It is cut to a length in bytes.
+// OneLine returns a text as one line without control characters, cut to a length in bytes.
 func OneLine(text string, length int) string {
 	text = strings.TrimSpace(Printable(text))
 	if len(text) <= length {
@@ -30,7 +28,7 @@ func OneLine(text string, length int) string {
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
-// Count returns a number with a noun, which gets an s unless the number is 1.
+// Count returns a number with a noun, and adds an s to the noun unless the number is 1.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

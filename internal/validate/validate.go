@@ -131,7 +131,8 @@ func (d *definition) unknown(content map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// closest returns the field that a user probably meant, or an empty string if none is similar. Fields that refer to objects end in Ref or Refs.
+// closest returns the valid field that is most similar to name, or an empty string if none is similar. Fields that refer to objects end in
+// Ref or Refs.
 func closest(name string, fields []string) string {
 	for _, suffix := range []string{"Refs", "Ref"} {
 		if ref := strings.TrimSuffix(name, "s") + suffix; slices.Contains(fields, ref) {

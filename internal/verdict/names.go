@@ -27,7 +27,7 @@ func NamedBy(obj *unstructured.Unstructured) []string {
 
 // Scope is what is known of namespaces.
 type Scope struct {
-	// Reaches returns whether something in a namespace may refer to another. Nil means that it is not known.
+	// Reaches returns whether objects of a namespace may refer to another namespace. It is nil if that is unknown.
 	Reaches func(from, to string) bool
 	// Labels returns the labels of a namespace. It is asked only for references that
 	// select namespaces. If it is nil, these name nothing.
@@ -45,7 +45,7 @@ func (s Scope) Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	})
 }
 
-// GovernsInReach is as Governs, without objects in other namespaces to which the Gate is known not to reach.
+// GovernsInReach returns the same as Governs, without objects in namespaces to which the Gate is known not to refer.
 func (s Scope) GovernsInReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return s.inReach(g, obj) && s.Governs(g, obj)
 }
