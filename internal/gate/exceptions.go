@@ -99,6 +99,8 @@ type peers struct {
 	counts   []*v1alpha1.GateException
 	// refused returns the names of the exceptions with a refused lead time.
 	refused func() []string
+	// leadErrors returns the errors of these leads, by the names of their exceptions.
+	leadErrors func() map[string]field.ErrorList
 	// apply are those that apply.
 	apply []*v1alpha1.GateException
 	now   time.Time
@@ -106,7 +108,8 @@ type peers struct {
 
 func (in *Snapshot) peers(now time.Time) *peers {
 	p := &peers{gate: in.Gate, timetable: in.compile().Timetable, notReady: in.notReady(), counts: counting(in.Gate, in.Exceptions, now), now: now}
-	p.refused = sync.OnceValue(func() []string { return slices.Collect(maps.Keys(in.RefusedLeads(now))) })
+	p.leadErrors = sync.OnceValue(func() map[string]field.ErrorList { return in.RefusedLeads(now) })
+	p.refused = func() []string { return slices.Collect(maps.Keys(p.leadErrors())) }
 	p.apply = p.applying()
 	return p
 }
@@ -238,7 +241,7 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	}
 	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
 	if d.TooMany == "" && e.Spec.LeadTime != nil {
-		d.Errors = append(d.Errors, in.RefusedLeads(now)[e.Name]...)
+		d.Errors = append(d.Errors, p.leadErrors()[e.Name]...)
 	}
 	switch {
 	case d.Reason == v1alpha1.OverlappedReason:

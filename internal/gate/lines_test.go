@@ -144,10 +144,10 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 		opens  bool
 		err    string
 	}{
-		"one that waits":                  {"annotation", ledger.Stamped, false, ""},
-		"an emergency":                    {"emergency", ledger.Stamped, true, ""},
-		"an emergency that nobody stamps": {"emergency", ledger.Unstamped, false, "the requester is not verified"},
-		"nobody knows who stamps":         {"annotation", ledger.StampsUnknown, false, "request it again"},
+		"one that waits":               {"annotation", ledger.Stamped, false, ""},
+		"an emergency":                 {"emergency", ledger.Stamped, true, ""},
+		"an emergency without a stamp": {"emergency", ledger.Unstamped, false, "the requester is not verified"},
+		"unknown stamps":               {"annotation", ledger.StampsUnknown, false, "request it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := line(tc.source)

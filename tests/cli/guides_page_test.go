@@ -160,7 +160,7 @@ func exceptionApprovalsPage(w *world) {
 	w.Opened("production", "True")
 }
 
-// opensInAnEmergency runs that part of docs/guides/hotfix-in-a-freeze.md as somebody who may do no more.
+// opensInAnEmergency runs that part of docs/guides/hotfix-in-a-freeze.md as a user with no other permissions.
 func opensInAnEmergency(w *world) {
 	spec := frozen()
 	spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
