@@ -53,8 +53,10 @@ type emptyReference struct {
 
 // accident is what was found.
 type accident struct {
-	empty  emptiness
+	empty emptiness
+	// origin is on what it depends whether the Gate holds what applies it, and held says that it does, nil if that is unknown.
 	origin string
+	held   *string
 	// n is how many references have matched nothing for long enough, which message says.
 	n       int
 	message string
@@ -62,8 +64,7 @@ type accident struct {
 	again time.Time
 }
 
-// look looks at a Gate whose targets are settled. It notes in its status whether the Gate governs what applies it. It returns nil if it
-// is not the time to look.
+// look looks at a Gate whose targets are settled. It returns nil if it is not the time to look.
 func (a accidents) look(ctx context.Context, before, obj *v1alpha1.Gate, s tally.Sums, now time.Time) *accident {
 	if !s.IsSettled() {
 		return nil
@@ -173,9 +174,8 @@ func (a accidents) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now ti
 		return
 	}
 	found.origin = by
-	if len(held) == 0 {
-		conditions.Delete(obj, v1alpha1.HoldsItsOwnSourceCondition)
-		return
+	found.held = new(string)
+	if len(held) > 0 {
+		*found.held = originMessage(obj, held)
 	}
-	conditions.MarkTrue(obj, v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition, "%s", originMessage(obj, held))
 }

@@ -20,9 +20,6 @@ import (
 const (
 	// calendarTimeout bounds how long the calendars of a Gate keep it from being decided on.
 	calendarTimeout = 10 * time.Second
-
-	// calendarAge is how long a calendar counts that was read: it reaches two years ahead.
-	calendarAge = 24 * time.Hour
 )
 
 // CalendarReader reads the calendars of Gates. It watches each ConfigMap that a Gate refers to, and no other: somebody can

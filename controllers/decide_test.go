@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // ahead has the clock of the world be ahead of that of the API server, and counts how
@@ -50,7 +51,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 			t.Fatalf("looked %d times, asked %d times", looks, *asked)
 		}
 	}
-	want := "False OutsideOpenPeriods: Gate closed outside its open periods, scheduled for opening at 2026-11-23T13:00:00Z by 'nights'" + clocksDiffer
+	want := "False OutsideOpenPeriods: Gate closed outside its open periods, scheduled for opening at 2026-11-23T13:00:00Z by 'nights'" + ", " + gate.ClocksDiffer
 	if got := opened(g); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -66,7 +67,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	w.in(hours(1) + 2*time.Second)
 	w.reconcile(g)
 	w.expectOpened(g, app)
-	if strings.Contains(opened(g), clocksDiffer) {
+	if strings.Contains(opened(g), ", "+gate.ClocksDiffer) {
 		t.Error(opened(g))
 	}
 	before := *asked

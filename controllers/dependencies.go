@@ -79,19 +79,11 @@ type DependencyReader struct {
 	sightings map[types.NamespacedName][]sighting
 }
 
-// observe writes the state of the dependencies of a Gate into its status.
-// They are read from the API server, in full, which is what an expression needs and
-// what the cache of targets does not keep. One that has not changed since it was read is
-// not read again, unless all are to be. It returns whether any was not.
-// One that cannot be read is not ready: the Gate must not open, or stay open, on what
-// was seen some time ago.
-func (r *DependencyReader) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (faults []fault, remembered bool) {
+// read returns the state of the dependencies of a Gate, and why some cannot be read. They are read from the API server, in full, which is
+// what an expression needs and what the cache of targets does not keep. A dependency that has not changed since it was read is not read
+// again, unless all must be, and cached is true. One that cannot be read is not ready: the Gate must not open, or stay open, on an old state.
+func (r *DependencyReader) read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []fault, cached bool) {
 	key := client.ObjectKeyFromObject(obj)
-	if len(obj.Spec.DependsOn) == 0 {
-		obj.Status.Dependencies = nil
-		r.forget(key)
-		return nil, false
-	}
 	self, err := selfOf(obj)
 	if err != nil {
 		panic(err) // what was decoded from JSON always converts
@@ -113,7 +105,7 @@ func (r *DependencyReader) observe(ctx context.Context, obj *v1alpha1.Gate, now 
 	}
 	group.Wait()
 
-	status := make([]v1alpha1.DependencyStatus, len(seen))
+	status = make([]v1alpha1.DependencyStatus, len(seen))
 	for i, o := range seen {
 		ref := &obj.Spec.DependsOn[i]
 		status[i] = gate.RecordDependency(obj, ref, o.ready, o.message, now)
@@ -123,9 +115,8 @@ func (r *DependencyReader) observe(ctx context.Context, obj *v1alpha1.Gate, now 
 			faults = append(faults, f)
 		}
 	}
-	obj.Status.Dependencies = status
 	r.remember(key, seen)
-	return faults, slices.Contains(known, true)
+	return status, faults, slices.Contains(known, true)
 }
 
 // seenBefore returns what was seen of the dependencies of a Gate.

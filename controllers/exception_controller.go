@@ -124,13 +124,13 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 // remove deletes an exception, once it is time by the clock of the API server, too.
 func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
-		asked := r.Clock.Now()
-		shown, err := r.ServerTime(ctx)
-		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("%w: %w", errTimeUnknown, err)
+		t := gate.ServerTime{Asked: r.Clock.Now()}
+		t.Shown, t.Err = r.ServerTime(ctx)
+		if err := t.Unknown(); err != nil {
+			return ctrl.Result{}, err
 		}
-		if shown.Before(at) {
-			return ctrl.Result{RequeueAfter: min(untilShown(at, shown, asked), exceptionInterval)}, nil
+		if t.Shown.Before(at) {
+			return ctrl.Result{RequeueAfter: min(t.Until(at), exceptionInterval)}, nil
 		}
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()

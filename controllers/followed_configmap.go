@@ -80,7 +80,7 @@ func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, n
 	if f.isCurrent(now) {
 		return nil, nil //nolint:nilnil // nothing had to be read
 	}
-	texts, err := f.readTexts(ctx, reader, name, now.Truncate(calendarAge))
+	texts, err := f.readTexts(ctx, reader, name, now.Truncate(timetable.MaxCalendarAge))
 	if err != nil && !isBroken(err) && f.latest != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "unable to read a calendar, its last version counts", "configMap", name.String())
 		return nil, nil //nolint:nilnil // the calendars in memory count
@@ -109,7 +109,7 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 
 // isCurrent returns whether the watch has the version that was read last, on the same day. It is called with the mutex held.
 func (f *followedConfigMap) isCurrent(now time.Time) bool {
-	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(calendarAge)) {
+	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(timetable.MaxCalendarAge)) {
 		return false
 	}
 	seen, ok := f.watch.Get()

@@ -27,22 +27,20 @@ type foreteller struct {
 // settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
 const settleFor = time.Minute
 
-// look records in the status of a Gate which changes to announce, and adds when to check again to the edges. It does nothing while targets
-// are being held or released, or before all targets are reconciled, because the number of held targets is unknown then.
-func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, d *decision) (f gate.Forecast) {
+// look returns the changes to announce, and when to look again. It does nothing while targets are being held or released, or before all
+// targets are reconciled, because the number of held targets is unknown then.
+func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
+	unchanged := gate.Forecast{Announced: obj.Status.Memory.Announced}
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
-		return f
+		return unchanged
 	}
 	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(tallied(obj)).IsSettled() {
-		if settled := last.At.Add(settleFor); d.at.Before(settled) {
-			d.edges = append(d.edges, settled)
-			return f
+		if settled := last.At.Add(settleFor); now.Before(settled) {
+			unchanged.Next = settled
+			return unchanged
 		}
 	}
-	f = s.With(obj).Forecast(d.at)
-	d.edges = append(d.edges, f.Next)
-	obj.Status.Memory.Announced = f.Announced
-	return f
+	return s.With(obj).Forecast(now)
 }
 
 // start announces a forecast for an instant in the background. The forecast must be in the status, because what that contains is never

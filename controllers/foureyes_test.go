@@ -179,7 +179,7 @@ func TestACloseDoesNotWaitForTheAnswerWhetherNamesAreStamped(t *testing.T) {
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano), v1alpha1.CloseRequestedByAnnotation, "carl")
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	if result, err := w.try(g); err != nil || result.RequeueAfter > stampsRetry {
+	if result, err := w.try(g); err != nil || result.RequeueAfter > time.Second {
 		t.Errorf("it is looked at again in %s, %v", result.RequeueAfter, err)
 	}
 	w.Stamped = func(context.Context) (bool, error) { return true, nil }
@@ -201,7 +201,7 @@ func TestAnOpenThatWaitsForStampsIsRetriedWithDependenciesToo(t *testing.T) {
 	w.reconcile(g)
 	w.Stamped = func(context.Context) (bool, error) { return false, errors.New("gone for lunch") }
 	w.asksToOpen(g, "alice", "")
-	if result, err := w.try(g); err != nil || result.RequeueAfter > stampsRetry {
+	if result, err := w.try(g); err != nil || result.RequeueAfter > time.Second {
 		t.Errorf("it is requeued after %s, %v", result.RequeueAfter, err)
 	}
 }

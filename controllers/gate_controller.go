@@ -98,7 +98,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if before, replaced := r.memory.see(obj, now); replaced {
 		r.forgetGate(before)
 	}
-	writer := &gateWriter{r.gates(), r.APIReader, obj.DeepCopy()}
+	writer := &gateWriter{r.gates(), r.APIReader, obj}
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
@@ -108,21 +108,26 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	case obj.Spec.Suspend:
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
 		r.Tally.StopAwaiting(tallied(obj))
-		return ctrl.Result{}, writer.suspended(ctx, obj)
+		return ctrl.Result{}, writer.suspended(ctx, obj, now)
 	}
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		if err := writer.finalize(ctx, true); err != nil {
 			return ctrl.Result{}, err
 		}
-		writer.base.DeepCopyInto(obj)
+		obj = writer.base
 	}
-	return r.reconcile(ctx, obj, writer, now)
+	result, err := r.reconcile(ctx, obj, writer, now)
+	if err != nil { // controller-runtime ignores the result beside an error
+		return ctrl.Result{}, err
+	}
+	return result, nil
 }
 
 // reconcile decides a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and a
-// later pass reports their progress. Otherwise it reports the progress now.
+// later pass reports their progress. Otherwise it reports the progress now. If that requires the dependencies, which may take a while to
+// read, new requests are written before.
 func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
-	p := &gatePass{GateReconciler: r, before: obj.DeepCopy(), obj: obj, writer: writer}
+	p := &gatePass{GateReconciler: r, before: obj, writer: writer}
 	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
 	if err != nil {
 		return ctrl.Result{}, err
@@ -134,25 +139,24 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if err != nil { // the last decision in the status stays in force
 		return ctrl.Result{}, err
 	}
-	p.decide(ctx, r.compilations.Snapshot(obj, calendars, exceptions...), now)
-	result, err := p.write(ctx)
-	if p.recorded {
-		err = errors.Join(err, writer.removeLines(ctx, p.before))
+	p.snapshot = r.compilations.Snapshot(obj, calendars, exceptions...)
+	p.decision = r.Decider.decide(ctx, p.snapshot, now)
+	if p.decision.Unread && !p.decision.AffectsTargets {
+		if p.decision.IsNew {
+			if err := p.writeDecision(ctx); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+		p.decision = r.Decider.decideWithDependencies(ctx, p.snapshot, p.decision)
 	}
-	if err != nil {
-		return ctrl.Result{}, err
+	if !p.decision.AffectsTargets {
+		return p.report(ctx)
 	}
-	return result, nil
+	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(wakeDelay)))}, p.writeDecision(ctx)
 }
 
 // wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
 const wakeDelay = time.Second
-
-// missed returns whether a Gate changed its state and changed it back between two reconciliations. If the time is unknown or a
-// dependency is not ready, the Gate stayed closed, so a scheduled opening is not a missed change.
-func missed(before *v1alpha1.Gate, d decision) bool {
-	return d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
-}
 
 // isCurrent returns whether the status of a Gate is about its spec as it is.
 func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }

@@ -9,217 +9,176 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/tally"
 )
 
 // gatePass is one reconciliation of a Gate.
 type gatePass struct {
 	*GateReconciler
-	// before is the Gate before the pass, obj the copy whose status is changed.
-	before, obj *v1alpha1.Gate
-	writer      *gateWriter
-	snapshot    *gate.Snapshot
-	decision    decision
-	effect      effect
-	// now is when the pass began.
-	now time.Time
-	// recorded says that the status has the requests that were handled.
-	recorded bool
+	// before is the Gate before the pass.
+	before   *v1alpha1.Gate
+	writer   *gateWriter
+	snapshot *gate.Snapshot
+	decision decision
+	// written is true if the status has the decision.
+	written bool
 }
 
-// effect is the effect of a decision.
-type effect struct {
-	// isNew is true if the status must be written, changed if the state differs, and wakes if the targets must be enqueued.
-	isNew, changed, wakes bool
-}
-
-// decide records a decision and its effect in the status.
-func (p *gatePass) decide(ctx context.Context, s *gate.Snapshot, now time.Time) {
-	p.snapshot, p.now = s, now
-	p.decision = p.Decider.decide(ctx, p.obj, s, now)
-	d := &p.decision
-	report(p.obj, d.Decision)
-	s.With(p.obj).RecordExceptions(d.at)
-	changed := stateChanged(p.before, p.obj) || missed(p.before, *d)
-	gate.RecordTransition(p.obj, d.Decision, d.at, changed)
-	gate.RecordHistory(p.obj, d.Decision, d.handled, d.at, changed)
-	d.proceeds = d.State == v1alpha1.StateOpened && verdict.HasWaves(p.obj) && !p.obj.Audits() && gate.NoteProceed(p.obj, d.at)
-	p.effect = effectOf(p.before, p.obj, *d)
-}
-
-// effectOf returns the effect of a decision in the status of a Gate. If isNew is true, it also sets the conditions for progress, and
-// observedGeneration unless d.err is set.
-func effectOf(before, obj *v1alpha1.Gate, d decision) effect {
-	e := effect{changed: stateChanged(before, obj), wakes: concerns(before, obj) || d.err == nil && !isCurrent(before)}
-	e.isNew = e.wakes || e.changed || !isCurrent(before) || len(d.handled) > 0 || d.proceeds ||
-		before.Status.Memory.LastHandledLine != obj.Status.Memory.LastHandledLine
-	if !e.isNew {
-		return e
-	}
-	if !conditions.IsStalled(obj) && (e.changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(obj, d.State))
-	}
-	if d.err != nil { // both clocks are read again, also after a crash
-		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TimeUnknownReason, "%s", d.err)
-	} else {
-		obj.Status.ObservedGeneration = obj.Generation
-	}
-	return e
+// after returns the Gate with another status.
+func (p *gatePass) after(s v1alpha1.GateStatus) *v1alpha1.Gate {
+	g := *p.before
+	g.Status = s
+	return &g
 }
 
 // closeFirst closes a Gate on request without its calendars if reading them requires a request to the API server. It returns whether the
 // Gate is closed, and must then be decided again with its calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
-	if !ledger.ClosesByRequest(p.obj, now) || p.Calendars.atHand(p.obj, now) {
+	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.atHand(p.before, now) {
 		return false, nil
 	}
-	p.decide(ctx, gate.NewSnapshot(p.obj, nil, exceptions...), now)
+	p.decision = p.Decider.decide(ctx, gate.NewSnapshot(p.before, nil, exceptions...), now)
 	if p.decision.State != v1alpha1.StateClosed {
-		p.before.DeepCopyInto(p.obj)
 		return false, nil
 	}
-	if err := p.persist(ctx); err != nil {
-		return true, err
-	}
-	return true, p.writer.removeLines(ctx, p.before)
+	return true, p.writeDecision(ctx)
 }
 
-// write writes the decision and returns when to reconcile again. If the dependencies have not been read yet, which may take a while, new requests
-// are recorded first.
-func (p *gatePass) write(ctx context.Context) (ctrl.Result, error) {
-	if p.effect.wakes || p.effect.isNew && !p.decision.looked {
-		if err := p.persist(ctx); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	if !p.effect.wakes {
-		p.effect.isNew = p.effect.isNew && !p.recorded
-		return p.report(ctx)
-	}
-	return ctrl.Result{RequeueAfter: p.requeueAfter(p.obj, append(p.decision.edges, p.now.Add(wakeDelay)))}, nil
-}
-
-// persist writes the status of a Gate, and then emits the events about the decision. In this order, a new request survives a crash, even if
-// Flux removes the annotation.
-func (p *gatePass) persist(ctx context.Context) error {
-	d := &p.decision
-	if due := p.before.Status.NextTransition; p.effect.changed && due != nil && due.State == d.State && !due.At.After(d.at) {
-		p.memory.with(p.obj, func(m *remembered) { m.due = due })
-	}
-	if p.effect.wakes {
-		p.Tally.Await(tallied(p.obj))
-		p.memory.woke(p.obj, d.at)
-	}
-	if err := p.writer.status(ctx, p.obj); err != nil {
+// writeDecision writes the decision without the progress of the targets, and emits its events.
+func (p *gatePass) writeDecision(ctx context.Context) error {
+	after := p.after(p.decision.Status(nil))
+	if err := p.write(ctx, after); err != nil {
 		return err
 	}
-	if p.effect.wakes {
-		p.memory.with(p.obj, func(m *remembered) { m.decided = p.writer.base })
+	p.notifyDecision(ctx, after)
+	return p.writer.removeLines(ctx, p.before)
+}
+
+// write writes the status of a Gate. Events are emitted after that, so that a new request survives a crash, even if Flux removes the
+// annotation.
+func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
+	d := p.decision
+	if due := p.before.Status.NextTransition; d.Changed && due != nil && due.State == d.State && !due.At.After(d.At) {
+		p.memory.with(p.before, func(m *remembered) { m.due = due })
 	}
-	p.recorded = true
-	if p.effect.isNew {
-		p.notify(ctx)
+	if d.AffectsTargets {
+		p.Tally.Await(tallied(after))
+		p.memory.woke(after, d.At)
+	}
+	if err := p.writer.status(ctx, after); err != nil {
+		return err
+	}
+	if d.AffectsTargets {
+		p.memory.with(p.before, func(m *remembered) { m.decided = p.writer.base })
 	}
 	return nil
 }
 
-// notify emits the events about a decision that is in the status.
-func (p *gatePass) notify(ctx context.Context) {
-	told := gateTeller{p.EventRecorder, p.Selector.Targets}
-	told.requests(ctx, p.obj, p.decision.handled)
-	p.GateMetrics.emergencyOpenings(p.obj, p.decision.handled)
-	if isCurrent(p.obj) && !isCurrent(p.before) {
-		told.ambiguities(p.obj, p.decision.at)
+// notifyDecision emits the events about a decision, once.
+func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
+	d := p.decision
+	if p.written || !d.IsNew {
+		return
 	}
-	if p.effect.changed {
-		p.memory.with(p.obj, func(m *remembered) { m.changed = true })
-		told.announce(ctx, p.obj, p.decision.Decision, p.decision.at)
+	p.written = true
+	told := gateTeller{p.EventRecorder, p.Selector.Targets}
+	told.requests(ctx, after, d.Handled)
+	p.GateMetrics.emergencyOpenings(after, d.Handled)
+	if isCurrent(after) && !isCurrent(p.before) {
+		told.ambiguities(after, d.At)
+	}
+	if d.Changed {
+		p.memory.with(after, func(m *remembered) { m.changed = true })
+		told.announce(ctx, after, d.Decision, d.At)
 	}
 }
 
-// progress is the progress of the targets of a Gate.
-type progress struct {
-	outcome
+// targetProgress is the progress of the targets of a Gate, with what follows from it.
+type targetProgress struct {
+	gate.Progress
 	released
-	found *accident
-	edges []time.Time
-	// complete is false if the sums are too low. The Gate is enqueued when they are complete.
+	sums     tally.Sums
+	forecast gate.Forecast
+	found    *accident
+	// rechecks are when to reconcile again.
+	rechecks []time.Time
+	// complete is false if the numbers of targets are too low. The Gate is enqueued when they are complete.
 	complete bool
 }
 
-// progress sets the progress of the targets in the status. At the resync interval, it enqueues all targets.
-func (p *gatePass) progress(ctx context.Context) (done progress, err error) {
-	before, obj, d := p.before, p.obj, p.decision
-	report(obj, d.Decision)
-	gate.RecordTransition(obj, d.Decision, d.at, false)
+// progress collects the progress of the targets. At the resync interval, it enqueues all targets.
+func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
+	d, obj := p.decision, p.decision.Decided()
+	t := &targetProgress{forecast: p.foreteller.look(obj, p.snapshot, d.At)}
+	t.rechecks = append(slices.Clone(d.Rechecks), t.forecast.Next)
 	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
-	if asked = asked && v != before.Status.LastHandledReconcileAt; asked {
-		obj.Status.SetLastHandledReconcileRequest(v)
+	if asked = asked && v != obj.Status.LastHandledReconcileAt; asked {
+		t.HandledReconcileAt = v
 	}
-	done.edges = slices.Clone(d.edges)
-	if p.memory.isDue(obj, asked, d.at) || p.Tally.Sums(tallied(obj)).Awaits {
+	if p.memory.isDue(obj, asked, d.At) || p.Tally.Sums(tallied(obj)).Awaits {
 		if err := p.Events.wakeAll(ctx, obj); err != nil {
-			return done, err
+			return t, err
 		}
 	}
-	done.outcome = p.outcomeOf(ctx, obj, d)
-	done.released = releaser{p.Turns, p.Tally, p.Book, p.memory}.release(obj, done.sums, d.State, d.at)
-	done.told = append(done.told, tellStop(before, obj, len(done.told) > 0)...)
-	done.edges = append(done.edges, done.wake)
-	if done.complete = p.Tally.IsComplete(); !done.complete {
-		return done, nil
+	t.sums = p.Tally.Sums(tallied(obj))
+	uncounted := int64(0)
+	t.Failures, uncounted, t.Err = p.failuresOf(ctx, obj, d)
+	t.sums.Failed += uncounted
+	t.released = releaser{p.Turns, p.Tally, p.Book, p.memory}.release(obj, t.sums, d.At)
+	t.rechecks = append(t.rechecks, t.wake)
+	if t.complete = p.Tally.IsComplete(); !t.complete {
+		return t, nil
 	}
-	s := done.sums
-	obj.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
-	}}
-	gate.RecordPasses(obj, p.Passes.entries(tallied(obj)))
-	obj.Status.Targets.Failures = newest(done.failures, before.Status, d.at)
-	if done.found = p.accidents.look(ctx, before, obj, s, d.at); done.found != nil {
-		done.edges, done.empty = append(done.edges, done.found.again), done.found.message
+	t.Targets, t.Settled, t.Announced = countsOf(t.sums), t.sums.IsSettled(), t.forecast.Announced
+	t.Passes, t.Release, t.Stop = p.Passes.entries(tallied(obj)), t.status, t.stop
+	if t.found = p.accidents.look(ctx, p.before, obj, t.sums, d.At); t.found != nil {
+		t.rechecks = append(t.rechecks, t.found.again)
+		t.Unmatched, t.Origin = t.found.message, t.found.held
 	}
-	summarize(obj, d, done.outcome)
-	return done, nil
+	return t, nil
 }
 
-// report writes the decision and the progress of the targets. If the progress is unknown, it writes the decision alone.
+// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes the
+// decision alone. Progress alone is written only so often.
 func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
-	obj, decided := p.obj, p.obj.Status.DeepCopy()
-	p.Decider.lookLater(ctx, obj, p.snapshot, &p.decision)
-	f := p.foreteller.look(obj, p.snapshot, &p.decision)
-	done, err := p.progress(ctx)
-	if err != nil || !done.complete {
-		p.Turns.Recall(tallied(obj), done.called)
-		decided.DeepCopyInto(&obj.Status)
-		return ctrl.Result{RequeueAfter: p.requeueAfter(obj, done.edges)}, errors.Join(err, p.persist(ctx))
+	t, err := p.progress(ctx)
+	if err != nil || !t.complete {
+		p.Turns.Recall(tallied(p.before), t.called)
+		return ctrl.Result{RequeueAfter: p.requeueAfter(p.decision.Decided(), t.rechecks)}, errors.Join(err, p.writeDecision(ctx))
 	}
-	at := p.mayWrite(obj, done.sums, p.decision.at)
-	if mayWait := !p.effect.isNew && f.IsSilent() && p.decision.err == nil && len(done.called)+len(done.told) == 0 && !failsNow(p.before, done.sums); mayWait && !at.IsZero() {
-		p.recorded = true
-		return ctrl.Result{RequeueAfter: p.requeueAfter(obj, append(done.edges, at))}, nil
+	after := p.after(p.decision.Status(&t.Progress))
+	events := releaseNews(p.before, after, t.waves)
+	at := p.mayWrite(after, t.sums, p.decision.At)
+	isUrgent := p.decision.IsNew && !p.written || !t.forecast.IsSilent() || p.decision.Err != nil || len(t.called)+len(events) > 0 || failsNow(p.before, t.sums)
+	if !at.IsZero() && !isUrgent {
+		return ctrl.Result{RequeueAfter: p.requeueAfter(after, append(t.rechecks, at))}, p.writer.removeLines(ctx, p.before)
 	}
-	obj.Status.ObservedGeneration = obj.Generation
-	if err := p.persist(ctx); err != nil {
-		p.Turns.Recall(tallied(obj), done.called)
+	if err := p.write(ctx, after); err != nil {
+		p.Turns.Recall(tallied(after), t.called)
 		return ctrl.Result{}, err
 	}
-	p.Turns.Noted(tallied(obj), done.n)
-	p.Events.Wake.Targets(queue.Release, done.called...) // those that have a release slot
-	p.foreteller.start(ctx, obj, f, p.decision.at)
-	gateTeller{p.EventRecorder, p.Selector.Targets}.waves(ctx, obj, done.told, p.decision.at)
-	p.accidents.note(p.before, obj, done.found, p.decision.at)
-	p.measure(ctx, obj, done.sums)
-	if done.err == nil {
-		p.Backoff.Forget(backoffOf(obj.UID))
-		return ctrl.Result{RequeueAfter: p.requeueAfter(obj, done.edges)}, nil
+	p.Turns.Noted(tallied(after), t.n)
+	p.Events.Wake.Targets(queue.Release, t.called...) // those that have a release slot
+	p.notifyDecision(ctx, after)
+	p.foreteller.start(ctx, after, t.forecast, p.decision.At)
+	gateTeller{p.EventRecorder, p.Selector.Targets}.waves(ctx, after, events, p.decision.At)
+	p.accidents.note(p.before, after, t.found, p.decision.At)
+	p.measure(ctx, after, t.sums)
+	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
+}
+
+// retry returns when to reconcile a Gate again. If this returned an error, the queue would lose the time of the next transition.
+func (p *gatePass) retry(ctx context.Context, after *v1alpha1.Gate, t *targetProgress) ctrl.Result {
+	next := p.requeueAfter(after, t.rechecks)
+	if t.Err == nil {
+		p.Backoff.Forget(backoffOf(after.UID))
+		return ctrl.Result{RequeueAfter: next}
 	}
-	// If this returned the error, the queue would lose the time of the next edge.
-	ctrl.LoggerFrom(ctx).Error(done.err, "Some targets have not reached the desired state")
-	return ctrl.Result{RequeueAfter: min(p.requeueAfter(obj, done.edges), p.Backoff.When(backoffOf(obj.UID)))}, nil
+	ctrl.LoggerFrom(ctx).Error(t.Err, "Some targets have not reached the desired state")
+	return ctrl.Result{RequeueAfter: min(next, p.Backoff.When(backoffOf(after.UID)))}
 }

@@ -3,15 +3,14 @@ package controllers
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
@@ -35,16 +34,11 @@ func (w *gateWriter) status(ctx context.Context, obj *v1alpha1.Gate) error {
 	})
 }
 
-// suspended records that the controller has observed the generation of a suspended Gate. The decision of the last reconciliation stays
-// in the status. Ready is set only if it was never set, and Reconciling is removed, because clients that wait for a Gate, such as a
-// Kustomization with wait: true, take it as ready only then.
-func (w *gateWriter) suspended(ctx context.Context, obj *v1alpha1.Gate) error {
-	obj.Status.ObservedGeneration = obj.Generation
-	conditions.Delete(obj, meta.ReconcilingCondition)
-	if !conditions.Has(obj, meta.ReadyCondition) {
-		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SuspendedReason, "Gate is suspended: it holds nothing until spec.suspend is removed")
-	}
-	return w.status(ctx, obj)
+// suspended writes the status of a suspended Gate.
+func (w *gateWriter) suspended(ctx context.Context, obj *v1alpha1.Gate, now time.Time) error {
+	suspended := *obj
+	suspended.Status = gate.SuspendedStatus(obj, now)
+	return w.status(ctx, &suspended)
 }
 
 // finalize writes whether a Gate has our finalizer.

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // GateMetrics are the metrics of Gates.
@@ -114,7 +114,7 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 	set(m.own, key, is(conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition)))
 	set(m.stopped, key, is(conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition)))
 	wave := 0
-	if release := g.Status.Release; verdict.ReleasesInWaves(g) && release != nil && release.Waves != nil {
+	if release := g.Status.Release; gate.ReleasesInWaves(g) && release != nil && release.Waves != nil {
 		wave = len(release.Waves.Done) + 1
 	}
 	set(m.wave, key, wave)

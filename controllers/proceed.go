@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
-	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
 // proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
@@ -23,7 +21,7 @@ type proceed struct {
 // ahead is how far the clock of the requester may be ahead.
 const ahead = time.Minute
 
-// takeProceed removes the request that gate.NoteProceed has recorded from the status of an open Gate and returns it, nil if there is none.
+// takeProceed removes the request that the decision has recorded from the status of an open Gate and returns it, nil if there is none.
 // A value that Flux restores from Git is older than a later request, or than the opening of the Gate.
 func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	if status.Proceed == nil {
@@ -51,26 +49,9 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	return p
 }
 
-// refused says why a proceed has done nothing.
-func (p *proceed) refused(why string) waveNews {
-	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
-		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))}, p.RequestedBy, p.Message, nil}
-}
-
-// told says what a proceed has done.
-func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) waveNews {
-	if p.err != "" || before.Done == len(names) {
-		return p.refused("no release is on")
+func timeOf(at *metav1.MicroTime) time.Time {
+	if at == nil {
+		return time.Time{}
 	}
-	text := "The release continues with its waves as they are"
-	if d.Excused > before.Excused {
-		text = fmt.Sprintf("The release continues without waiting for wave %s", names[d.Excused-1])
-	}
-	if p.RequestedBy != "" {
-		text += ", by " + p.RequestedBy
-	}
-	if p.Message != "" {
-		text += ": " + p.Message
-	}
-	return waveNews{notice{eventNormal, v1alpha1.ReleaseContinuedReason, text}, p.RequestedBy, p.Message, nil}
+	return at.Time
 }

@@ -1,67 +1,147 @@
 package controllers
 
 import (
+	"math"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/pace"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// release gives as many targets their turn as are due, and notes in the status of a Gate how far that is.
-func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, state v1alpha1.State, now time.Time) released {
-	key, policy := tallied(obj), obj.Spec.Release
-	if policy == nil || state == v1alpha1.StateClosed || obj.Audits() {
-		r.end(obj)
-		return released{}
+// Turns has the targets that wait for their turn to be released, by Gate.
+type Turns = pace.Turns[tally.Gate, target.Key]
+
+// Book has the targets of the Gates that release in waves.
+type Book = waves.Book[tally.Gate]
+
+// releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
+type releaser struct {
+	turns  *Turns
+	tally  *tally.Tally
+	book   *Book
+	memory *gateMemory
+}
+
+// released is the progress of a release.
+type released struct {
+	// status is that of the release, nil if there is none, and stop is why it has stopped.
+	status *v1alpha1.ReleaseStatus
+	stop   gate.Stop
+	// called are those that have their turn now, once the status of the Gate says so: a restart must not give others
+	// their turn at once.
+	called []target.Key
+	// n were released since the status was written last.
+	n int64
+	// wake is when to go on, zero if nothing waits.
+	wake time.Time
+	// waves is the decision on the waves, nil if there was none.
+	waves *waveDecision
+}
+
+// release gives as many targets of a Gate their turn as are due.
+func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, now time.Time) released {
+	key, before := tallied(obj), released{status: obj.Status.Release, stop: gate.StopOf(obj)}
+	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
+		return r.end(obj)
 	}
-	if verdict.HasWaves(obj) {
-		done := r.inWaves(obj, s, now)
-		if gate.HasNewProceed(obj) { // it waited for the one before
+	if gate.HasWaves(obj) {
+		done := r.inWaves(obj, before, s, now)
+		if gate.HasNewProceed(obj, done.status) { // it waited for the one before
 			done.wake = now
 		}
 		return done
 	}
-	r.withoutWaves(obj)
+	before = r.withoutWaves(obj, before)
 	waiting, n := r.turns.Counts(key)
-	status := ptr.Deref(obj.Status.Release, v1alpha1.ReleaseStatus{})
+	status := ptr.Deref(before.status, v1alpha1.ReleaseStatus{})
 	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.tally.IsComplete()) {
-		return released{} // there is nothing to release, or nobody knows yet
+		return before // there is nothing to release, or the targets are unknown
 	}
 	if status.NextAt == nil { // the last one is over
 		status.Released = 0
 	}
-	return r.call(obj, status, now, func(target.Key) bool { return true })
+	return r.call(obj, released{status: &status, stop: before.stop}, now, func(target.Key) bool { return true })
 }
 
-// end notes that a Gate has closed, or releases all its targets at once.
-func (r releaser) end(obj *v1alpha1.Gate) {
+// end ends the release of a Gate that has closed, or that releases all its targets at once.
+func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	key := tallied(obj)
-	switch {
-	case obj.Spec.Release == nil:
-		obj.Status.Release = nil
-	case obj.Status.Release != nil:
+	if obj.Spec.Release != nil && obj.Status.Release != nil {
 		waiting, n := r.turns.Counts(key)
-		status := obj.Status.Release.DeepCopy()
-		if status.NextAt != nil || status.Waves != nil && status.Waves.OpenedAt != nil {
-			status.Released += n
-			status.Total = max(status.Total, status.Released+waiting)
+		ended.status = obj.Status.Release.DeepCopy()
+		if w := ended.status.Waves; ended.status.NextAt != nil || w != nil && w.OpenedAt != nil {
+			ended.status.Released += n
+			ended.status.Total = max(ended.status.Total, ended.status.Released+waiting)
 		}
-		if w := status.Waves; w != nil {
+		if w := ended.status.Waves; w != nil {
 			w.OpenedAt, w.ReadySince, w.WaitingFor = nil, nil, nil
 		}
-		status.NextAt = nil
-		obj.Status.Release = status
+		ended.status.NextAt = nil
 	}
-	conditions.Delete(obj, v1alpha1.ReleaseStoppedCondition)
-	if !verdict.HasWaves(obj) {
-		r.withoutWaves(obj)
+	if !gate.HasWaves(obj) {
+		ended = r.withoutWaves(obj, ended)
 	}
 	r.turns.Close(key)
+	return ended
+}
+
+// withoutWaves removes the waves that a Gate had.
+func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
+	if before.status == nil || before.status.Waves == nil && before.status.Proceed == nil {
+		return before
+	}
+	status := *before.status
+	status.Waves, status.Proceed = nil, nil
+	r.book.Close(tallied(obj))
+	return released{status: &status}
+}
+
+// call gives as many targets their turn as are due, of those that may have it.
+func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may func(target.Key) bool) released {
+	key, perMinute, status := tallied(obj), obj.Spec.Release.PerMinute, done.status
+	waiting, n := r.turns.Counts(key)
+	due, next := math.MaxInt, now
+	if perMinute > 0 {
+		due, next = pace.Due(perMinute, timeOf(status.NextAt), now)
+	}
+	called, left := r.turns.Call(key, due, status.LastNamespace, may)
+	done.n, done.called = n, called
+	if len(called) > 0 {
+		status.LastNamespace = called[len(called)-1].Namespace
+	} else if status.NextAt != nil {
+		next = status.NextAt.Time // those whose turn it is have not taken it
+	}
+	status.Released += n
+	status.Total = status.Released + waiting
+	switch inWaves := gate.HasWaves(obj); {
+	case perMinute == 0 || !inWaves && waiting == 0:
+		status.NextAt = nil
+	case !inWaves || len(called)+left > 0:
+		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), pace.Wake(next, now)
+	default: // something has to happen before another target may have a turn
+	}
+	return done
+}
+
+// turnOf returns what decides on the turn of a target.
+func turnOf(g *v1alpha1.Gate, t *target.Object) pace.Item {
+	item := pace.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
+	if verdict.IsCertificate(t) {
+		notAfter, _, _ := unstructured.NestedString(t.Object, "status", "notAfter")
+		item.Expiry, _ = time.Parse(time.RFC3339, notAfter) // one that has none has its turn last
+	}
+	item.Failed = slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
+		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
+	})
+	return item
 }

@@ -2,17 +2,12 @@ package controllers
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // behindFor is how long the API server's responses count at least, and at most twice as long: the header Date is cut off to the second,
@@ -84,30 +79,5 @@ func (c *ServerClock) Behind() time.Duration {
 func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
 	if c != nil && (c.reported.Swap(behind > 0) || behind > 0) {
 		skew.WithLabelValues().Set(-behind.Seconds())
-	}
-}
-
-// closeByServer closes a Gate that is due to close by the API server's clock if the controller's clock is behind, and has the condition
-// say that it is. It never opens a Gate.
-func (r *Decider) closeByServer(obj *v1alpha1.Gate, s *gate.Snapshot, v *decision) {
-	behind := r.ServerClock.Behind()
-	r.ServerClock.report(r.Skew, behind)
-	if behind <= 0 || v.err != nil {
-		return
-	}
-	if v.State == v1alpha1.StateOpened {
-		then := obj.DeepCopy() // its new requests are handled by the controller's clock: by a wrong Date they could be over
-		at := v.at.Add(behind)
-		handled := append(slices.Clone(v.handled), gate.ApplyRequests(then, v.stamps, at)...)
-		if d := decideOn(s, then, at); d.State == v1alpha1.StateClosed {
-			obj.Status = then.Status
-			v.decide(d)
-			v.at, v.handled = at, handled
-		} else if v.Next != nil && v.Next.At.After(at) { // sooner than by the controller's clock
-			v.edges = append(v.edges, v.Next.At.Add(-behind))
-		}
-	}
-	if behind >= apart && !strings.HasSuffix(v.Message, clocksDiffer) {
-		v.Message += clocksDiffer
 	}
 }

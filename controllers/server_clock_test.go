@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // respond is a transport that responds with a header Date and a status, or fails.
@@ -93,13 +94,13 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 			if next > 30*time.Second {
 				t.Errorf("the next look is after %s", next)
 			}
-			if !strings.HasSuffix(opened(g), clocksDiffer) {
+			if !strings.HasSuffix(opened(g), ", "+gate.ClocksDiffer) {
 				t.Errorf("the condition is %s", opened(g))
 			}
 			at(hours(1))
 			w.reconcile(g)
 			w.expectHeld(app, g)
-			if !strings.HasSuffix(opened(g), clocksDiffer) {
+			if !strings.HasSuffix(opened(g), ", "+gate.ClocksDiffer) {
 				t.Errorf("the condition is %s", opened(g))
 			}
 			if skew := w.series()["clock_ahead_seconds"]; skew != -behind.Seconds() {
@@ -114,7 +115,7 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 			// Once the clock is right, nothing says that it is not.
 			w.in(hours(3))
 			w.reconcile(g)
-			if skew := w.series()["clock_ahead_seconds"]; skew != 0 || strings.Contains(opened(g), clocksDiffer) {
+			if skew := w.series()["clock_ahead_seconds"]; skew != 0 || strings.Contains(opened(g), ", "+gate.ClocksDiffer) {
 				t.Errorf("the metric says %g, the condition %s", skew, opened(g))
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -228,7 +229,7 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 func (r *TargetReconciler) awaitsTurn(s *settled) bool {
 	key, waits := target.KeyOf(s.ruling.Object), false
 	for _, g := range s.gates {
-		if !isPacing(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) && !verdict.ReleasesInWaves(g.Object) {
+		if !isPacing(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) && !gate.ReleasesInWaves(g.Object) {
 			continue // in waves, what others let go waits, too
 		}
 		late, recheck := s.ruling.IsLate([]verdict.Gate{g})
@@ -238,7 +239,7 @@ func (r *TargetReconciler) awaitsTurn(s *settled) bool {
 		if !r.Turns.Ask(tallied(g.Object), key, turnOf(g.Object, s.ruling.Object)) {
 			waits, s.inLine = true, true
 			s.again(recheck)
-			if verdict.ReleasesInWaves(g.Object) {
+			if gate.ReleasesInWaves(g.Object) {
 				r.Wake.GateSoon(tallied(g.Object).NamespacedName) // it is woken at once when all are looked at
 			} else {
 				r.Wake.Gate(tallied(g.Object).NamespacedName)

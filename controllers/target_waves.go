@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/tally"
@@ -18,13 +19,13 @@ import (
 func (r *TargetReconciler) noteWaves(key target.Key, s *settled) {
 	var gates []tally.Gate
 	for _, g := range s.gates {
-		if !isOurs(g) || !g.Governs || !verdict.HasWaves(g.Object) {
+		if !isOurs(g) || !g.Governs || !gate.HasWaves(g.Object) {
 			continue
 		}
 		of := tallied(g.Object)
 		gates = append(gates, of)
 		changed, added := r.Book.Put(of, g.Object.Generation, key, s.member(g))
-		if changed && verdict.ReleasesInWaves(g.Object) {
+		if changed && gate.ReleasesInWaves(g.Object) {
 			r.Wake.GateSoon(of.NamespacedName)
 		}
 		if added { // what it said meanwhile was of no interest

@@ -19,6 +19,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
@@ -81,19 +82,9 @@ func closes(before, after client.Object) bool {
 	}, func(name string) bool { return new[name] != "" && old[name] != new[name] })
 }
 
-// concerns returns whether what a Gate says about its targets may have changed.
-func concerns(before, after *v1alpha1.Gate) bool {
-	return before.UID != after.UID || before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		ledger.CloseRequested(before) != ledger.CloseRequested(after) ||
-		!apiequality.Semantic.DeepEqual(conditions.Get(before, v1alpha1.OpenedCondition), conditions.Get(after, v1alpha1.OpenedCondition)) ||
-		!apiequality.Semantic.DeepEqual(before.Status.NextTransition, after.Status.NextTransition) ||
-		!apiequality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)
-}
-
 // gate wakes who depends on a Gate that has changed. It is nil before it was there, and after it was.
 func (e *Events) gate(ctx context.Context, before, after *v1alpha1.Gate) error {
-	if before != nil && after != nil && !concerns(before, after) {
+	if before != nil && after != nil && !gate.AffectsTargets(before, after) {
 		return nil
 	}
 	class, now := queue.Release, e.Clock.Now()

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
@@ -42,15 +44,33 @@ func (n gateTeller) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveNew
 	}
 }
 
-// tellWaves returns what is new since a release by waves with some names was as far as a progress.
-func tellWaves(names []string, before waves.Progress, d waves.Decision, asks *proceed) (told []waveNews) {
+// waveNews is an event about a release in waves.
+type waveNews struct {
+	notice
+	// by is who has it go on, and why.
+	by, why string
+	// on is the target that is told as well, if it is one.
+	on *v1alpha1.WaitingTarget
+}
+
+// releaseNews returns the events about the release of a Gate, from its status before and after a pass.
+func releaseNews(before, after *v1alpha1.Gate, d *waveDecision) []waveNews {
+	var told []waveNews
+	if d != nil {
+		told = tellWaves(gate.WaveNames(after), d)
+	}
+	return append(told, tellStop(before, after, len(told) > 0)...)
+}
+
+// tellWaves returns the events about a decision on waves with some names.
+func tellWaves(names []string, d *waveDecision) (told []waveNews) {
 	say := func(kind, reason, format string, args ...any) {
 		told = append(told, waveNews{notice: notice{kind, reason, fmt.Sprintf(format, args...)}})
 	}
-	if asks != nil {
-		told = append(told, asks.told(names, before, d))
+	if d.proceed != nil {
+		told = append(told, d.proceed.told(names, d.before, d.Decision))
 	}
-	for wave := before.Done; wave < d.Done; wave++ {
+	for wave := d.before.Done; wave < d.Done; wave++ {
 		switch next := wave + 1; {
 		case wave < d.Excused || d.Sizes[wave] == 0:
 		case next < len(names) && d.Sizes[next] > 0:
@@ -60,6 +80,30 @@ func tellWaves(names []string, before waves.Progress, d waves.Decision, asks *pr
 		}
 	}
 	return told
+}
+
+// refused says why a proceed has done nothing.
+func (p *proceed) refused(why string) waveNews {
+	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
+		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))}, p.RequestedBy, p.Message, nil}
+}
+
+// told says what a proceed has done.
+func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) waveNews {
+	if p.err != "" || before.Done == len(names) {
+		return p.refused("no release is on")
+	}
+	text := "The release continues with its waves as they are"
+	if d.Excused > before.Excused {
+		text = fmt.Sprintf("The release continues without waiting for wave %s", names[d.Excused-1])
+	}
+	if p.RequestedBy != "" {
+		text += ", by " + p.RequestedBy
+	}
+	if p.Message != "" {
+		text += ": " + p.Message
+	}
+	return waveNews{notice{eventNormal, v1alpha1.ReleaseContinuedReason, text}, p.RequestedBy, p.Message, nil}
 }
 
 // tellStop returns what is new of what stops the release of a Gate, which was as it is in before. That it goes on may be told already.

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 func (s *session) proceedCommand() *cobra.Command {
@@ -99,13 +99,13 @@ func (s *session) proceed(ctx context.Context, c *cluster, name string, p *proce
 func mayProceed(g *v1alpha1.Gate) error {
 	release := g.Status.Release
 	switch {
-	case !verdict.HasWaves(g):
+	case !gate.HasWaves(g):
 		return errors.New("it has no spec.release.waves: nothing waits for a wave")
 	case g.Spec.Suspend:
 		return errors.New("nobody looks at it while spec.suspend is true")
 	case stateOf(g) != string(v1alpha1.StateOpened):
 		return errors.New("it is not open, so no release is on; to open it: kubectl gate open " + g.Name + " -n " + g.Namespace)
-	case verdict.IsReleased(g):
+	case gate.IsReleased(g):
 		return errors.New("all waves are released: nothing waits")
 	case release == nil || release.Waves == nil || release.Waves.OpenedAt == nil || release.Waves.Current == "":
 		return errors.New("it has opened just now, and the controller has not begun: try again in a moment")
@@ -194,7 +194,7 @@ func (s *session) proceeded(ctx context.Context, c *cluster, g *v1alpha1.Gate, p
 
 // waveOf says how far the release of a Gate by waves is, in a sentence without a full stop.
 func waveOf(g *v1alpha1.Gate) string {
-	if verdict.IsReleased(g) {
+	if gate.IsReleased(g) {
 		return "All waves are released"
 	}
 	return explain.WaveOf(g)

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 const (
@@ -197,7 +197,7 @@ func (sc *screen) failureRows() [][]string {
 
 // isInWaves returns whether the status of a Gate says which wave it releases.
 func isInWaves(g *v1alpha1.Gate) bool {
-	return verdict.ReleasesInWaves(g) && g.Status.Release != nil && g.Status.Release.Waves != nil && g.Status.Release.Waves.Current != ""
+	return gate.ReleasesInWaves(g) && g.Status.Release != nil && g.Status.Release.Waves != nil && g.Status.Release.Waves.Current != ""
 }
 
 // waitingRows are the targets for which the next wave waits.

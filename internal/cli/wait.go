@@ -12,7 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 const waitPoll = 200 * time.Millisecond
@@ -84,7 +84,7 @@ func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64,
 // isSettled returns whether all targets of a Gate are as it wants them.
 func isSettled(g *v1alpha1.Gate) bool {
 	busy := apimeta.IsStatusConditionTrue(g.Status.Conditions, meta.ReconcilingCondition)
-	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil || verdict.ReleasesInWaves(g)
+	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil || gate.ReleasesInWaves(g)
 	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -90,7 +91,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 // releaseNote says when an object is released that nothing keeps any more.
 func releaseNote(r verdict.Ruling) string {
 	for _, g := range r.Verdict.Opened {
-		if release := g.Object.Status.Release; verdict.ReleasesInWaves(g.Object) && release != nil && release.Waves != nil && release.Waves.Current != "" {
+		if release := g.Object.Status.Release; gate.ReleasesInWaves(g.Object) && release != nil && release.Waves != nil && release.Waves.Current != "" {
 			return waveNote(g, r)
 		}
 		if release := g.Object.Status.Release; release != nil && release.NextAt != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// ClocksDiffer ends the message of a Gate that stays closed because of that.
-const ClocksDiffer = "the clocks of the controller and of the API server differ"
-
 // Decision is what a Gate is at an instant, in the words of the API.
 type Decision struct {
 	State v1alpha1.State

@@ -16,27 +16,27 @@ import (
 // maxRefused bounds in bytes what the history says about a refused request.
 const maxRefused = 512
 
-// RecordHistory notes in the status of a Gate what has happened at an instant: its state has changed or a change is refused, and what was
-// requested. A request that has done so at once is in the same entry.
-func RecordHistory(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) {
-	at := metav1.NewTime(now)
+// history returns the history of a Gate after a decision: its state has changed or a change was refused, and what was requested. A request
+// that changed the state at once is in the same entry.
+func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) []v1alpha1.HistoryEntry {
+	at, entries := metav1.NewTime(now), g.Status.History
 	for _, r := range handled {
 		if !changed || r.Err != nil || !r.Is(d.Request) {
-			g.Status.History = append([]v1alpha1.HistoryEntry{requestEntry(g, r, at)}, g.Status.History...)
+			entries = append([]v1alpha1.HistoryEntry{requestEntry(g, r, at)}, entries...)
 		}
 	}
 	if changed {
-		g.Status.History = append([]v1alpha1.HistoryEntry{stateEntry(d, at)}, g.Status.History...)
+		entries = append([]v1alpha1.HistoryEntry{stateEntry(d, at)}, entries...)
 	}
-	g.Status.History = bounded(g.Status.History)
+	return bounded(entries)
 }
 
-// RecordPasses notes in the history of a Gate what became of passes of its targets, where
-// that belongs by its time. An entry that is older than all of the history was there and is gone.
-func RecordPasses(g *v1alpha1.Gate, entries []v1alpha1.HistoryEntry) {
-	history := slices.Clone(g.Status.History)
+// withPasses returns a history with the entries about passes, in the order of their times. An entry that is older than the whole history
+// was evicted from it.
+func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	history := slices.Clone(before)
 	if len(history) == 0 {
-		return
+		return before
 	}
 	oldest := history[len(history)-1].At
 	for _, e := range entries {
@@ -53,7 +53,7 @@ func RecordPasses(g *v1alpha1.Gate, entries []v1alpha1.HistoryEntry) {
 		}
 		history = slices.Insert(history, i, e)
 	}
-	g.Status.History = bounded(history)
+	return bounded(history)
 }
 
 // isAbove returns whether the entry of a pass belongs above another entry. Passes of the same second have an order of their own,

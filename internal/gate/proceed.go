@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ledger"
@@ -14,26 +15,20 @@ import (
 // maxProceed bounds the stored value of the annotation v1alpha1.ProceedRequestedAtAnnotation, in bytes. Valid values are shorter.
 const maxProceed = 128
 
-// NoteProceed records the request in the annotation v1alpha1.ProceedRequestedAtAnnotation in the status of a Gate, and returns whether there
-// was a new one. A recorded request counts even if Flux removes the annotation before the controller acts on it. Until then, another
-// request waits.
-func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
-	if !HasNewProceed(g) {
-		return false
-	}
-	if g.Status.Release == nil {
-		g.Status.Release = &v1alpha1.ReleaseStatus{}
-	}
-	g.Status.Release.Proceed = &v1alpha1.ProceedRequest{
+// withProceed returns the status of the release of a Gate with the request in the annotation v1alpha1.ProceedRequestedAtAnnotation. A
+// recorded request counts even if Flux removes the annotation before the controller acts on it. Until then, another request waits.
+func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
+	release := ptr.Deref(g.Status.Release, v1alpha1.ReleaseStatus{})
+	release.Proceed = &v1alpha1.ProceedRequest{
 		Value: proceedOf(g), RequestedBy: sentence.OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], ledger.MaxRequestedBy), Message: sentence.OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], ledger.MaxMessage),
 		RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
 	}
-	return true
+	return &release
 }
 
-// HasNewProceed returns whether NoteProceed has a request to record.
-func HasNewProceed(g *v1alpha1.Gate) bool {
-	value, release := proceedOf(g), g.Status.Release
+// HasNewProceed returns whether a Gate has a request to proceed that the status of its release does not have.
+func HasNewProceed(g *v1alpha1.Gate, release *v1alpha1.ReleaseStatus) bool {
+	value := proceedOf(g)
 	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)
 }
 

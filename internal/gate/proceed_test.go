@@ -33,18 +33,18 @@ func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
 			g := closed()
 			g.Annotations = map[string]string{v1alpha1.ProceedRequestedAtAnnotation: tc.annotation, v1alpha1.ProceedRequestedByAnnotation: "alice\n" + long, v1alpha1.ProceedReasonAnnotation: long}
 			g.Status.Release = tc.release
-			has := gate.HasNewProceed(g)
-			if noted := gate.NoteProceed(g, noon.Add(time.Nanosecond)); noted != (tc.want != "") || has != noted {
-				t.Fatalf("noted %t, has %t", noted, has)
+			if has := gate.HasNewProceed(g, tc.release); has != (tc.want != "") {
+				t.Fatalf("has %t", has)
 			}
 			if tc.want == "" {
 				return
 			}
-			got := g.Status.Release.Proceed
+			release := gate.WithProceed(g, noon.Add(time.Nanosecond))
+			got := release.Proceed
 			if got.Value != tc.want || !strings.HasPrefix(got.RequestedBy, "alice xxx") || len(got.RequestedBy) != 339 || len(got.Message) != 512 || !got.RecordedAt.Time.Equal(noon) {
 				t.Errorf("%+v", got)
 			}
-			if gate.NoteProceed(g, noon) {
+			if gate.HasNewProceed(g, release) {
 				t.Error("noted twice")
 			}
 		})

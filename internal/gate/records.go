@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// RecordExceptions records the exceptions of a Gate at an instant in its status: those that apply, those that are too many, future ones,
+// exceptionRecords returns the exceptions of a Gate at an instant for its status: those that apply, those that are too many, future ones,
 // and expired ones, latest first. An exception that applied several times has a record for each. If there are too many records, the last
 // ones are dropped.
-func (in *Snapshot) RecordExceptions(now time.Time) {
+func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)
 	for i := range before {
@@ -56,7 +56,7 @@ func (in *Snapshot) RecordExceptions(now time.Time) {
 		}
 	}
 	slices.SortFunc(records, compareRecords)
-	g.Status.Exceptions = records[:min(len(records), v1alpha1.MaxExceptions)]
+	return records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
 // applies returns whether a record is of an exception that applies, or that is one too many and fails closed.

@@ -8,15 +8,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// RecordTransition records in the status of a Gate since when it has the state of a
-// decision, and what decides that now. The time is now if the state has changed, even if
-// it changed back between two reconciliations.
-func RecordTransition(g *v1alpha1.Gate, d Decision, now time.Time, changed bool) {
+// lastTransition returns since when a Gate has the state of a decision, and what decides that now. The time is now if the state has changed,
+// even if it changed back between two decisions.
+func lastTransition(g *v1alpha1.Gate, d Decision, now time.Time, changed bool) *v1alpha1.Transition {
 	last := g.Status.LastTransition
 	at := metav1.NewTime(now)
 	if last != nil && last.State == d.State && !changed {
 		at = last.At
 	}
 	period, exception := Names(d.Reason, d.By)
-	g.Status.LastTransition = &v1alpha1.Transition{At: at, State: d.State, Reason: d.Reason, Period: period, Exception: exception}
+	return &v1alpha1.Transition{At: at, State: d.State, Reason: d.Reason, Period: period, Exception: exception}
 }

@@ -33,8 +33,7 @@ func TestSinceWhenAGateHasItsState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := closed()
 			g.Status.LastTransition = tc.last.DeepCopy()
-			gate.RecordTransition(g, tc.decision, noon, tc.changed)
-			if got := *g.Status.LastTransition; got != tc.want {
+			if got := *gate.LastTransition(g, tc.decision, noon, tc.changed); got != tc.want {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
 			}
 		})

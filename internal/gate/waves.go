@@ -3,6 +3,7 @@ package gate
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -25,4 +26,27 @@ func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 		}
 	}
 	return errs
+}
+
+// HasWaves returns whether a Gate releases its targets in waves.
+func HasWaves(g *v1alpha1.Gate) bool { return g.Spec.Release != nil && len(g.Spec.Release.Waves) > 0 }
+
+// WaveNames returns the names of the waves of a Gate, and at the end that of the targets that no wave matches.
+func WaveNames(g *v1alpha1.Gate) []string {
+	var names []string
+	for i := range g.Spec.Release.Waves {
+		names = append(names, g.Spec.Release.Waves[i].Name)
+	}
+	return append(names, v1alpha1.RestOfTargets)
+}
+
+// IsReleased returns whether the status of an open Gate says that all its waves are released since it opened.
+func IsReleased(g *v1alpha1.Gate) bool {
+	release, last := g.Status.Release, g.Status.LastTransition
+	return release != nil && release.Waves != nil && last != nil && release.Waves.OpenedAt.Equal(&last.At) && release.Waves.Current == ""
+}
+
+// ReleasesInWaves returns whether a Gate is open and has waves that are not released yet.
+func ReleasesInWaves(g *v1alpha1.Gate) bool {
+	return HasWaves(g) && !IsReleased(g) && meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition)
 }

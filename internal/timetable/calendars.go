@@ -26,6 +26,8 @@ const (
 const (
 	// calendarPast is how far back a calendar is read, because a request may have begun that long ago.
 	calendarPast = v1alpha1.MaxWindow
+	// MaxCalendarAge is how long an expanded calendar is used before it is expanded again.
+	MaxCalendarAge = 24 * time.Hour
 	// calendarAhead is how far ahead a calendar is read.
 	calendarAhead = 2 * 366 * 24 * time.Hour
 	// maxEvent bounds the name of an event, maxBroken the error of a calendar, both in bytes.

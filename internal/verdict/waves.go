@@ -3,14 +3,10 @@ package verdict
 import (
 	"math/bits"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
-
-// HasWaves returns whether a Gate releases its targets in waves.
-func HasWaves(g *v1alpha1.Gate) bool { return g.Spec.Release != nil && len(g.Spec.Release.Waves) > 0 }
 
 // WavesOf returns which waves of a Gate match an object: a bit for each, that of the first one is 1.
 func WavesOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) (matches uint16) {
@@ -29,15 +25,4 @@ func WaveOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) string {
 		return g.Spec.Release.Waves[bits.Len16(matches)-1].Name
 	}
 	return v1alpha1.RestOfTargets
-}
-
-// IsReleased returns whether the status of an open Gate says that all its waves are released since it opened.
-func IsReleased(g *v1alpha1.Gate) bool {
-	release, last := g.Status.Release, g.Status.LastTransition
-	return release != nil && release.Waves != nil && last != nil && release.Waves.OpenedAt.Equal(&last.At) && release.Waves.Current == ""
-}
-
-// ReleasesInWaves returns whether a Gate is open and has waves that are not released yet.
-func ReleasesInWaves(g *v1alpha1.Gate) bool {
-	return HasWaves(g) && !IsReleased(g) && meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition)
 }

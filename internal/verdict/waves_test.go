@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -53,7 +54,7 @@ func TestAReleaseIsOverForOneOpeningAlone(t *testing.T) {
 	} {
 		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Release: tc.policy}}
 		g.Status = v1alpha1.GateStatus{Conditions: tc.conditions, LastTransition: &v1alpha1.Transition{At: at}, Release: &v1alpha1.ReleaseStatus{Waves: tc.waves}}
-		if got := verdict.ReleasesInWaves(g); got != tc.want {
+		if got := gate.ReleasesInWaves(g); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

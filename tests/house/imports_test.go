@@ -84,7 +84,7 @@ var mayImportOthers = map[string][]string{
 	"internal/timetable":     {"k8s.io/apimachinery/"},
 	"api/v1alpha1":           {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
 	"internal/expression":    {"github.com/google/cel-go/", "k8s.io/utils/lru"},
-	"internal/gate":          {"k8s.io/apimachinery/", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/"},
+	"internal/gate":          {"k8s.io/apimachinery/", "k8s.io/utils/ptr", "github.com/fluxcd/pkg/apis/meta", "github.com/fluxcd/pkg/runtime/conditions", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/"},
 	"internal/validate":      {"k8s.io/apimachinery/", "k8s.io/apiextensions-apiserver/", "k8s.io/apiserver/pkg/apis/cel", "sigs.k8s.io/yaml"},
 	"internal/preview":       {"k8s.io/apimachinery/", "sigs.k8s.io/json", "sigs.k8s.io/yaml"},
 	"internal/preview/files": {"k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"},

@@ -1,0 +1,190 @@
+package gate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Progress is how far the targets of a Gate are.
+type Progress struct {
+	// Targets counts the targets. Settled is true if all of them have the desired state or have failed.
+	Targets v1alpha1.TargetCounts
+	Settled bool
+	// Failures are those of targets, references, calendars and dependencies.
+	Failures []v1alpha1.TargetFailure
+	// Err is a failure that a retry may resolve, nil if there is none.
+	Err error
+	// Passes are the entries of the history about passes.
+	Passes []v1alpha1.HistoryEntry
+	// Release is the progress of the release, nil if there is none. Stop is why it has stopped, zero if it has not.
+	Release *v1alpha1.ReleaseStatus
+	Stop    Stop
+	// Announced are the announced transitions.
+	Announced []v1alpha1.Announcement
+	// Unmatched says which references match nothing, empty if all match something.
+	Unmatched string
+	// Origin says which objects that apply the Gate it holds itself, empty if none. It is nil if that is unknown.
+	Origin *string
+	// HandledReconcileAt is the handled request to reconcile, empty if there is no new one.
+	HandledReconcileAt string
+}
+
+// Stop is the reason and the message of the condition ReleaseStopped, zero if a release has not stopped.
+type Stop struct{ Reason, Message string }
+
+// StopOf returns why a release has stopped by the status of a Gate.
+func StopOf(g *v1alpha1.Gate) Stop {
+	if stopped := conditions.Get(g, v1alpha1.ReleaseStoppedCondition); stopped != nil {
+		return Stop{stopped.Reason, stopped.Message}
+	}
+	return Stop{}
+}
+
+// record sets the progress after a decision in the status of a Gate.
+func (p *Progress) record(r *Resolution, g *v1alpha1.Gate) {
+	s := &g.Status
+	if p.HandledReconcileAt != "" {
+		s.SetLastHandledReconcileRequest(p.HandledReconcileAt)
+	}
+	s.Memory.Announced, s.Release = p.Announced, p.Release
+	s.History = withPasses(s.History, p.Passes)
+	s.Targets = &v1alpha1.TargetStatus{TargetCounts: p.Targets, Failures: newest(p.Failures, r.snapshot.Gate.Status, r.At)}
+	setIf(g, v1alpha1.ReleaseStoppedCondition, p.Stop.Reason, p.Stop.Message)
+	if p.Origin != nil {
+		reason := ""
+		if *p.Origin != "" {
+			reason = v1alpha1.HoldsItsOwnSourceCondition
+		}
+		setIf(g, v1alpha1.HoldsItsOwnSourceCondition, reason, *p.Origin)
+	}
+	p.summarize(r, g)
+}
+
+// setIf sets a condition to True, or removes it if the reason is empty.
+func setIf(g *v1alpha1.Gate, condition, reason, message string) {
+	if reason == "" {
+		conditions.Delete(g, condition)
+		return
+	}
+	conditions.MarkTrue(g, condition, reason, "%s", message)
+}
+
+// summarize sets the conditions Ready and Reconciling.
+func (p *Progress) summarize(r *Resolution, g *v1alpha1.Gate) {
+	switch text := p.text(g, r.State); {
+	case conditions.IsStalled(g):
+		conditions.Delete(g, meta.ReconcilingCondition)
+	case p.Err != nil:
+		reason := v1alpha1.TargetsFailedReason
+		if errors.Is(p.Err, ErrTimeUnknown) {
+			reason = v1alpha1.TimeUnknownReason
+		}
+		conditions.MarkFalse(g, meta.ReadyCondition, reason, "%s", p.Err)
+		conditions.MarkReconciling(g, meta.ProgressingWithRetryReason, "%s", p.Err)
+	case len(g.Status.TargetFailures()) > 0:
+		first := g.Status.TargetFailures()[0]
+		conditions.Delete(g, meta.ReconcilingCondition)
+		conditions.MarkFalse(g, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
+			p.Targets.Failed, first.Kind, first.Namespace, first.Name, first.Message)
+	case p.Stop != Stop{}:
+		conditions.Delete(g, meta.ReconcilingCondition)
+		conditions.MarkFalse(g, meta.ReadyCondition, p.Stop.Reason, "%s", p.Stop.Message)
+	case !p.Settled:
+		conditions.MarkUnknown(g, meta.ReadyCondition, meta.ProgressingReason, "%s", text)
+		conditions.MarkReconciling(g, meta.ProgressingReason, "%s", text)
+	case p.Unmatched != "" && !g.Audits():
+		conditions.Delete(g, meta.ReconcilingCondition)
+		conditions.MarkTrue(g, meta.ReadyCondition, v1alpha1.NoTargetsReason, "%s; %s", p.Unmatched, text)
+	default:
+		conditions.Delete(g, meta.ReconcilingCondition)
+		conditions.MarkTrue(g, meta.ReadyCondition, meta.SucceededReason, "%s", text)
+	}
+}
+
+// text returns a message about the targets.
+func (p *Progress) text(g *v1alpha1.Gate, state v1alpha1.State) string {
+	switch t := p.Targets; {
+	case g.Audits() && t.Held > 0:
+		return fmt.Sprintf("audit: releasing targets, %d of %d to go", t.Held, t.Total)
+	case g.Audits() && !p.Settled:
+		return fmt.Sprintf("audit: %d of %d targets to check", t.Pending, t.Total)
+	case g.Audits():
+		return fmt.Sprintf("audit: %d of %d targets would be held, nothing is", t.WouldHold, t.Total)
+	case !p.Settled && state == v1alpha1.StateClosed:
+		return fmt.Sprintf("holding %d of %d targets", t.Held, t.Total)
+	case !p.Settled:
+		return fmt.Sprintf("releasing targets, %d of %d to go", t.Held, t.Total)
+	default:
+		return waveText(g) + fmt.Sprintf("%d of %d targets held", t.Held, t.Total)
+	}
+}
+
+// startText says what happens to the targets of a Gate after a new decision.
+func startText(g *v1alpha1.Gate, state v1alpha1.State) string {
+	switch {
+	case g.Audits():
+		return "audit: looking at the targets"
+	case state == v1alpha1.StateClosed:
+		return "holding the targets"
+	}
+	return "releasing the targets"
+}
+
+// waveText says how far the current wave of a Gate is, for the condition Ready.
+func waveText(g *v1alpha1.Gate) string {
+	if !ReleasesInWaves(g) || g.Status.Release == nil || g.Status.Release.Waves == nil || g.Status.Release.Waves.OpenedAt == nil {
+		return ""
+	}
+	w := g.Status.Release.Waves
+	text := fmt.Sprintf("wave %s: %d of %d ready", w.Current, w.Ready, w.Total)
+	names := WaveNames(g)
+	if i := slices.Index(names, w.Current); w.ReadySince != nil && i >= 0 && i < len(names)-1 {
+		soak := g.Spec.Release.Waves[i].Soak.Or(0)
+		text += fmt.Sprintf(", wave %s follows at %s", names[i+1], w.ReadySince.Add(soak).UTC().Format(time.RFC3339))
+	}
+	return text + "; "
+}
+
+// newest returns failures for the status, the newest first. Those that were in the status before keep their times and their order.
+func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
+	type identity struct{ kind, namespace, name, reason string }
+	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
+	known, ranks := before.TargetFailures(), map[identity]int{}
+	for i, f := range known {
+		ranks[of(f)] = i - len(known)
+	}
+	unknown := int64(0)
+	for _, f := range failures {
+		if ranks[of(f)] == 0 {
+			unknown++
+		}
+	}
+	// As many as did not fit in before are taken for those, whose time is lost.
+	at := metav1.NewTime(now)
+	if n := len(known); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
+		at = known[n-1].RecordedAt
+	}
+	for i := range failures {
+		f := &failures[i]
+		f.RecordedAt = at
+		if rank := ranks[of(*f)]; rank < 0 {
+			f.RecordedAt = known[rank+len(known)].RecordedAt
+		}
+	}
+	slices.SortStableFunc(failures, func(a, b v1alpha1.TargetFailure) int {
+		return cmp.Or(b.RecordedAt.Compare(a.RecordedAt.Time), cmp.Compare(ranks[of(a)], ranks[of(b)]), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return failures[:min(len(failures), v1alpha1.MaxFailures)]
+}

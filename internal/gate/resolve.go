@@ -1,0 +1,210 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+// stampsRetry is when to ask again whether the API server stamps identities.
+const stampsRetry = time.Second
+
+// Observed has the inputs of a Resolution that the controller reads when the Resolution needs them.
+type Observed struct {
+	// Stamps is whether the API server stamps who requests and who approves.
+	Stamps ledger.Stamps
+	// Dependencies are those of the Gate, nil if they have not been read. Cached is true if one of them was not read again because it has
+	// not changed in the cache.
+	Dependencies []v1alpha1.DependencyStatus
+	Cached       bool
+	// TwoClocks is true if a Gate opens only if it is also open at the time of the API server.
+	TwoClocks bool
+	// Server is the time of the API server, nil if it has not been read.
+	Server *ServerTime
+	// Behind is by how much the controller's clock is at least behind that of the API server. A Gate closes by the clock that is ahead.
+	Behind time.Duration
+}
+
+// Need is the input that a Resolution lacks.
+type Need uint8
+
+// The inputs that a Resolution may lack.
+const (
+	// NeedsNothing means that the Resolution is final.
+	NeedsNothing Need = iota
+	// NeedsDependencies means that the Gate is open if its dependencies are ready.
+	NeedsDependencies
+	// NeedsCurrentDependencies means that the Gate would open, and that some dependencies are from the cache.
+	NeedsCurrentDependencies
+	// NeedsServerTime means that the Gate would open.
+	NeedsServerTime
+)
+
+// Resolution is the decision on a Gate after its new requests were handled, with all that follows from it.
+type Resolution struct {
+	Decision
+	// Needs is the input to read before Resolve is called again. The other fields are final only if it is NeedsNothing.
+	Needs Need
+	// Closing is when the Gate closes even if its dependencies are ready, zero if it does not. Only with NeedsDependencies.
+	Closing time.Time
+	// At is the instant of the decision.
+	At time.Time
+	// Handled are the requests and approvals that were handled.
+	Handled []ledger.Request
+	// Rechecks are when to decide again, by the controller's clock.
+	Rechecks []time.Time
+	// Unread is true if the dependencies were not needed because the Gate is closed without them.
+	Unread bool
+	// Err is why the Gate could not open, nil if nothing prevented it.
+	Err error
+	// Changed is true if the state of the Gate differs from the one in its status, or if the Gate changed its state and changed it back
+	// since.
+	Changed bool
+	// Proceeds is true if there is a new request to proceed with the release.
+	Proceeds bool
+	// AffectsTargets is true if the targets must be reconciled.
+	AffectsTargets bool
+	// IsNew is true if the status must be written.
+	IsNew bool
+
+	snapshot *Snapshot
+	observed Observed
+	// gate has the handled requests and the dependencies in its status, and decided has the complete decision in it.
+	gate, decided *v1alpha1.Gate
+}
+
+// Resolve handles the new requests of the Gate and decides. It does not change the Gate. A Gate that is closed even with all dependencies
+// ready closes without them. Before a Gate opens, Resolve needs its dependencies and the time of the API server.
+func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
+	r := &Resolution{snapshot: in, observed: o, At: now}
+	r.gate, r.Handled = r.handle(in.Gate, now)
+	if len(in.Gate.Spec.DependsOn) > 0 && o.Dependencies == nil {
+		if ready := in.With(r.gate).DecideIfReady(now); ready.State == v1alpha1.StateOpened {
+			r.Needs = NeedsDependencies
+			if ready.Next != nil {
+				r.Closing = ready.Next.At.Time
+			}
+			return r
+		}
+		r.Unread = true
+	}
+	r.decide(r.decisionOn(r.gate, now))
+	if r.opens() {
+		switch {
+		case o.Cached:
+			r.Needs = NeedsCurrentDependencies
+			return r
+		case o.TwoClocks && o.Server == nil:
+			r.Needs = NeedsServerTime
+			return r
+		case o.Server != nil:
+			r.confirm(o.Server)
+		}
+	}
+	if o.Behind > 0 && r.Err == nil {
+		r.closeByServer(o.Behind)
+	}
+	r.record()
+	return r
+}
+
+// handle returns a Gate after its requests were handled at an instant, with the dependencies that were observed.
+func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []ledger.Request) {
+	then := *g
+	handled := ApplyRequests(&then, r.observed.Stamps, at)
+	if r.observed.Dependencies != nil || len(g.Spec.DependsOn) == 0 {
+		then.Status.Dependencies = r.observed.Dependencies
+	}
+	return &then, handled
+}
+
+// decisionOn returns the decision on another state of the Gate.
+func (r *Resolution) decisionOn(g *v1alpha1.Gate, at time.Time) Decision {
+	d := r.snapshot.With(g).Decide(at)
+	if len(r.snapshot.Calendars) > 0 { // they were expanded only so far ahead
+		d.Recheck = schedule.Earlier(d.Recheck, at.Add(timetable.MaxCalendarAge))
+	}
+	return d
+}
+
+func (r *Resolution) decide(d Decision) {
+	r.Decision, r.Rechecks = d, []time.Time{d.Recheck}
+	if d.Next != nil {
+		r.Rechecks = append(r.Rechecks, d.Next.At.Time)
+	}
+	if r.observed.Stamps == ledger.StampsUnknown {
+		r.Rechecks = append(r.Rechecks, r.At.Add(stampsRetry))
+	}
+}
+
+// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed: a close may
+// have ended by one of the clocks only.
+func (r *Resolution) opens() bool {
+	before := r.snapshot.Gate
+	return r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
+		len(r.Handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
+		conditions.GetReason(before, meta.ReadyCondition) == v1alpha1.TimeUnknownReason)
+}
+
+// missedTransition returns whether the state of a Gate changed and changed back since the last decision.
+func missedTransition(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
+	due := before.Status.NextTransition
+	return due != nil && !due.At.After(now) && due.State != state
+}
+
+// confirm keeps a Gate as it is that is not open yet at the time of the API server: the controller's clock may be ahead, and another replica
+// would not agree. If that time is unknown, the Gate keeps its state.
+func (r *Resolution) confirm(t *ServerTime) {
+	before := r.snapshot.Gate
+	if r.Err = t.Unknown(); r.Err != nil {
+		if !conditions.IsTrue(before, v1alpha1.OpenedCondition) {
+			r.Decision = r.Withheld()
+		}
+		return
+	}
+	then, handled := r.handle(before, t.reached(r.At))
+	at, d := t.Shown, r.decisionOn(then, t.Shown)
+	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(r.At) {
+		at = d.Next.At.Time // that clock has not reached it, so it is not over
+		d = r.decisionOn(then, at)
+	}
+	if d.State == v1alpha1.StateOpened {
+		return
+	}
+	rechecks := r.Rechecks
+	r.decide(d)
+	for _, recheck := range r.Rechecks {
+		if recheck.After(at) {
+			rechecks = append(rechecks, t.Asked.Add(t.Until(recheck)))
+		}
+	}
+	r.gate, r.Handled, r.At, r.Rechecks = then, handled, at, rechecks
+	if t.Ahead().Abs() >= reportedSkew || strings.HasSuffix(conditions.GetMessage(before, v1alpha1.OpenedCondition), ClocksDiffer) {
+		r.Message += clocksDiffer
+	}
+}
+
+// closeByServer closes a Gate that is due to close by the clock of the API server, which is ahead. It never opens a Gate.
+func (r *Resolution) closeByServer(ahead time.Duration) {
+	if r.State == v1alpha1.StateOpened {
+		at := r.At.Add(ahead)
+		then, handled := r.handle(r.gate, at) // new requests were handled by the controller's clock: by a wrong time they could be over
+		if d := r.decisionOn(then, at); d.State == v1alpha1.StateClosed {
+			r.decide(d)
+			r.gate, r.Handled, r.At = then, append(slices.Clip(r.Handled), handled...), at
+		} else if r.Next != nil && r.Next.At.After(at) { // sooner than by the controller's clock
+			r.Rechecks = append(r.Rechecks, r.Next.At.Add(-ahead))
+		}
+	}
+	if ahead >= reportedSkew && !strings.HasSuffix(r.Message, ClocksDiffer) {
+		r.Message += clocksDiffer
+	}
+}
