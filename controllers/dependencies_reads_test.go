@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -67,6 +69,30 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 		if isOpened(g) != step.open {
 			t.Errorf("%s: %s", step.what, opened(g))
 		}
+	}
+}
+
+// An object may take seconds to be read, during which Flux can remove the annotation of a request, or the process can end.
+func TestARequestIsRecordedBeforeTheDependenciesAreRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stage := w.kustomization("staging", nil)
+	reads := &counted{TargetReader: w.Targets}
+	w.Targets = reads
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")},
+		DependsOn: []v1alpha1.DependencyReference{{Kind: stage.GetKind(), Name: stage.GetName()}}})
+	w.reconcile(g)
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
+	w.flux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
+	var recorded []string
+	reads.before = func() {
+		for _, e := range w.read(client.ObjectKeyFromObject(g)).Status.History {
+			recorded = append(recorded, e.Reason)
+		}
+	}
+	w.reconcile(g)
+	if !slices.Contains(recorded, v1alpha1.RequestRefusedReason) {
+		t.Errorf("recorded when the object was read: %q", recorded)
 	}
 }
 
