@@ -10,12 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
@@ -53,6 +56,27 @@ func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 		}
 	}
 	t.Errorf("more than %d writes", enough)
+}
+
+// unlistable is a reader of targets that cannot list any.
+type unlistable struct{ TargetReader }
+
+func (unlistable) Naming(context.Context, string) ([]*target.Object, error) { return nil, errBroken }
+
+func TestLinesAreRemovedIfOnlyTheProgressOfTargetsIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.ClosedGate("production", named("apps"))
+	w.reconcile(g)
+	w.Targets = unlistable{w.Targets}
+	w.Annotate(g, v1alpha1.UnhandledAnnotation, "1\topen\tannotation\ttomorrow\talice\ttypo", fluxmeta.ReconcileRequestAnnotation, "now")
+	if _, err := w.on().gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}); !errors.Is(err, errBroken) {
+		t.Fatalf("the progress is known: %v", err)
+	}
+	if g = w.read(client.ObjectKeyFromObject(g)); g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Memory.LastHandledLine != 1 {
+		t.Errorf("annotations %v, last line %d", g.Annotations, g.Status.Memory.LastHandledLine)
+	}
 }
 
 // After a start, a ConfigMap may not be readable for a while.
