@@ -50,7 +50,7 @@ func (a *activationOf) when(ctx context.Context) (activation.When, error) {
 	if err != nil {
 		return activation.When{}, err
 	}
-	gates = slices.DeleteFunc(gates, func(g verdict.Gate) bool { return !isOver(g) })
+	gates = slices.DeleteFunc(gates, func(g verdict.Gate) bool { return !g.Covers() })
 	slices.SortFunc(gates, func(a, b verdict.Gate) int { return strings.Compare(a.Name, b.Name) })
 	a.closed = slices.DeleteFunc(slices.Clone(gates), verdict.Gate.LetsActivate)
 	terms := verdict.Terms(gates)

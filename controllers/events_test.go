@@ -181,7 +181,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 			v := verdict.Judge(observed, tc.gates)
 			step := verdict.Next(observed, v, tc.plan)
 			if step.Write {
-				(&targetNews{EventRecorder: events}).tell(verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
+				(&targetNews{EventRecorder: events}).changed(&verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
 			}
 			if tc.event == "" {
 				equal(t, events.events, []string(nil))

@@ -224,12 +224,3 @@ func gateExists(ctx context.Context, reader client.Reader, key types.NamespacedN
 func namedOn(obj *unstructured.Unstructured, name string) bool {
 	return slices.Contains(verdict.NamedBy(obj), name)
 }
-
-// isOver returns whether a Gate governs a target, or the target names it. One with mode Audit is as good as open, once somebody has
-// decided on that.
-func isOver(g verdict.Gate) bool {
-	return g.Governs || g.Audits || g.Stand == verdict.Missing || g.Stand == verdict.Denied
-}
-
-// isOurs returns whether a Gate is one of those that this process reconciles.
-func isOurs(g verdict.Gate) bool { return g.Object != nil && g.Stand != verdict.Elsewhere }

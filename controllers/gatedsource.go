@@ -27,6 +27,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/promotion"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -73,18 +74,18 @@ type looked struct {
 
 // settle makes the pinned source of a GatedSource what it should be. A step that cannot be undone is decided on the object of the API server, and
 // noted in the status before it is done.
-func (p *promoter) settle(ctx context.Context, obj *target.Object) (settled, error) {
+func (p *promoter) settle(ctx context.Context, obj *target.Object) (targetResult, error) {
 	if !p.shard.Matches(labels.Set(obj.GetLabels())) {
-		return settled{}, nil
+		return targetResult{}, nil
 	}
 	live := false
 	for range maxLooks {
 		l, err := p.look(ctx, obj, live)
 		if errors.Is(err, errNotRead) {
-			return settled{recheck: recheck{p.clock.Now().Add(cacheDelay)}}, nil
+			return targetResult{recheck: recheck{p.clock.Now().Add(cacheDelay)}}, nil
 		}
 		if err != nil {
-			return settled{}, err
+			return targetResult{}, err
 		}
 		if !l.step.Acts() || live {
 			if err := p.writer.status(ctx, l); err != nil {
@@ -103,10 +104,10 @@ func (p *promoter) settle(ctx context.Context, obj *target.Object) (settled, err
 		}
 		live = true
 		if obj, err = p.writer.targets.reread(ctx, obj); obj == nil || err != nil {
-			return settled{}, err // its event is to come
+			return targetResult{}, err // its event is to come
 		}
 	}
-	return settled{recheck: recheck{p.clock.Now().Add(cacheDelay)}}, nil
+	return targetResult{recheck: recheck{p.clock.Now().Add(cacheDelay)}}, nil
 }
 
 // look looks at a GatedSource and its sources, as the cache has them or as the API server has them.
@@ -172,7 +173,7 @@ func together(gates []verdict.Gate, now time.Time) promotion.Gates {
 func (p *promoter) hasTurn(l *looked) bool {
 	has := true
 	for _, g := range l.gates {
-		if isPacing(g) && !p.turns.Ask(tallied(g.Object), target.KeyOf(l.object), turnOf(g.Object, l.object)) {
+		if g.HasPace() && !p.turns.Wait(tallied(g.Object), target.KeyOf(l.object), turnOf(g.Object, l.object)) {
 			p.wake.Gate(tallied(g.Object).NamespacedName)
 			has = false
 		}
@@ -219,13 +220,16 @@ func (p *promoter) leaveTurns(l *looked) {
 }
 
 // settled returns what is to be counted of a look, and when the next one is.
-func (p *promoter) settled(l *looked) settled {
+func (p *promoter) settled(l *looked) targetResult {
 	p.metrics.waits(target.KeyOf(l.object).NamespacedName, l.after.Status)
 	is := &target.Object{Unstructured: *l.object.DeepCopy()}
 	if status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&l.after.Status); err == nil {
 		is.Object["status"] = status
 	}
-	s := settled{gates: l.gates, ruling: verdict.Rule(is, l.gates, target.Definition{}, l.now), waits: l.waits, inLine: l.waits}
+	s := targetResult{Result: tally.Result{Gates: l.gates, Ruling: verdict.Rule(verdict.Situation{Object: is, Gates: l.gates, Now: l.now})}}
+	if l.waits {
+		s.Ruling.Wait = verdict.ForSlot
+	}
 	if slices.ContainsFunc(l.gates, func(g verdict.Gate) bool { return g.Stand == verdict.Elsewhere }) {
 		s.again(l.now.Add(cacheDelay))
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/tally"
@@ -43,9 +42,9 @@ func keyNamed(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// tallied returns by what the Tally knows a Gate.
+// tallied returns the key of a Gate in the Tally.
 func tallied(g *v1alpha1.Gate) tally.Gate {
-	return tally.Gate{NamespacedName: client.ObjectKeyFromObject(g), UID: g.UID}
+	return tally.KeyFor(g)
 }
 
 // namespaceOf returns the namespace of the targets of a reference, v1alpha1.AnyName if it spans namespaces.

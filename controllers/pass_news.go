@@ -11,7 +11,7 @@ import (
 )
 
 // passed records events on a target, and on the Gates that hold it, if a pass has begun, has ended or is refused.
-func (n *targetNews) passed(r verdict.Ruling, gates []verdict.Gate) {
+func (n *targetNews) passed(r *verdict.Ruling, gates []verdict.Gate) {
 	pass := r.Step.Ends
 	if !pass.IsNew(r.Observed.Pass) {
 		return
@@ -32,8 +32,8 @@ func (n *targetNews) passed(r verdict.Ruling, gates []verdict.Gate) {
 	n.tellPass(r, gates, pass, said)
 }
 
-// unpassed records an event if a pass is refused and that is not noted on the target, once in the life of this process.
-func (n *targetNews) unpassed(r verdict.Ruling, gates []verdict.Gate) {
+// passRefused emits an event if a pass is refused and that is not recorded on the target, once in the life of this process.
+func (n *targetNews) passRefused(r *verdict.Ruling, gates []verdict.Gate) {
 	if r.Step.Refused == "" || !n.refused.isNew(target.KeyOf(r.Object), r.Observed.Ask.Pass.Value+r.Step.Refused) {
 		return
 	}
@@ -42,14 +42,14 @@ func (n *targetNews) unpassed(r verdict.Ruling, gates []verdict.Gate) {
 	n.tellPass(r, gates, pass, notice{eventWarning, v1alpha1.PassRefusedReason, pass.RefusedSaying(r.Step.Refused)})
 }
 
-func (n *targetNews) tellPass(r verdict.Ruling, gates []verdict.Gate, pass verdict.Pass, said notice) {
+func (n *targetNews) tellPass(r *verdict.Ruling, gates []verdict.Gate, pass verdict.Pass, said notice) {
 	about := news{
 		gateNews: target.FormatHeldBy(r.Observed.HeldBy), actionNews: "pass", reasonNews: said.reason, requesterNews: pass.By, messageNews: pass.Reason,
 		eventv1.MetaTokenKey: token(r.Now),
 	}
 	about.tell(n, r.Object, said)
 	for _, g := range gates {
-		if isOurs(g) && slices.Contains(r.Observed.HeldBy, g.Name) {
+		if g.IsOurs() && slices.Contains(r.Observed.HeldBy, g.Name) {
 			about[gateNews] = g.Name
 			about.tell(n, g.Object, notice{said.kind, said.reason, target.KeyOf(r.Object).String() + ": " + said.message})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // name makes an object name its gates as a user does, none removes the
@@ -91,7 +92,7 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	w.name(app, "production")
 	gate := w.Namespace + "/production"
-	if result := w.missing(w.Namespace, "production"); result.RequeueAfter != missingInterval {
+	if result := w.missing(w.Namespace, "production"); result.RequeueAfter != verdict.MissingInterval {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
 	w.expectRefused(app, []string{gate}, "GateNotFound", notFound(gate))
@@ -283,7 +284,7 @@ func TestAHoldThatNoGateClaimsIsLookedAtAgain(t *testing.T) {
 	w.reconcile(g)
 	w.Edit(g, func() { g.Spec.Suspend = true })
 	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-	if result := w.missing(w.Namespace, ""); result.RequeueAfter != missingInterval || !w.suspended(app) {
+	if result := w.missing(w.Namespace, ""); result.RequeueAfter != verdict.MissingInterval || !w.suspended(app) {
 		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
 	}
 	w.Edit(g, func() { g.Spec.Suspend, g.Spec.Targets = false, nil })

@@ -13,11 +13,11 @@ import (
 
 // note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
 // before a restart is not told once more. A target that the Gate has just let go was told that.
-func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
-	entries := s.entries()
+func (r *TargetReconciler) note(key target.Key, s *targetResult, now time.Time) {
+	entries := s.Entries()
 	s.notePasses(key, r.Passes, r.Wake)
-	for _, g := range s.gates {
-		if !g.Audits || !isOurs(g) {
+	for _, g := range s.Gates {
+		if !g.Audits || !g.IsOurs() {
 			continue
 		}
 		i := slices.IndexFunc(entries, func(e tally.Entry) bool { return e.Gate == tallied(g.Object) })
@@ -27,7 +27,7 @@ func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
 		before := r.Tally.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
 		if entries[i].Outcome == tally.WouldHold && before != tally.WouldHold && before != tally.Held && r.Tally.IsComplete() {
-			r.news.audited(s.ruling, g)
+			r.news.audited(&s.Ruling, g)
 		}
 	}
 	r.Tally.Put(key, entries, now)
@@ -36,14 +36,14 @@ func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
 
 // audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
 // before.
-func (s *settled) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
+func (s *targetResult) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
 	switch {
 	case g.Would == verdict.Open:
 		return tally.Other
 	case g.Would != verdict.Closed:
 		return before
 	}
-	would := s.ruling.Would(g, s.gates)
+	would := s.Ruling.Would(g, s.Gates)
 	s.again(would.Plan.Recheck)
 	switch {
 	case would.Step.Hold:
@@ -57,16 +57,16 @@ func (s *settled) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
 }
 
 // notePasses has the Gates of a target write down what became of a pass.
-func (s *settled) notePasses(key target.Key, passes *Passes, wake Waker) {
-	pass := s.ruling.Observed.Pass
-	if s.wrote && s.ruling.Step.Ends != (verdict.Pass{}) {
-		pass = s.ruling.Step.Ends
+func (s *targetResult) notePasses(key target.Key, passes *Passes, wake Waker) {
+	pass := s.Ruling.Observed.Pass
+	if s.Wrote && s.Ruling.Step.Ends != (verdict.Pass{}) {
+		pass = s.Ruling.Step.Ends
 	}
 	if pass.State == "" {
 		return
 	}
-	for _, g := range s.gates {
-		if !isOurs(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) {
+	for _, g := range s.Gates {
+		if !g.IsOurs() || !slices.Contains(s.Ruling.Observed.HeldBy, g.Name) {
 			continue
 		}
 		last := g.Object.Status.LastTransition

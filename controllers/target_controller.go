@@ -19,17 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-const (
-	// lockDelay is when to look again at a target that is locked, whose GateLock tells earlier.
-	lockDelay = 5 * time.Second
-
-	// missingInterval is how often targets are looked at again that name a Gate which does
-	// not exist, or that are held without the name of a Gate on them. Events do that at once; each name that
-	// somebody makes up costs a request to the API server.
-	missingInterval = 10 * time.Minute
-)
-
-// TargetReconciler holds and releases targets, and tells in their conditions what became of them.
+// TargetReconciler holds and releases targets, and reports on them in their conditions.
 type TargetReconciler struct {
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
@@ -55,7 +45,7 @@ type TargetReconciler struct {
 	news      *targetNews
 }
 
-// Reconcile makes of a target what all Gates together say, in one write, and then tells it.
+// Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
 func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	r.Tally.Look(key)
@@ -72,91 +62,104 @@ func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.
 	case r.writer.versions.behind(key, obj):
 		return r.again(key, cacheDelay), nil
 	}
-	s, err := r.settle(ctx, obj, now)
-	for retry := 0; apierrors.IsConflict(err) && retry < conflictRetries; retry++ {
+	res, err := r.pass(ctx, obj, now)
+	for retry := 0; isOutdated(err) && retry < conflictRetries; retry++ {
 		if obj, err = r.writer.reread(ctx, obj); err != nil {
-			s, err = s.failed(v1alpha1.ReadFailedReason, err)
+			res, err = res.failed(v1alpha1.ReadFailedReason, err)
 			break
 		}
 		if obj == nil {
 			return ctrl.Result{}, nil // its event is to come
 		}
 		now = r.Clock.Now()
-		s, err = r.settle(ctx, obj, now)
+		res, err = r.pass(ctx, obj, now)
+	}
+	if err == nil || res.Failure != nil {
+		r.note(key, &res, now)
 	}
 	if err != nil {
-		if s.failure != nil {
-			r.note(key, &s, now)
-		}
 		r.Wake.Urge(key)
 		return ctrl.Result{}, err
 	}
-	r.note(key, &s, now)
-	return r.result(key, s, now), nil
+	return r.result(key, res), nil
 }
 
-// settle decides about a target, and makes it so.
-func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now time.Time) (settled, error) {
+// errSlotGone means that a release slot was withdrawn between the ruling and the write.
+var errSlotGone = errors.New("the release slot of the target is gone")
+
+// isOutdated returns whether a pass failed because its situation has changed, so that it must be repeated.
+func isOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errSlotGone) }
+
+// pass reconciles a target once: fetch, Rule, write, notify. The pass that its write triggers sets the conditions.
+func (r *TargetReconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (targetResult, error) {
 	if target.KeyOf(obj).GroupKind == target.GatedSource {
 		return r.promoter.settle(ctx, obj)
 	}
 	gates, err := r.Gates.Of(ctx, obj, now)
 	if err != nil {
-		return settled{}, err
+		return targetResult{}, err
 	}
-	s := settled{gates: gates, ruling: verdict.Rule(obj, gates, r.Targets.Definition(target.KeyOf(obj).GroupKind), now)}
-	if s.ruling.Grants() {
-		live, err := r.Gates.Live(ctx, obj, now) // a reconciliation cannot be undone
-		if err != nil {
-			return s.failed(v1alpha1.ReadFailedReason, err)
+	ruling, err := r.rule(ctx, obj, gates, now)
+	res := targetResult{Result: tally.Result{Ruling: ruling, Gates: gates}}
+	if err != nil {
+		return res.failed(v1alpha1.ReadFailedReason, err)
+	}
+	r.awaitSlots(&ruling)
+	if ruling.Step.Write {
+		if !r.takeSlots(&ruling) {
+			return res, errSlotGone
 		}
-		if s.ruling = verdict.Rule(obj, live, r.Targets.Definition(target.KeyOf(obj).GroupKind), now); !s.ruling.Step.Write {
-			s.again(now.Add(cacheDelay)) // the cache lacks what the API server has
+		if err := r.write(ctx, &ruling); err != nil {
+			return res.failed(v1alpha1.WriteFailedReason, err)
+		}
+		res.Wrote = true
+	}
+	r.leaveSlots(&res)
+	r.news.notify(&res.Result)
+	if ruling.Report {
+		return r.report(ctx, res)
+	}
+	return res, nil
+}
+
+// rule returns the final ruling on a target. It fetches only the facts that the ruling depends on.
+func (r *TargetReconciler) rule(ctx context.Context, obj *target.Object, gates []verdict.Gate, now time.Time) (verdict.Ruling, error) {
+	key := target.KeyOf(obj)
+	s := verdict.Situation{
+		Object: obj, Definition: r.Targets.Definition(key.GroupKind), Gates: gates, Now: now, Sharded: r.Gates.AllGates != nil, Unknown: verdict.AllFacts,
+	}
+	s.Reporter = s.Sharded && (r.writer.versions.isOwn(key, obj.GetResourceVersion()) || !r.Tally.IsComplete())
+	for {
+		ruling := verdict.Rule(s)
+		if ruling.Needs == 0 {
+			return ruling, nil
+		}
+		if err := r.fetch(ctx, &s, ruling.Needs); err != nil {
+			return ruling, err
 		}
 	}
-	s.again(s.ruling.Plan.Recheck)
-	if s.ruling.LetsGo() {
-		if s.waits, err = r.mustWait(ctx, &s); err != nil {
-			return s.failed(v1alpha1.ReadFailedReason, err)
+}
+
+// fetch adds a fact to the situation of a target.
+func (r *TargetReconciler) fetch(ctx context.Context, s *verdict.Situation, fact verdict.Facts) (err error) {
+	switch fact {
+	case verdict.Lockers:
+		s.Lockers, err = r.lockers(ctx, s.Object)
+	case verdict.Live:
+		s.Live, err = r.Gates.Live(ctx, s.Object, s.Now)
+	case verdict.Slots:
+		for _, g := range s.Gates {
+			if g.HasPace() && !r.Turns.Look(tallied(g.Object), target.KeyOf(s.Object)) {
+				s.NoSlot = append(s.NoSlot, g.Name)
+			}
 		}
 	}
-	isHeldAgain := false
-	if s.waits {
-		s.ruling, isHeldAgain = s.ruling.AgainHeld()
-	}
-	s.again(s.ruling.PassUntil())
-	switch {
-	case s.waits && !isHeldAgain:
-		if s.inLine && r.tells(s) {
-			r.news.unpassed(s.ruling.InLine(), s.gates)
-		}
-		return s, nil
-	case s.ruling.IsNewlyIgnored(): // told first: that is how it is known next time
-		if r.tells(s) {
-			s.again(now)
-		}
-		return r.tell(ctx, s)
-	case s.ruling.Step.Write:
-		if err := r.write(ctx, s.ruling); err != nil {
-			return s.failed(v1alpha1.WriteFailedReason, err)
-		}
-		s.wrote = true
-		if !s.waits {
-			r.leaveTurns(s, !s.ruling.Step.Hold && s.ruling.Step.Outcome != verdict.Passing)
-		}
-		r.news.tell(s.ruling)
-		r.news.passed(s.ruling, s.gates)
-		return s, nil
-	}
-	if r.tells(s) {
-		r.news.unpassed(s.ruling, s.gates)
-	}
-	r.leaveTurns(s, false)
-	return r.tell(ctx, s)
+	s.Unknown &^= fact
+	return err
 }
 
 // write takes the step that a target needs.
-func (r *TargetReconciler) write(ctx context.Context, ruling verdict.Ruling) error {
+func (r *TargetReconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	obj, step := ruling.Object, ruling.Step
 	lever := ruling.Plan.Lever
 	if lever == nil {
@@ -176,38 +179,6 @@ func (r *TargetReconciler) write(ctx context.Context, ruling verdict.Ruling) err
 	return err
 }
 
-// mustWait returns whether a target that is to be let go has to wait: until the GateLock does not lock it any more in the
-// name of a Gate that lets it go, or until it has its turn.
-func (r *TargetReconciler) mustWait(ctx context.Context, s *settled) (bool, error) {
-	obj := s.ruling.Object
-	if locked, err := r.isLocked(ctx, s.ruling); locked || err != nil {
-		s.again(s.ruling.Now.Add(lockDelay))
-		return true, err
-	}
-	if len(s.ruling.Observed.HeldBy) > 0 {
-		return r.awaitsTurn(s), nil
-	}
-	// Nobody has a name on it: another shard may have a Gate that puts its name there.
-	gates, err := r.Gates.Live(ctx, obj, s.ruling.Now)
-	if err != nil || slices.ContainsFunc(gates, func(g verdict.Gate) bool { return isOver(g) && !g.LetsActivate() }) {
-		return true, err
-	}
-	return r.awaitsTurn(s), nil
-}
-
-// isLocked returns whether the GateLock locks a target in the name of a Gate that lets it go. It has no say over Certificates.
-func (r *TargetReconciler) isLocked(ctx context.Context, ruling verdict.Ruling) (bool, error) {
-	obj := ruling.Object
-	if !target.Suspends(target.Of(&obj.Unstructured)) {
-		return false, nil
-	}
-	lockers, err := r.lockers(ctx, obj)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(slices.Concat(ruling.Dropped(), ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }), nil
-}
-
 // lockers returns the Gates in whose names the GateLocks lock a target: that of its namespace, and that of all.
 func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
 	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
@@ -224,92 +195,76 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 	return append(lockers, lock.Selecting(&all.Spec, o)...), err
 }
 
-// awaitsTurn returns whether a target has to wait for its turn by one of the Gates that let it go. A Certificate that has to
-// be renewed does not wait.
-func (r *TargetReconciler) awaitsTurn(s *settled) bool {
-	key, waits := target.KeyOf(s.ruling.Object), false
-	for _, g := range s.gates {
-		if !isPacing(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) && !gate.ReleasesInWaves(g.Object) {
-			continue // in waves, what others let go waits, too
-		}
-		late, recheck := s.ruling.IsLate([]verdict.Gate{g})
-		if late {
-			continue
-		}
-		if !r.Turns.Ask(tallied(g.Object), key, turnOf(g.Object, s.ruling.Object)) {
-			waits, s.inLine = true, true
-			s.again(recheck)
-			if gate.ReleasesInWaves(g.Object) {
-				r.Wake.GateSoon(tallied(g.Object).NamespacedName) // it is woken at once when all are looked at
-			} else {
-				r.Wake.Gate(tallied(g.Object).NamespacedName)
-			}
+// awaitSlots enqueues a target for the release slots that it waits for, and the Gates that give them.
+func (r *TargetReconciler) awaitSlots(ruling *verdict.Ruling) {
+	for _, g := range ruling.Queues {
+		of := tallied(g.Object)
+		r.Turns.Wait(of, target.KeyOf(ruling.Object), turnOf(g.Object, ruling.Object))
+		if gate.ReleasesInWaves(g.Object) {
+			r.Wake.GateSoon(of.NamespacedName) // it is enqueued at once when all targets are reconciled
+		} else {
+			r.Wake.Gate(of.NamespacedName)
 		}
 	}
-	return waits
 }
 
-// leaveTurns gives back the turns of a target that does not wait any more, because it was released or is not to be.
-func (r *TargetReconciler) leaveTurns(s settled, released bool) {
-	for _, g := range s.gates {
+// takeSlots takes the release slots that a ruling uses. It returns false if one of them is gone.
+func (r *TargetReconciler) takeSlots(ruling *verdict.Ruling) bool {
+	gates := make([]tally.Gate, len(ruling.Slots))
+	for i, g := range ruling.Slots {
+		gates[i] = tallied(g.Object)
+	}
+	return r.Turns.Take(target.KeyOf(ruling.Object), gates...)
+}
+
+// leaveSlots returns the release slots of a target that does not wait any more: it was released, or must not be.
+func (r *TargetReconciler) leaveSlots(res *targetResult) {
+	ruling := &res.Ruling
+	if ruling.Wait != verdict.NoWait {
+		return
+	}
+	released := res.Wrote && !ruling.Step.Hold && ruling.Step.Outcome != verdict.Passing
+	for _, g := range res.Gates {
 		if g.Object != nil && g.Object.Spec.Release != nil {
-			r.Turns.Leave(tallied(g.Object), target.KeyOf(s.ruling.Object), released)
+			r.Turns.Leave(tallied(g.Object), target.KeyOf(ruling.Object), released)
 		}
 	}
 }
 
-// tell makes the conditions of a target say what became of it.
-func (r *TargetReconciler) tell(ctx context.Context, s settled) (settled, error) {
-	if !r.tells(s) {
-		return s, nil
-	}
-	obj := s.ruling.Object
+// report sets the conditions of a target, and activates its certificate if that is due.
+func (r *TargetReconciler) report(ctx context.Context, res targetResult) (targetResult, error) {
+	obj, now := res.Ruling.Object, res.Ruling.Now
 	var activated *metav1.Condition
-	var mended error
-	if verdict.IsCertificate(obj) && verdict.Activates(obj) && slices.ContainsFunc(s.gates, isOver) {
-		a := r.activator.run(ctx, obj, s.ruling.Now)
+	var failed error
+	if verdict.IsCertificate(obj) && verdict.Activates(obj) && slices.ContainsFunc(res.Gates, verdict.Gate.Covers) {
+		a := r.activator.run(ctx, obj, now)
 		activated = a.condition()
-		s.again(a.decision.Recheck)
-		s.failure, mended = a.failure(), a.err
+		res.again(a.decision.Recheck)
+		res.Failure, failed = a.failure(), a.err
 	}
 	if r.Targets.Definition(target.KeyOf(obj).GroupKind).Untold {
-		return s, mended // its events tell all the same
+		return res, failed // events are emitted all the same
 	}
-	list := s.ruling.Conditions(activated)
-	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(s.ruling.Now))
+	list := res.Ruling.Conditions(activated)
+	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(now))
 	switch {
 	case apierrors.IsConflict(err):
-		return s, err
+		return res, err
 	case err != nil:
-		return s.failed(v1alpha1.StatusWriteFailedReason, err)
+		return res.failed(v1alpha1.StatusWriteFailedReason, err)
 	case changed && verdict.IsCertificate(obj):
 		r.news.certified(obj, list)
 	}
-	return s, mended
+	return res, failed
 }
 
-// tells returns whether it is for this process to tell what became of a target. With shards, several may hold it: the one
-// tells that has the first name on it, or that has let it go. News that a crash has left are told at the start.
-func (r *TargetReconciler) tells(s settled) bool {
-	if r.Gates.AllGates == nil {
-		return true
-	}
-	if names := s.ruling.Step.Names; len(names) > 0 {
-		return !slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Name == names[0] && g.Stand == verdict.Elsewhere })
-	}
-	obj := s.ruling.Object
-	return slices.ContainsFunc(s.gates, isOurs) || r.writer.versions.isOwn(target.KeyOf(obj), obj.GetResourceVersion()) || !r.Tally.IsComplete()
-}
-
-// result returns when to look at a target again.
-func (r *TargetReconciler) result(key target.Key, s settled, now time.Time) ctrl.Result {
-	if s.ruling.Step.Hold && (len(s.ruling.Step.Names) == 0 || slices.ContainsFunc(s.gates, isRefused)) {
-		s.again(now.Add(missingInterval))
-	}
-	if s.at.IsZero() {
+// result returns when to reconcile a target again.
+func (r *TargetReconciler) result(key target.Key, res targetResult) ctrl.Result {
+	res.again(res.Ruling.Recheck)
+	if res.at.IsZero() {
 		return ctrl.Result{}
 	}
-	return r.again(key, s.at.Sub(r.Clock.Now()))
+	return r.again(key, res.at.Sub(r.Clock.Now()))
 }
 
 // again has a target looked at later, as urgently as if it were to be held.
@@ -317,8 +272,6 @@ func (r *TargetReconciler) again(key target.Key, after time.Duration) ctrl.Resul
 	r.Wake.Urge(key)
 	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }
-
-func isRefused(g verdict.Gate) bool { return g.Stand == verdict.Missing || g.Stand == verdict.Denied }
 
 // forget forgets a target that is gone.
 func (r *TargetReconciler) forget(key target.Key) {

@@ -64,8 +64,18 @@ func (n *targetNews) mayTellOf(g *v1alpha1.Gate, key target.Key) bool {
 	return known.n <= maxTold
 }
 
-// tell records an event on a target that was held or let go.
-func (n *targetNews) tell(r verdict.Ruling) {
+// notify emits the events of a pass over a target.
+func (n *targetNews) notify(res *tally.Result) {
+	if !res.Wrote {
+		n.passRefused(&res.Ruling, res.Gates)
+		return
+	}
+	n.changed(&res.Ruling)
+	n.passed(&res.Ruling, res.Gates)
+}
+
+// changed emits an event on a target that was held or released.
+func (n *targetNews) changed(r *verdict.Ruling) {
 	obj, step, state := r.Object, r.Step, r.Observed.State
 	refused, message := verdict.Refusal(r.Verdict.Holders)
 	switch {
@@ -80,10 +90,10 @@ func (n *targetNews) tell(r verdict.Ruling) {
 		if n.mayTell(first(r.Verdict.Holders)) {
 			n.about(r, r.Verdict.Holders).tell(n, obj, notice{eventNormal, v1alpha1.GateClosedReason, verdict.Explain(r.Verdict.Holders, r.Now)})
 		}
-	case r.LetsGo():
+	case r.Releases():
 		open := r.Verdict.Opened
 		if len(open) == 0 {
-			open = letGo(r)
+			open = leaving(r)
 		}
 		if n.mayTell(first(open)) {
 			n.about(r, open).tell(n, obj, notice{eventNormal, v1alpha1.GateOpenedReason, r.Verdict.Released()})
@@ -92,15 +102,15 @@ func (n *targetNews) tell(r verdict.Ruling) {
 }
 
 // audited records an event on a target that a Gate with mode Audit would begin to hold.
-func (n *targetNews) audited(r verdict.Ruling, g verdict.Gate) {
+func (n *targetNews) audited(r *verdict.Ruling, g verdict.Gate) {
 	if n.mayTellOf(g.Object, target.KeyOf(r.Object)) {
 		n.about(r, []verdict.Gate{g}).tell(n, r.Object, notice{eventNormal, v1alpha1.WouldHoldReason, verdict.ExplainAudit(g, r.Now)})
 	}
 }
 
-// letGo returns the Gates that let a target go although they are not open: they have mode Audit, govern the target no more or are
-// gone.
-func letGo(r verdict.Ruling) []verdict.Gate {
+// leaving returns the Gates that release a target although they are not open: they have mode Audit, no longer govern the target or
+// are gone.
+func leaving(r *verdict.Ruling) []verdict.Gate {
 	var gates []verdict.Gate
 	for _, name := range r.Dropped() {
 		g := verdict.Gate{Name: name}
@@ -120,7 +130,7 @@ func first(gates []verdict.Gate) *v1alpha1.Gate {
 }
 
 // about says which Gates an event on a target is about, what the first of them is and who decided that.
-func (n *targetNews) about(r verdict.Ruling, gates []verdict.Gate) news {
+func (n *targetNews) about(r *verdict.Ruling, gates []verdict.Gate) news {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = g.Name

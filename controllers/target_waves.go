@@ -16,10 +16,10 @@ import (
 )
 
 // noteWaves notes in the Book what a target is for the Gates that release it in waves, and wakes those that have to know.
-func (r *TargetReconciler) noteWaves(key target.Key, s *settled) {
+func (r *TargetReconciler) noteWaves(key target.Key, s *targetResult) {
 	var gates []tally.Gate
-	for _, g := range s.gates {
-		if !isOurs(g) || !g.Governs || !gate.HasWaves(g.Object) {
+	for _, g := range s.Gates {
+		if !g.IsOurs() || !g.Governs || !gate.HasWaves(g.Object) {
 			continue
 		}
 		of := tallied(g.Object)
@@ -38,16 +38,16 @@ func (r *TargetReconciler) noteWaves(key target.Key, s *settled) {
 }
 
 // member returns what a target is for a Gate that releases it in waves.
-func (s *settled) member(g verdict.Gate) waves.Member {
-	obj, step := s.ruling.Object, s.ruling.Step
+func (s *targetResult) member(g verdict.Gate) waves.Member {
+	obj, step := s.Ruling.Object, s.Ruling.Step
 	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}
-	held := s.ruling.Observed.State != target.Free && s.ruling.Observed.State != target.Foreign
+	held := s.Ruling.Observed.State != target.Free && s.Ruling.Observed.State != target.Foreign
 	switch {
-	case s.waits && !s.inLine:
+	case s.Ruling.Wait == verdict.ForSlot:
+	case s.Ruling.Wait != verdict.NoWait:
 		m.Message = "waits until it is unlocked"
-	case s.waits:
-	case held && s.failure != nil && !s.wrote:
-		m.Message = s.failure.Message
+	case held && s.Failure != nil && !s.Wrote:
+		m.Message = s.Failure.Message
 	case step.Outcome == verdict.Passing && g.Stand == verdict.Open:
 		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(step.Names, ", ")+", one reconciliation passes"
 	case step.Outcome == verdict.Passing: // it is held again
@@ -57,7 +57,7 @@ func (s *settled) member(g verdict.Gate) waves.Member {
 	case step.Hold:
 	case step.Outcome == verdict.Foreign || step.Outcome == verdict.Exempt:
 		m.Phase = waves.Skipped
-	case s.wrote && s.ruling.LetsGo():
+	case s.Wrote && s.Ruling.Releases():
 		m.Phase = waves.Progressing
 	default:
 		m.Phase, m.Message = readinessOf(obj)

@@ -122,7 +122,7 @@ func Explain(obj *unstructured.Unstructured, k Known) Explanation {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
 	gates := k.about(t)
-	r := verdict.Rule(t, gates, definitionOf(t), k.Now)
+	r := verdict.Rule(verdict.Situation{Object: t, Gates: gates, Definition: definitionOf(t), Now: k.Now})
 	e := Explanation{
 		Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), State: stateOf(r), Gates: []Gate{}, Incomplete: k.Namespaces != nil,
 	}
@@ -233,11 +233,11 @@ func becomes(is State, r verdict.Ruling) State {
 	switch {
 	case is.IsHeld() && r.Step.Outcome == verdict.Exempt:
 		return Exempt
-	case is.IsHeld() && r.LetsGo():
+	case is.IsHeld() && r.Releases():
 		return Free
 	case (is == Free || is == Passing) && r.Step.Outcome == verdict.Held:
 		return Held
-	case is == Passing && r.LetsGo():
+	case is == Passing && r.Releases():
 		return Free
 	}
 	return ""

@@ -13,13 +13,46 @@ type Turns[Q, K comparable] struct {
 // queue is what is known of one queue.
 type queue[K comparable] struct {
 	waiting map[K]Item
-	// called are those whose turn it is.
+	// called have a slot. taken are those whose slot is used by a release that is being written.
 	called   map[K]Item
+	taken    map[K]bool
 	released int64
 }
 
-// Ask returns whether it is the turn of something. If it is not, it waits from now on.
-func (t *Turns[Q, K]) Ask(q Q, key K, item Item) bool {
+// Look returns whether something has a slot.
+func (t *Turns[Q, K]) Look(q Q, key K) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.hasSlot(q, key)
+}
+
+// hasSlot is Look with mu held.
+func (t *Turns[Q, K]) hasSlot(q Q, key K) bool {
+	of, ok := t.queues[q]
+	if ok {
+		_, ok = of.called[key]
+	}
+	return ok
+}
+
+// Take takes the slots of something in some queues, for a release that is written next. If one of the slots is gone, it takes
+// none and returns false. After the write, call Leave. If the write fails, the slots stay.
+func (t *Turns[Q, K]) Take(key K, queues ...Q) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range queues {
+		if !t.hasSlot(q, key) {
+			return false
+		}
+	}
+	for _, q := range queues {
+		t.queues[q].taken[key] = true
+	}
+	return true
+}
+
+// Wait returns whether something has a slot. If it has none, it waits for one from now on.
+func (t *Turns[Q, K]) Wait(q Q, key K, item Item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of(q)
@@ -30,7 +63,7 @@ func (t *Turns[Q, K]) Ask(q Q, key K, item Item) bool {
 	return false
 }
 
-// Leave notes that something no longer waits, and whether it was released.
+// Leave records that something no longer waits, and whether it was released. A taken slot counts, even if it was recalled since.
 func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,10 +72,11 @@ func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 		return
 	}
 	delete(of.waiting, key)
-	if _, ok := of.called[key]; ok && released {
+	if _, ok := of.called[key]; released && (ok || of.taken[key]) {
 		of.released++
 	}
 	delete(of.called, key)
+	delete(of.taken, key)
 }
 
 // Call gives the next n of a queue their turn, of those that may have it, see Take. It
@@ -112,7 +146,7 @@ func (t *Turns[Q, K]) of(q Q) *queue[K] {
 		t.queues = map[Q]*queue[K]{}
 	}
 	if t.queues[q] == nil {
-		t.queues[q] = &queue[K]{waiting: map[K]Item{}, called: map[K]Item{}}
+		t.queues[q] = &queue[K]{waiting: map[K]Item{}, called: map[K]Item{}, taken: map[K]bool{}}
 	}
 	return t.queues[q]
 }
@@ -124,5 +158,6 @@ func (t *Turns[Q, K]) Forget(key K) {
 	for _, of := range t.queues {
 		delete(of.waiting, key)
 		delete(of.called, key)
+		delete(of.taken, key)
 	}
 }

@@ -15,7 +15,7 @@ func call(turns *pace.Turns[string, string], queue string, n int) []string {
 
 func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	var turns pace.Turns[string, string]
-	ask := func(name string) bool { return turns.Ask("gate", name, pace.Item{Namespace: "shop", Name: name}) }
+	ask := func(name string) bool { return turns.Wait("gate", name, pace.Item{Namespace: "shop", Name: name}) }
 	for _, name := range []string{"c", "a", "b"} {
 		if ask(name) {
 			t.Errorf("it is the turn of %s", name)
@@ -52,10 +52,10 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 
 func TestWhoIsRecalledWaitsAgain(t *testing.T) {
 	var turns pace.Turns[string, string]
-	turns.Ask("gate", "a", pace.Item{Name: "a"})
-	turns.Ask("gate", "b", pace.Item{Name: "b"})
+	turns.Wait("gate", "a", pace.Item{Name: "a"})
+	turns.Wait("gate", "b", pace.Item{Name: "b"})
 	turns.Recall("gate", append(call(&turns, "gate", 1), "unknown"))
-	if waiting, _ := turns.Counts("gate"); waiting != 2 || turns.Ask("gate", "a", pace.Item{Name: "a"}) {
+	if waiting, _ := turns.Counts("gate"); waiting != 2 || turns.Wait("gate", "a", pace.Item{Name: "a"}) {
 		t.Errorf("%d wait", waiting)
 	}
 	if got := call(&turns, "gate", 2); !slices.Equal(got, []string{"a", "b"}) {
@@ -66,7 +66,7 @@ func TestWhoIsRecalledWaitsAgain(t *testing.T) {
 func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
 	var turns pace.Turns[string, string]
 	turns.Leave("gate", "a", true)
-	turns.Ask("gate", "a", pace.Item{})
+	turns.Wait("gate", "a", pace.Item{})
 	turns.Leave("gate", "a", true)
 	if waiting, released := turns.Counts("gate"); waiting != 0 || released != 0 {
 		t.Errorf("%d wait, %d were released", waiting, released)
@@ -76,8 +76,8 @@ func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
 func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 	var turns pace.Turns[string, string]
 	for _, queue := range []string{"one", "two"} {
-		turns.Ask(queue, "a", pace.Item{Name: "a"})
-		turns.Ask(queue, "b", pace.Item{Name: "b"})
+		turns.Wait(queue, "a", pace.Item{Name: "a"})
+		turns.Wait(queue, "b", pace.Item{Name: "b"})
 	}
 	call(&turns, "one", 1)
 	turns.Forget("a")
@@ -86,7 +86,7 @@ func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 			t.Errorf("in queue %s %d wait, %d were released", queue, waiting, released)
 		}
 	}
-	if turns.Ask("one", "a", pace.Item{Name: "a"}) {
+	if turns.Wait("one", "a", pace.Item{Name: "a"}) {
 		t.Error("another one of its name has its turn")
 	}
 }
@@ -94,7 +94,7 @@ func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
 	var turns pace.Turns[string, string]
 	for _, name := range []string{"a", "b", "c", "d"} {
-		turns.Ask("gate", name, pace.Item{Name: name})
+		turns.Wait("gate", name, pace.Item{Name: name})
 	}
 	called, left := turns.Call("gate", 2, "", func(name string) bool { return name != "b" })
 	if !slices.Equal(called, []string{"a", "c"}) || left != 1 {
@@ -103,5 +103,54 @@ func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
 	called, left = turns.Call("gate", 2, "", func(name string) bool { return name != "b" })
 	if !slices.Equal(called, []string{"d"}) || left != 0 {
 		t.Errorf("called are %v, and %d may be next", called, left)
+	}
+}
+
+func TestASlotIsLookedUpAndTakenWithTheWrite(t *testing.T) {
+	var turns pace.Turns[string, string]
+	looks := func(queues ...string) (has []bool) {
+		for _, queue := range queues {
+			has = append(has, turns.Look(queue, "a"))
+		}
+		return has
+	}
+	if turns.Look("one", "a") || turns.Take("a", "one") || !turns.Take("a") {
+		t.Error("a slot in a queue that does not exist")
+	}
+	for _, queue := range []string{"one", "two"} {
+		turns.Wait(queue, "a", pace.Item{Name: "a"})
+	}
+	call(&turns, "one", 1)
+	if got := looks("one", "two"); !slices.Equal(got, []bool{true, false}) {
+		t.Errorf("slots: %v", got)
+	}
+	if waiting, _ := turns.Counts("one"); waiting != 1 {
+		t.Errorf("%d wait", waiting)
+	}
+	if turns.Take("a", "one", "two") {
+		t.Error("took a slot that is not there")
+	}
+	turns.Recall("one", []string{"a"})
+	turns.Leave("one", "a", true) // it was not taken
+	if waiting, released := turns.Counts("one"); waiting != 0 || released != 0 {
+		t.Errorf("%d wait, %d were released", waiting, released)
+	}
+
+	call(&turns, "two", 1)
+	if !turns.Take("a", "two") || !turns.Look("two", "a") {
+		t.Error("the slot is gone before the write")
+	}
+	turns.Recall("two", []string{"a"})
+	if turns.Take("a", "two") {
+		t.Error("took a slot that was recalled")
+	}
+	turns.Leave("two", "a", true)
+	if waiting, released := turns.Counts("two"); waiting != 0 || released != 1 {
+		t.Errorf("%d wait, %d were released", waiting, released)
+	}
+	turns.Wait("two", "a", pace.Item{Name: "a"})
+	turns.Leave("two", "a", true)
+	if _, released := turns.Counts("two"); released != 1 {
+		t.Errorf("%d were released, one of them without a slot", released)
 	}
 }

@@ -92,7 +92,7 @@ func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Co
 	if slices.ContainsFunc(v.Holders, Gate.saysNothing) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, known) {
 		return was
 	}
-	condition.Message = Explain(v.Holders, now) + pass.told()
+	condition.Message = Explain(v.Holders, now) + pass.result()
 	for _, g := range v.Holders {
 		if g.Object != nil && g.isPersisted() && g.Object.Status.LastTransition != nil {
 			condition.LastTransitionTime = later(condition.LastTransitionTime, g.Object.Status.LastTransition.At)

@@ -131,8 +131,8 @@ func TestWhatWouldBeHeldIsWhatIsHeldOnceTheGateEnforces(t *testing.T) {
 			for _, other := range []*v1alpha1.Gate{opened("b"), closed("b"), closed("b", respecting)} {
 				for _, is := range []func(string, ...gateOption) *v1alpha1.Gate{opened, closed} {
 					gates := governing(is("a", append(options, audits)...), other)
-					got := verdict.Rule(obj, gates, modern, noon).Would(gates[0], gates)
-					want := verdict.Rule(obj, governing(is("a", options...), other), modern, noon)
+					got := rule(obj, gates, modern, noon).Would(gates[0], gates)
+					want := rule(obj, governing(is("a", options...), other), modern, noon)
 					if !reflect.DeepEqual(got.Step, want.Step) || !reflect.DeepEqual(got.Plan, want.Plan) {
 						t.Errorf("%s: got  %+v\nwant %+v", name, got.Step, want.Step)
 					}

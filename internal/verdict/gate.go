@@ -130,6 +130,22 @@ func (g Gate) LetsActivate() bool {
 	return g.Stand == Open || g.Stand == Suspended && g.wasOpen()
 }
 
+// Covers returns whether a Gate governs a target in any mode, or the target names it.
+func (g Gate) Covers() bool {
+	return g.Governs || g.Audits || g.isRefused()
+}
+
+// isRefused returns whether a target names a Gate that is missing or denied.
+func (g Gate) isRefused() bool { return g.Stand == Missing || g.Stand == Denied }
+
+// IsOurs returns whether this process reconciles a Gate.
+func (g Gate) IsOurs() bool { return g.Object != nil && g.Stand != Elsewhere }
+
+// HasPace returns whether a Gate is open and releases its targets at a pace or in waves.
+func (g Gate) HasPace() bool {
+	return g.Stand == Open && g.Governs && g.Object.Spec.Release != nil
+}
+
 // isPersisted returns whether the status of a closed Gate says that it is closed. If the
 // Gate is due to close, it will within milliseconds.
 func (g Gate) isPersisted() bool {

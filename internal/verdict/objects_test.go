@@ -88,3 +88,8 @@ var suspension = map[string]any{"suspend": true}
 func setStatus(obj *target.Object, field string, value any) error {
 	return unstructured.SetNestedField(obj.Object, value, "status", field)
 }
+
+// rule returns the ruling on an object if nothing stands in the way of a release.
+func rule(obj *target.Object, gates []verdict.Gate, definition target.Definition, now time.Time) verdict.Ruling {
+	return verdict.Rule(verdict.Situation{Object: obj, Gates: gates, Definition: definition, Now: now})
+}

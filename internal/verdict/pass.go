@@ -251,33 +251,13 @@ func (o *Observed) pass(obj *target.Object, definition target.Definition, now ti
 	return o.Ask != nil
 }
 
-// AgainHeld returns the ruling on a target that waits to be let go and whose pass is over:
-// meanwhile it is held.
-func (r Ruling) AgainHeld() (Ruling, bool) {
-	if r.Observed.State != target.Passing || r.Observed.Outcome == "" {
-		return r, false
-	}
-	pass := r.Observed.end(r.Observed.Outcome, r.Observed.Message)
-	r.Step = Step{Outcome: Held, Write: true, Hold: true, Names: r.Observed.HeldBy, Pass: pass, Ends: pass}
-	return r, true
-}
-
-// InLine returns the ruling on a target that waits for its turn to be let go: nothing passes meanwhile.
-func (r Ruling) InLine() Ruling {
-	if r.Observed.Ask != nil {
-		r.Step.Refused = "its gates are open, and it waits for its turn to be released"
-	}
-	return r
-}
-
-// Grants returns whether a pass begins with the step.
-func (r Ruling) Grants() bool {
+// beginsPass returns whether a pass begins with the step.
+func (r *Ruling) beginsPass() bool {
 	return r.Step.Outcome == Passing && r.Observed.State != target.Passing
 }
 
-// PassUntil returns when a pass ends at the latest that goes on after the step, zero if
-// none does.
-func (r Ruling) PassUntil() time.Time {
+// passEnds returns when a pass that continues after the step ends at the latest, zero if none does.
+func (r *Ruling) passEnds() time.Time {
 	if r.Step.Outcome != Passing && (r.Observed.State != target.Passing || r.Step.Hold) {
 		return time.Time{}
 	}

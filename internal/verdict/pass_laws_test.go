@@ -157,18 +157,18 @@ func TestNoValuePassesTwice(t *testing.T) {
 	obj := func(value string, pass verdict.Pass, lever map[string]any) *target.Object {
 		return kustomization("apps", requesting(value, "shop/a"), passing(pass), heldBy("shop/a", lever))
 	}
-	first := verdict.Rule(obj("2026-11-24T11:59:00Z", verdict.Pass{}, suspension), gates, handles, noon).Step
+	first := rule(obj("2026-11-24T11:59:00Z", verdict.Pass{}, suspension), gates, handles, noon).Step
 	if first.Outcome != verdict.Passing {
 		t.Fatalf("%+v", first)
 	}
 	ended := first.Pass
 	ended.State = verdict.PassEnded
 	for _, value := range []string{"2026-11-24T11:59:00Z", "2026-11-24T11:58:00Z", "2026-11-24T11:59:00.000Z"} {
-		if step := verdict.Rule(obj(value, ended, suspension), gates, handles, noon.Add(time.Minute)).Step; step.Write || !step.Hold {
+		if step := rule(obj(value, ended, suspension), gates, handles, noon.Add(time.Minute)).Step; step.Write || !step.Hold {
 			t.Errorf("%s: %+v", value, step)
 		}
 	}
-	if step := verdict.Rule(obj("2026-11-24T11:59:01Z", ended, suspension), gates, handles, noon.Add(time.Minute)).Step; step.Outcome != verdict.Passing {
+	if step := rule(obj("2026-11-24T11:59:01Z", ended, suspension), gates, handles, noon.Add(time.Minute)).Step; step.Outcome != verdict.Passing {
 		t.Errorf("a later one: %+v", step)
 	}
 }

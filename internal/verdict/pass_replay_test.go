@@ -28,16 +28,16 @@ func filled(obj *target.Object) {
 // TestAPassWhoseRecordHasNoRoomCountsOnce has a user who may only patch fill the annotations while a pass is in progress, and remove the filler when it has ended.
 func TestAPassWhoseRecordHasNoRoomCountsOnce(t *testing.T) {
 	held := heldBy("shop/a", suspension)
-	granted := verdict.Rule(kustomization("apps", requesting(requestedAtNoon, "shop/a"), held), governing(closed("a")), handles, noon).Step
+	granted := rule(kustomization("apps", requesting(requestedAtNoon, "shop/a"), held), governing(closed("a")), handles, noon).Step
 	token := granted.Pass.Since.Format(time.RFC3339Nano)
 	passes := kustomization("apps", requesting(requestedAtNoon, "shop/a"), passing(granted.Pass), annotated(fluxmeta.ReconcileRequestAnnotation, token),
 		heldBy("shop/a", map[string]any{"suspend": false}), reports(token, "v2", "True", 8), filled)
 	later := noon.Add(time.Minute)
-	end := verdict.Rule(passes, governing(closed("a")), handles, later).Step
+	end := rule(passes, governing(closed("a")), handles, later).Step
 	if granted.Outcome != verdict.Passing || !end.Hold || !end.Write || end.Pass.State != verdict.PassEnded || end.Ends.Outcome != verdict.PassSucceeded {
 		t.Fatalf("%+v; %+v", granted, end)
 	}
-	again := verdict.Rule(kustomization("apps", requesting(requestedAtNoon, "shop/a"), passing(end.Pass), held), governing(closed("a")), handles, later).Step
+	again := rule(kustomization("apps", requesting(requestedAtNoon, "shop/a"), passing(end.Pass), held), governing(closed("a")), handles, later).Step
 	if again.Outcome == verdict.Passing || again.Write {
 		t.Errorf("%+v", again)
 	}
@@ -77,7 +77,7 @@ func TestARecordThatAnotherManagerOwnsOnlyBlocks(t *testing.T) {
 		"it is in progress":           {requestedAtNoon, []edit{passing(pass), heldBy("shop/a", map[string]any{"suspend": false})}, verdict.Held},
 	} {
 		obj := kustomization("apps", append(tc.edits, requesting(tc.value, "shop/a"), annotated(fluxmeta.ReconcileRequestAnnotation, noon.Format(time.RFC3339Nano)), ownedBy("evil"))...)
-		if step := verdict.Rule(obj, governing(closed("a", since(-time.Hour))), handles, now).Step; step.Outcome != tc.want {
+		if step := rule(obj, governing(closed("a", since(-time.Hour))), handles, now).Step; step.Outcome != tc.want {
 			t.Errorf("%s: %+v", name, step)
 		}
 	}
@@ -87,18 +87,18 @@ func TestARecordThatAnotherManagerOwnsOnlyBlocks(t *testing.T) {
 func TestAPassIsNotGrantedWhenItsTimeHasCome(t *testing.T) {
 	const value = "2026-11-24T17:00:00Z"
 	obj := kustomization("apps", requesting(value, "shop/a"), heldBy("shop/a", suspension))
-	refused := verdict.Rule(obj, governing(closed("a")), handles, noon).Step
+	refused := rule(obj, governing(closed("a")), handles, noon).Step
 	if refused.Pass.State != verdict.PassRefused || !refused.Write {
 		t.Fatalf("%+v", refused)
 	}
 	at := noon.Add(5 * time.Hour)
 	gates := []verdict.Gate{verdict.Governing("shop/a", closed("a", func(g *v1alpha1.Gate) { closedBy(g, noon.Add(4*time.Hour)) }, since(4*time.Hour)), at)}
 	obj = kustomization("apps", requesting(value, "shop/a"), passing(refused.Pass), heldBy("shop/a", suspension))
-	if step := verdict.Rule(obj, gates, handles, at).Step; step.Outcome == verdict.Passing {
+	if step := rule(obj, gates, handles, at).Step; step.Outcome == verdict.Passing {
 		t.Errorf("%+v", step)
 	}
 	obj = kustomization("apps", requesting("2026-11-24T16:30:00Z", "shop/a"), passing(refused.Pass), heldBy("shop/a", suspension))
-	if step := verdict.Rule(obj, gates, handles, at.Add(-30*time.Minute)).Step; step.Outcome != verdict.Passing {
+	if step := rule(obj, gates, handles, at.Add(-30*time.Minute)).Step; step.Outcome != verdict.Passing {
 		t.Errorf("a later request whose time is earlier: %+v", step)
 	}
 }
@@ -106,7 +106,7 @@ func TestAPassIsNotGrantedWhenItsTimeHasCome(t *testing.T) {
 func TestAPassThatWasRequestedLongAgoIsNotGranted(t *testing.T) {
 	for ago, want := range map[time.Duration]verdict.Outcome{59 * time.Minute: verdict.Passing, 61 * time.Minute: verdict.Held} {
 		obj := kustomization("apps", requesting(noon.Add(-ago).Format(time.RFC3339), "shop/a"), heldBy("shop/a", suspension))
-		if step := verdict.Rule(obj, governing(closed("a", func(g *v1alpha1.Gate) { closedBy(g, noon.Add(-2*time.Hour)) }, since(-2*time.Hour))), handles, noon).Step; step.Outcome != want || step.Refused != "" {
+		if step := rule(obj, governing(closed("a", func(g *v1alpha1.Gate) { closedBy(g, noon.Add(-2*time.Hour)) }, since(-2*time.Hour))), handles, noon).Step; step.Outcome != want || step.Refused != "" {
 			t.Errorf("%s ago: %+v", ago, step)
 		}
 	}
@@ -124,7 +124,7 @@ func TestASecondRevisionOfASourceEndsItsPass(t *testing.T) {
 				obj.Object["status"] = map[string]any{"lastHandledReconcileAt": "old", "observedGeneration": int64(8), "artifact": map[string]any{"revision": "main@sha1:" + strings.Repeat(revision, 40)}}
 				obj.SetConditions([]metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}})
 			})
-		step := verdict.Rule(obj, governing(closed("a")), handles, noon.Add(time.Minute)).Step
+		step := rule(obj, governing(closed("a")), handles, noon.Add(time.Minute)).Step
 		if pass = step.Pass; step.Hold != (i == 2) {
 			t.Errorf("revision %s: %+v", revision, step)
 		}

@@ -105,7 +105,7 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 		"a calendar of one below a request":   {asking(now, held), governing(closed("a", byHand, calendar)), handles, "may apply below the request"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step := verdict.Rule(tc.obj, tc.gates, tc.def, noon).Step
+			step := rule(tc.obj, tc.gates, tc.def, noon).Step
 			refused := step.Refused
 			if step.Pass.State == verdict.PassRefused {
 				refused = step.Pass.Message
@@ -138,7 +138,7 @@ func TestAPassAtAnyFractionOfASecond(t *testing.T) {
 			now := noon.Add(320 * time.Millisecond)
 			g := closed("a", func(g *v1alpha1.Gate) { closedBy(g, now.Add(-ago)) }, change)
 			obj := kustomization("apps", requesting("2026-11-24T12:00:00.32Z", "*"), heldBy("shop/a", suspension))
-			step := verdict.Rule(obj, []verdict.Gate{verdict.Governing("shop/a", g, now)}, handles, now).Step
+			step := rule(obj, []verdict.Gate{verdict.Governing("shop/a", g, now)}, handles, now).Step
 			if granted := step.Outcome == verdict.Passing; granted != (name == "closed manually") {
 				t.Errorf("%s, %s ago: %+v", name, ago, step)
 			}
@@ -152,7 +152,7 @@ func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
 		"edited": governing(closed("a", edited)), "due to close": governing(opened("a", next(0, v1alpha1.StateClosed))),
 		"another that is edited": governing(closed("a"), opened("b", edited)),
 	} {
-		if step := verdict.Rule(obj, gates, handles, noon).Step; step.Write || step.Refused != "" || !step.Hold {
+		if step := rule(obj, gates, handles, noon).Step; step.Write || step.Refused != "" || !step.Hold {
 			t.Errorf("%s: %+v", name, step)
 		}
 	}
@@ -187,7 +187,7 @@ func TestWhichReconciliationEndsAPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := kustomization("apps", passing(tc.pass), heldBy("shop/a", map[string]any{"suspend": false}), annotated(fluxmeta.ReconcileRequestAnnotation, tc.requested), reports(tc.handled, tc.revision, tc.ready, tc.generation))
-			step := verdict.Rule(obj, governing(closed("a")), handles, noon).Step
+			step := rule(obj, governing(closed("a")), handles, noon).Step
 			if step.Hold != (tc.want != "") || step.Pass.Outcome != tc.want || (step.Outcome == verdict.Passing) != (tc.want == "") {
 				t.Errorf("%+v", step)
 			}
@@ -215,7 +215,7 @@ func TestNoRequestForAReconciliationKeepsAPassGoing(t *testing.T) {
 	for n := 1; n < 400; n++ {
 		obj := kustomization("apps", passing(pass), heldBy("shop/a", map[string]any{"suspend": false}),
 			annotated(fluxmeta.ReconcileRequestAnnotation, fmt.Sprint("forged-", n+1)), reports(fmt.Sprint("forged-", n), "v2", "True", 8))
-		step := verdict.Rule(obj, governing(closed("a")), handles, noon.Add(time.Duration(n)*time.Second)).Step
+		step := rule(obj, governing(closed("a")), handles, noon.Add(time.Duration(n)*time.Second)).Step
 		if step.Hold {
 			if n > 2 {
 				t.Errorf("%d reconciliations passed: %+v", n, step)
@@ -234,7 +234,7 @@ func TestNothingPassesThatCannotBeNoted(t *testing.T) {
 	used := len("big") + len(v1alpha1.HeldByAnnotation) + 2*len("shop/a") + len(v1alpha1.PassRequestedAtAnnotation) + len("2026-11-24T12:00:00Z") + len(v1alpha1.PassGatesAnnotation)
 	full := annotated("big", strings.Repeat("x", 256<<10-used))
 	asking := kustomization("apps", full, requesting("2026-11-24T12:00:00Z", "shop/a"), heldBy("shop/a", suspension))
-	step := verdict.Rule(asking, governing(closed("a")), handles, noon).Step
+	step := rule(asking, governing(closed("a")), handles, noon).Step
 	if step.Outcome != verdict.Held || !step.Hold || step.Write || step.Refused == "" {
 		t.Errorf("%+v", step)
 	}

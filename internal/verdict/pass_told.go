@@ -47,8 +47,8 @@ func (p Pass) RefusedSaying(why string) string {
 	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", sentence.Printable(p.Value), p.asked(), why)
 }
 
-// told says what became of the last pass of a target that is held.
-func (p Pass) told() string {
+// result describes the last pass of a held target.
+func (p Pass) result() string {
 	switch p.State {
 	case PassEnded:
 		return " " + p.EndedSaying()

@@ -20,35 +20,18 @@ type Ruling struct {
 	// need Terms.
 	Terms target.Terms
 	Plan  target.Plan
-	Step  Step
-	// Now is the instant.
-	Now time.Time
-}
-
-// Rule decides about a trimmed target at an instant. Gates are all that have to do with
-// it, each once. The definition is that of its kind.
-func Rule(obj *target.Object, gates []Gate, definition target.Definition, now time.Time) Ruling {
-	adapter := target.Of(&obj.Unstructured)
-	was := ApprovedOf(obj)
-	r := Ruling{Object: obj, Now: now, Observed: Observed{
-		State: adapter.Observe(obj, Us), HeldBy: HeldBy(&obj.Unstructured), Exempted: IsExemption(was),
-	}}
-	if was != nil {
-		r.Observed.Told = was.LastTransitionTime.Time
-	}
-	if r.Observed.pass(obj, definition, now) {
-		gates = barred(gates, now)
-	}
-	r.Verdict = Judge(r.Observed, gates)
-	if IsCertificate(obj) {
-		r.Terms = Terms(r.Verdict.Holders)
-		r.Terms.Definition = definition
-		r.Terms.Activates = Activates(obj)
-		r.Terms.Ignored = isWindowIgnored(obj)
-	}
-	r.Plan = adapter.Plan(obj, r.Observed.State, r.Terms, now)
-	r.Step = fitting(obj, r.Observed, Next(r.Observed, r.Verdict, r.Plan), r.Plan)
-	return r
+	// Step is what to write, final if Needs is empty.
+	Step Step
+	// Needs has the facts on which the ruling depends and that have not been read.
+	Needs Facts
+	// Wait is what a release waits for. Queues has the Gates for whose slots it waits, Slots
+	// those whose slots it takes with the write.
+	Wait          Wait
+	Queues, Slots []Gate
+	// Report says whether to set the conditions of the target now. After a write, the next ruling does.
+	Report bool
+	// Now is the instant, Recheck when the target must be reconciled again, zero for never.
+	Now, Recheck time.Time
 }
 
 // Would returns what would be decided about the target if a Gate with mode Audit enforced,
@@ -60,7 +43,7 @@ func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 			g.Stand, g.Governs, g.Audits = g.Would, true, false
 		}
 	}
-	return Rule(r.Object, gates, r.Terms.Definition, r.Now)
+	return Rule(Situation{Object: r.Object, Gates: gates, Definition: r.Terms.Definition, Now: r.Now})
 }
 
 // maxAnnotations is how many bytes all annotations of an object can have, keys and values
@@ -116,8 +99,8 @@ func fits(obj *target.Object, names []string, pass Pass) bool {
 	return size <= maxAnnotations
 }
 
-// LetsGo returns whether the step lets go of a target that is held.
-func (r Ruling) LetsGo() bool {
+// Releases returns whether the step releases a held target.
+func (r Ruling) Releases() bool {
 	return r.Step.Write && !r.Step.Hold && r.Step.Outcome != Passing && r.Observed.State != target.Free && r.Observed.State != target.Foreign
 }
 
@@ -126,13 +109,13 @@ func (r Ruling) Dropped() []string {
 	return slices.DeleteFunc(slices.Clone(r.Observed.HeldBy), func(name string) bool { return slices.Contains(r.Step.Names, name) })
 }
 
-// IsLate returns whether a Certificate that waits for its turn must be renewed now, and
+// isLate returns whether a Certificate that waits for a slot of a Gate must be renewed now, and
 // otherwise when it must be, zero for never. An open Gate is never strict.
-func (r Ruling) IsLate(gates []Gate) (bool, time.Time) {
+func (r *Ruling) isLate(g Gate) (bool, time.Time) {
 	if !IsCertificate(r.Object) {
 		return false, time.Time{}
 	}
-	terms := Terms(gates)
+	terms := Terms([]Gate{g})
 	terms.Strict, terms.Definition, terms.Ignored = false, r.Terms.Definition, r.Terms.Ignored
 	plan := target.Of(&r.Object.Unstructured).Plan(r.Object, r.Observed.State, terms, r.Now)
 	return plan.Exempt != target.NotExempt, plan.Recheck
@@ -155,9 +138,9 @@ func isWindowIgnored(obj *target.Object) bool {
 	return condition != nil && condition.Reason == v1alpha1.WindowIgnoredReason
 }
 
-// IsNewlyIgnored returns whether cert-manager has misread our window, and the conditions
+// isNewlyIgnored returns whether cert-manager has misread our window, and the conditions
 // do not say so yet.
-func (r Ruling) IsNewlyIgnored() bool {
+func (r *Ruling) isNewlyIgnored() bool {
 	return r.Step.Hold && r.Step.Write && r.Observed.State == target.Held && r.Plan.Ignored && !isWindowIgnored(r.Object)
 }
 

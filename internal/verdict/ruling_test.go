@@ -38,11 +38,11 @@ func TestARulingReadsTheTarget(t *testing.T) {
 			respected, verdict.Step{Outcome: verdict.Held, Write: true, Hold: true, Names: []string{"shop/a"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := verdict.Rule(test.obj, test.gates, modern, noon)
+			r := rule(test.obj, test.gates, modern, noon)
 			if !reflect.DeepEqual(r.Step, test.want) {
 				t.Errorf("got  %+v\nwant %+v", r.Step, test.want)
 			}
-			if got := r.LetsGo(); got != test.letGo {
+			if got := r.Releases(); got != test.letGo {
 				t.Errorf("lets go is %t", got)
 			}
 		})
@@ -65,7 +65,7 @@ func TestATargetWithoutRoomForTheNamesIsHeldAllTheSame(t *testing.T) {
 		"for none, and it is held": {kustomization("apps", room(""), heldBy("", suspension)), verdict.Step{Outcome: verdict.Held, Hold: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := verdict.Rule(test.obj, both, target.Definition{}, noon).Step
+			got := rule(test.obj, both, target.Definition{}, noon).Step
 			if len(got.Names) == 0 {
 				got.Names = nil
 			}
@@ -78,7 +78,7 @@ func TestATargetWithoutRoomForTheNamesIsHeldAllTheSame(t *testing.T) {
 
 func TestWhoseNamesAStepRemoves(t *testing.T) {
 	obj := kustomization("apps", heldBy("shop/a,shop/b", suspension))
-	r := verdict.Rule(obj, governing(opened("a"), closed("b")), target.Definition{}, noon)
+	r := rule(obj, governing(opened("a"), closed("b")), target.Definition{}, noon)
 	if got := r.Dropped(); !slices.Equal(got, []string{"shop/a"}) {
 		t.Errorf("got %v", got)
 	}
@@ -87,7 +87,7 @@ func TestWhoseNamesAStepRemoves(t *testing.T) {
 // held returns a Certificate that Gates hold, as they would.
 func held(gates []verdict.Gate, definition target.Definition, edits ...edit) *target.Object {
 	obj := certificate(edits...)
-	r := verdict.Rule(obj, gates, definition, noon)
+	r := rule(obj, gates, definition, noon)
 	if !r.Step.Hold || !r.Step.Write {
 		return obj
 	}
@@ -143,7 +143,7 @@ func TestWhatACertificateSaysAboutItsRenewal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := held(test.gates, test.definition, test.edits...)
-			r := verdict.Rule(obj, test.gates, test.definition, noon)
+			r := rule(obj, test.gates, test.definition, noon)
 			if r.Step.Write {
 				t.Fatalf("something is left to write: %+v", r.Step)
 			}
@@ -181,7 +181,7 @@ func TestAllConditionsOfATarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, c := range verdict.Rule(test.obj, test.gates, modern, noon).Conditions(test.activated) {
+			for _, c := range rule(test.obj, test.gates, modern, noon).Conditions(test.activated) {
 				got = append(got, c.Type)
 			}
 			if !slices.Equal(got, test.want) {
@@ -191,21 +191,24 @@ func TestAllConditionsOfATarget(t *testing.T) {
 	}
 }
 
-func TestACertificateThatWaitsForItsTurnIsLate(t *testing.T) {
-	gates := governing(opened("a", letting(24*time.Hour, true)))
+// paced has a Gate release one target per minute.
+func paced(g *v1alpha1.Gate) { g.Spec.Release = &v1alpha1.ReleasePolicy{PerMinute: 1} }
+
+func TestACertificateThatIsLateDoesNotWaitForASlot(t *testing.T) {
+	gates := governing(opened("a", letting(24*time.Hour, true), paced))
 	for name, test := range map[string]struct {
 		obj  *target.Object
 		late bool
 		when time.Time
 	}{
 		"not yet":            {held(governing(closed("a")), modern), false, noon.Add(78 * 24 * time.Hour)},
-		"it is none":         {kustomization("apps", heldBy("shop/a", suspension)), false, time.Time{}},
+		"another kind":       {kustomization("apps", heldBy("shop/a", suspension)), false, time.Time{}},
 		"it is about to end": {held(governing(closed("a", letting(time.Minute, false))), modern, func(obj *target.Object) { _ = setStatus(obj, "notAfter", noon.Add(6*time.Hour).Format(time.RFC3339)) }), true, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			late, when := verdict.Rule(test.obj, gates, modern, noon).IsLate(gates)
-			if late != test.late || !when.Equal(test.when) {
-				t.Errorf("late is %t, at %s", late, when)
+			r := verdict.Rule(verdict.Situation{Object: test.obj, Gates: gates, Definition: modern, Now: noon, NoSlot: []string{"shop/a"}})
+			if waits := r.Wait == verdict.ForSlot; waits == test.late || r.Releases() != test.late || !r.Recheck.Equal(test.when) {
+				t.Errorf("waits for %d, releases is %t, next at %s", r.Wait, r.Releases(), r.Recheck)
 			}
 		})
 	}

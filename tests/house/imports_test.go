@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/dryrun":      {"internal/fields"},
 	"internal/explain":     {"api/v1alpha1", "internal/fields", "internal/gate", "internal/target", "internal/verdict", "internal/ledger", "internal/timetable"},
 	"internal/origin":      {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict"},
-	"internal/tally":       {"internal/target"},
+	"internal/tally":       {"api/v1alpha1", "internal/target", "internal/verdict"},
 	"internal/queue":       {},
 	"internal/lock":        {"api/lock/v1alpha1", "api/v1alpha1"},
 	"internal/pace":        {},

@@ -1,0 +1,232 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Situation is everything that the ruling on a target depends on, as plain values. In the zero value of what Facts names, nothing
+// stands in the way of a release.
+type Situation struct {
+	// Object is the trimmed target, and Definition that of its kind.
+	Object     *target.Object
+	Definition target.Definition
+	// Gates govern the target or have their name on it, each once.
+	Gates []Gate
+	Now   time.Time
+	// Sharded says that other processes reconcile some of the Gates. Reporter says that this process reports on a target without
+	// a Gate of its own: it wrote the target last, or it has just started.
+	Sharded, Reporter bool
+
+	// Unknown has the facts that have not been read yet.
+	Unknown Facts
+	// Lockers are the Gates in whose names GateLocks lock the target.
+	Lockers []string
+	// Live are the target's Gates across all shards, read live. A pass begins and a target without names is released only on these.
+	// If nil, Gates count.
+	Live []Gate
+	// NoSlot are the Gates with a pace that have no release slot for the target yet.
+	NoSlot []string
+}
+
+// Facts are parts of a Situation that cost a lookup.
+type Facts uint8
+
+const (
+	// Lockers of the target.
+	Lockers Facts = 1 << iota
+	// Live Gates of the target.
+	Live
+	// Slots for the release of the target.
+	Slots
+	// AllFacts are all of them.
+	AllFacts = Lockers | Live | Slots
+)
+
+// Wait is what the release of a target waits for.
+type Wait uint8
+
+const (
+	// NoWait means that no release waits.
+	NoWait Wait = iota
+	// ForFacts means that a fact is unknown on which the release depends.
+	ForFacts
+	// ForLock means that a GateLock locks the target in the name of a Gate that releases it.
+	ForLock
+	// ForShard means that no Gate has its name on the target, and one of another shard is not open.
+	ForShard
+	// ForSlot means that a Gate releases its targets at a pace or in waves.
+	ForSlot
+)
+
+const (
+	// staleInterval is when to reconcile a target whose Gates are older in the cache. Their event usually comes earlier.
+	staleInterval = time.Second
+
+	// lockInterval is when to reconcile a locked target. The event of its GateLock usually comes earlier.
+	lockInterval = 5 * time.Second
+
+	// MissingInterval is when to reconcile a target that names a missing or denied Gate, or that is held without a name on it.
+	// Events usually come earlier. Each invented name costs a request to the API server.
+	MissingInterval = 10 * time.Minute
+)
+
+// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise the target stays as it is until these facts are
+// read.
+func Rule(s Situation) Ruling {
+	r := s.decide(s.Gates)
+	if r.beginsPass() {
+		r = s.confirmPass(r)
+	}
+	r.conclude(s)
+	return r
+}
+
+// conclude makes a ruling final that was decided as if nothing stood in the way.
+func (r *Ruling) conclude(s Situation) {
+	r.recheckBy(r.Plan.Recheck)
+	reports := s.reports(r.Step.Names)
+	switch {
+	case r.Releases():
+		r.await(s)
+	case r.Step.Hold && (len(r.Step.Names) == 0 || slices.ContainsFunc(s.Gates, Gate.isRefused)):
+		r.recheckBy(s.Now.Add(MissingInterval))
+	}
+	if r.isNewlyIgnored() { // the next ruling depends on its condition, so that comes first
+		r.Step.Write = false
+		if reports {
+			r.recheckBy(s.Now)
+		}
+	}
+	r.recheckBy(r.passEnds())
+	if !reports {
+		r.Step.Refused = ""
+	}
+	r.Report = reports && !r.Step.Write && r.Wait == NoWait && r.Needs == 0
+}
+
+// decide returns the ruling on the target under some Gates if nothing stands in the way.
+func (s Situation) decide(gates []Gate) Ruling {
+	obj, now := s.Object, s.Now
+	adapter := target.Of(&obj.Unstructured)
+	was := ApprovedOf(obj)
+	r := Ruling{Object: obj, Now: now, Observed: Observed{
+		State: adapter.Observe(obj, Us), HeldBy: HeldBy(&obj.Unstructured), Exempted: IsExemption(was),
+	}}
+	if was != nil {
+		r.Observed.Told = was.LastTransitionTime.Time
+	}
+	if r.Observed.pass(obj, s.Definition, now) {
+		gates = barred(gates, now)
+	}
+	r.Verdict = Judge(r.Observed, gates)
+	if IsCertificate(obj) {
+		r.Terms = Terms(r.Verdict.Holders)
+		r.Terms.Definition = s.Definition
+		r.Terms.Activates = Activates(obj)
+		r.Terms.Ignored = isWindowIgnored(obj)
+	}
+	r.Plan = adapter.Plan(obj, r.Observed.State, r.Terms, now)
+	r.Step = fitting(obj, r.Observed, Next(r.Observed, r.Verdict, r.Plan), r.Plan)
+	return r
+}
+
+// confirmPass returns the ruling on a target whose pass would begin, under its live Gates: a reconciliation cannot be undone.
+func (s Situation) confirmPass(r Ruling) Ruling {
+	switch {
+	case s.Unknown&Live != 0:
+		r.Needs = Live
+		r.Step = r.Observed.stays()
+	case s.Live != nil:
+		if r = s.decide(s.Live); !r.Step.Write {
+			r.recheckBy(s.Now.Add(staleInterval))
+		}
+	}
+	return r
+}
+
+// reports returns whether this process reports on a target that has some names after the ruling. With shards, several processes may
+// hold it: the one with the first of these names reports, or the one that has released it.
+func (s Situation) reports(names []string) bool {
+	switch {
+	case !s.Sharded:
+		return true
+	case len(names) > 0:
+		return !slices.ContainsFunc(s.Gates, func(g Gate) bool { return g.Name == names[0] && g.Stand == Elsewhere })
+	}
+	return s.Reporter || slices.ContainsFunc(s.Gates, Gate.IsOurs)
+}
+
+// await has a release wait for its GateLock, the Gates of other shards and its slots, in this order. Meanwhile the target stays as
+// it is, except that a pass that is over ends.
+func (r *Ruling) await(s Situation) {
+	nameless := len(r.Observed.HeldBy) == 0
+	switch suspends := target.Suspends(target.Of(&r.Object.Unstructured)); {
+	case suspends && s.Unknown&Lockers != 0:
+		r.Wait, r.Needs = ForFacts, Lockers
+	case suspends && r.isLocked(s.Lockers):
+		r.Wait = ForLock
+		r.recheckBy(r.Now.Add(lockInterval))
+	case nameless && s.Unknown&Live != 0:
+		r.Wait, r.Needs = ForFacts, Live
+	case nameless && slices.ContainsFunc(s.Live, func(g Gate) bool { return g.Covers() && !g.LetsActivate() }):
+		r.Wait = ForShard
+	default:
+		r.awaitSlots(s)
+	}
+	if r.Wait != NoWait {
+		r.Step, r.Slots = r.Observed.stays(), nil
+		r.Step.Write = r.Step.Write && r.Needs == 0
+	}
+	if r.Wait == ForSlot && r.Observed.Ask != nil {
+		r.Step.Refused = "its gates are open, and it waits for its turn to be released"
+	}
+}
+
+// isLocked returns whether a release waits for a GateLock that locks the target in the name of a Gate that releases it.
+func (r *Ruling) isLocked(lockers []string) bool {
+	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) })
+}
+
+// awaitSlots has a release take its slots, or wait for them. A Certificate that must be renewed does not wait.
+func (r *Ruling) awaitSlots(s Situation) {
+	for _, g := range s.Gates {
+		if !g.HasPace() || !slices.Contains(r.Observed.HeldBy, g.Name) && !gate.ReleasesInWaves(g.Object) {
+			continue // in waves, a target waits that other Gates release, too
+		}
+		switch late, recheck := r.isLate(g); {
+		case late:
+		case s.Unknown&Slots != 0:
+			r.Wait, r.Needs = ForFacts, Slots
+			return
+		case slices.Contains(s.NoSlot, g.Name):
+			r.Wait, r.Queues = ForSlot, append(r.Queues, g)
+			r.recheckBy(recheck)
+		default:
+			r.Slots = append(r.Slots, g)
+		}
+	}
+}
+
+// stays returns the step of a target that stays as it is, except that a pass that is over ends.
+func (o Observed) stays() Step {
+	step := Step{Outcome: Held, Hold: true, Names: o.HeldBy, Pass: o.Pass}
+	switch {
+	case o.State == target.Passing && o.Outcome != "":
+		step.Write, step.Pass = true, o.end(o.Outcome, o.Message)
+	case o.State == target.Passing:
+		step.Outcome, step.Hold = Passing, false
+	}
+	step.Ends = step.Pass
+	return step
+}
+
+// recheckBy moves the next reconciliation forward to an instant, unless that is zero.
+func (r *Ruling) recheckBy(at time.Time) {
+	if r.Recheck.IsZero() || !at.IsZero() && at.Before(r.Recheck) {
+		r.Recheck = at
+	}
+}
