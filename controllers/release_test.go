@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -212,4 +213,32 @@ func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {
 			w.expectHeldOf(apps, "")
 		})
 	}
+}
+
+func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
+	t.Parallel()
+	w, g, apps := pacedWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectHeldOf(apps, "bcd")
+	r, waiting := w.on().targets, target.KeyOf(apps[1])
+	called, _ := w.memory.turns.Call(tallied(g), 1, "", func(key target.Key) bool { return key == waiting })
+	obj, err := w.Targets.Get(w.Context(), waiting)
+	w.Must(err)
+	gates, err := r.Gates.Of(w.Context(), obj, start)
+	w.Must(err)
+	ruling, err := r.rule(w.Context(), obj, gates, start)
+	w.Must(err)
+	if !ruling.Releases() || len(ruling.Slots) != 1 {
+		t.Fatalf("%+v", ruling.Step)
+	}
+	w.memory.turns.Recall(tallied(g), called)
+	if res, err := r.apply(w.Context(), targetResult{Result: tally.Result{Ruling: ruling, Gates: gates}}); !isOutdated(err) || res.Wrote {
+		t.Errorf("wrote is %t, error %v", res.Wrote, err)
+	}
+	w.expectHeldOf(apps, "bcd")
+	if _, err := r.Reconcile(w.Context(), waiting); err != nil { // the pass is repeated, and it waits again
+		t.Error(err)
+	}
+	w.expectHeldOf(apps, "bcd")
 }

@@ -136,7 +136,8 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
 	l.targets = &TargetReconciler{
-		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, Passes: m.passes, news: m.news,
+		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, Passes: m.passes, news: m.news,
+		slots:     targetSlots{m.turns, wake},
 		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
 		promoter:  c.promoter(m, wake, index),
 		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},

@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -29,9 +28,8 @@ type TargetReconciler struct {
 	Gates *GateIndex
 	// Locks reads GateLocks.
 	Locks LockReader
-	// Tally counts what became of targets, Turns has those that wait to be released.
+	// Tally counts what became of targets.
 	Tally *tally.Tally
-	Turns *Turns
 	// Book has the targets of Gates that release in waves.
 	Book *Book
 	// Wake wakes a Gate when a target waits for its turn.
@@ -39,6 +37,7 @@ type TargetReconciler struct {
 	// Passes has what the history of Gates says of passes.
 	Passes *Passes
 
+	slots     targetSlots
 	writer    *targetWriter
 	activator *activator
 	promoter  *promoter
@@ -90,7 +89,7 @@ var errSlotGone = errors.New("the release slot of the target is gone")
 // isOutdated returns whether a pass failed because its situation has changed, so that it must be repeated.
 func isOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errSlotGone) }
 
-// pass reconciles a target once: fetch, Rule, write, notify. The pass that its write triggers sets the conditions.
+// pass reconciles a target once: fetch, Rule, write, notify. A write triggers another pass, which sets the conditions.
 func (r *TargetReconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (targetResult, error) {
 	if target.KeyOf(obj).GroupKind == target.GatedSource {
 		return r.promoter.settle(ctx, obj)
@@ -104,17 +103,23 @@ func (r *TargetReconciler) pass(ctx context.Context, obj *target.Object, now tim
 	if err != nil {
 		return res.failed(v1alpha1.ReadFailedReason, err)
 	}
-	r.awaitSlots(&ruling)
+	return r.apply(ctx, res)
+}
+
+// apply carries out a final ruling on a target: it writes, notifies and reports.
+func (r *TargetReconciler) apply(ctx context.Context, res targetResult) (targetResult, error) {
+	ruling := &res.Ruling
+	r.slots.await(ruling)
 	if ruling.Step.Write {
-		if !r.takeSlots(&ruling) {
+		if !r.slots.take(ruling) {
 			return res, errSlotGone
 		}
-		if err := r.write(ctx, &ruling); err != nil {
+		if err := r.write(ctx, ruling); err != nil {
 			return res.failed(v1alpha1.WriteFailedReason, err)
 		}
 		res.Wrote = true
 	}
-	r.leaveSlots(&res)
+	r.slots.leave(&res)
 	r.news.notify(&res.Result)
 	if ruling.Report {
 		return r.report(ctx, res)
@@ -126,7 +131,7 @@ func (r *TargetReconciler) pass(ctx context.Context, obj *target.Object, now tim
 func (r *TargetReconciler) rule(ctx context.Context, obj *target.Object, gates []verdict.Gate, now time.Time) (verdict.Ruling, error) {
 	key := target.KeyOf(obj)
 	s := verdict.Situation{
-		Object: obj, Definition: r.Targets.Definition(key.GroupKind), Gates: gates, Now: now, Sharded: r.Gates.AllGates != nil, Unknown: verdict.AllFacts,
+		Object: obj, Definition: r.Targets.Definition(key.GroupKind), Gates: gates, Now: now, Sharded: r.Gates.AllGates != nil, Unknown: verdict.Lockers | verdict.Live | verdict.Slots,
 	}
 	s.Reporter = s.Sharded && (r.writer.versions.isOwn(key, obj.GetResourceVersion()) || !r.Tally.IsComplete())
 	for {
@@ -148,11 +153,7 @@ func (r *TargetReconciler) fetch(ctx context.Context, s *verdict.Situation, fact
 	case verdict.Live:
 		s.Live, err = r.Gates.Live(ctx, s.Object, s.Now)
 	case verdict.Slots:
-		for _, g := range s.Gates {
-			if g.HasPace() && !r.Turns.Look(tallied(g.Object), target.KeyOf(s.Object)) {
-				s.NoSlot = append(s.NoSlot, g.Name)
-			}
-		}
+		s.NoSlot = r.slots.missing(s.Object, s.Gates)
 	}
 	s.Unknown &^= fact
 	return err
@@ -193,42 +194,6 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 	}
 	o.NamespaceLabels, err = r.Gates.labels(ctx, obj.GetNamespace())
 	return append(lockers, lock.Selecting(&all.Spec, o)...), err
-}
-
-// awaitSlots enqueues a target for the release slots that it waits for, and the Gates that give them.
-func (r *TargetReconciler) awaitSlots(ruling *verdict.Ruling) {
-	for _, g := range ruling.Queues {
-		of := tallied(g.Object)
-		r.Turns.Wait(of, target.KeyOf(ruling.Object), turnOf(g.Object, ruling.Object))
-		if gate.ReleasesInWaves(g.Object) {
-			r.Wake.GateSoon(of.NamespacedName) // it is enqueued at once when all targets are reconciled
-		} else {
-			r.Wake.Gate(of.NamespacedName)
-		}
-	}
-}
-
-// takeSlots takes the release slots that a ruling uses. It returns false if one of them is gone.
-func (r *TargetReconciler) takeSlots(ruling *verdict.Ruling) bool {
-	gates := make([]tally.Gate, len(ruling.Slots))
-	for i, g := range ruling.Slots {
-		gates[i] = tallied(g.Object)
-	}
-	return r.Turns.Take(target.KeyOf(ruling.Object), gates...)
-}
-
-// leaveSlots returns the release slots of a target that does not wait any more: it was released, or must not be.
-func (r *TargetReconciler) leaveSlots(res *targetResult) {
-	ruling := &res.Ruling
-	if ruling.Wait != verdict.NoWait {
-		return
-	}
-	released := res.Wrote && !ruling.Step.Hold && ruling.Step.Outcome != verdict.Passing
-	for _, g := range res.Gates {
-		if g.Object != nil && g.Object.Spec.Release != nil {
-			r.Turns.Leave(tallied(g.Object), target.KeyOf(ruling.Object), released)
-		}
-	}
 }
 
 // report sets the conditions of a target, and activates its certificate if that is due.
@@ -276,7 +241,7 @@ func (r *TargetReconciler) again(key target.Key, after time.Duration) ctrl.Resul
 // forget forgets a target that is gone.
 func (r *TargetReconciler) forget(key target.Key) {
 	r.Tally.Forget(key)
-	r.Turns.Forget(key)
+	r.slots.turns.Forget(key)
 	r.news.refused.forget(key)
 	for _, g := range r.Book.Keep(key) {
 		r.Wake.GateSoon(g.NamespacedName)

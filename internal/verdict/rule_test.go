@@ -24,6 +24,8 @@ type row struct {
 	changes []func(*verdict.Situation)
 }
 
+const allFacts = verdict.Lockers | verdict.Live | verdict.Slots
+
 func (r row) situation() verdict.Situation {
 	s := verdict.Situation{Object: r.obj, Gates: r.gates, Definition: modern, Now: noon}
 	s.Definition.Handles = true
@@ -240,7 +242,7 @@ func TestDecisions(t *testing.T) {
 				t.Errorf("\ngot  %s\nwant %s", got, row.want)
 			}
 			s := row.situation()
-			s.Unknown = verdict.AllFacts
+			s.Unknown = allFacts
 			for fetched := range 4 {
 				got := verdict.Rule(s)
 				if got.Needs == 0 {
@@ -263,7 +265,7 @@ func TestDecisions(t *testing.T) {
 func TestASettledTargetNeedsNoFacts(t *testing.T) {
 	for name, row := range decisions() {
 		s := row.situation()
-		s.Unknown = verdict.AllFacts
+		s.Unknown = allFacts
 		if want := verdict.Rule(row.situation()); want.Wait == verdict.NoWait && !want.Step.Write && want.Recheck.Sub(noon) != time.Second {
 			if r := verdict.Rule(s); r.Needs != 0 {
 				t.Errorf("%s: %s", name, ruled(r))

@@ -42,8 +42,6 @@ const (
 	Live
 	// Slots for the release of the target.
 	Slots
-	// AllFacts are all of them.
-	AllFacts = Lockers | Live | Slots
 )
 
 // Wait is what the release of a target waits for.

@@ -1,0 +1,60 @@
+package controllers
+
+import (
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// targetSlots has the release slots of targets, and enqueues the Gates that give them.
+type targetSlots struct {
+	turns *Turns
+	wake  Waker
+}
+
+// missing returns the Gates with a pace that have no slot for a target yet.
+func (s targetSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
+	for _, g := range gates {
+		if g.HasPace() && !s.turns.Look(tallied(g.Object), target.KeyOf(obj)) {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}
+
+// await enqueues a target for the slots that it waits for, and the Gates that give them.
+func (s targetSlots) await(ruling *verdict.Ruling) {
+	for _, g := range ruling.Queues {
+		key := tallied(g.Object)
+		s.turns.Wait(key, target.KeyOf(ruling.Object), turnOf(g.Object, ruling.Object))
+		if gate.ReleasesInWaves(g.Object) {
+			s.wake.GateSoon(key.NamespacedName) // it is enqueued at once when all targets are reconciled
+		} else {
+			s.wake.Gate(key.NamespacedName)
+		}
+	}
+}
+
+// take takes the slots that a ruling uses. It returns false if one of them is gone.
+func (s targetSlots) take(ruling *verdict.Ruling) bool {
+	gates := make([]tally.Gate, len(ruling.Slots))
+	for i, g := range ruling.Slots {
+		gates[i] = tallied(g.Object)
+	}
+	return s.turns.Take(target.KeyOf(ruling.Object), gates...)
+}
+
+// leave returns the slots of a target that no longer waits: it was released, or must not be.
+func (s targetSlots) leave(res *targetResult) {
+	ruling := &res.Ruling
+	if ruling.Wait != verdict.NoWait {
+		return
+	}
+	released := res.Wrote && !ruling.Step.Hold && ruling.Step.Outcome != verdict.Passing
+	for _, g := range res.Gates {
+		if g.Object != nil && g.Object.Spec.Release != nil {
+			s.turns.Leave(tallied(g.Object), target.KeyOf(ruling.Object), released)
+		}
+	}
+}
