@@ -125,12 +125,12 @@ func (p *promoter) look(ctx context.Context, obj *target.Object, live bool) (*lo
 		return nil, err
 	}
 	if !in.Pinned.IsOf(l.before) { // one that has its pin keeps it
-		if in.Rival, err = p.rival(ctx, l.before); err != nil {
+		if in.Older, err = p.rival(ctx, l.before); err != nil {
 			return nil, err
 		}
 	}
-	l.rival = in.Rival
-	if in.Stamped = true; promotion.HasNews(l.before) {
+	l.rival = in.Older
+	if in.Stamped = true; promotion.HasNewApprovals(l.before) {
 		if in.Stamped, err = p.stamped(ctx); err != nil {
 			return nil, err
 		}
@@ -146,10 +146,10 @@ func (p *promoter) look(ctx context.Context, obj *target.Object, live bool) (*lo
 	}
 	in.Gates = together(all, l.now)
 	l.after = l.before.DeepCopy()
-	if l.step = promotion.Look(l.after, in); (l.step.Again || l.step.Promotes) && !p.hasTurn(l) {
+	if l.step = promotion.Decide(l.after, in); (l.step.Again || l.step.Promotes) && !p.hasTurn(l) {
 		in.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: "It waits for its turn: its gate releases its targets at a pace."}
 		l.after, l.waits = l.before.DeepCopy(), true
-		l.step = promotion.Look(l.after, in)
+		l.step = promotion.Decide(l.after, in)
 	}
 	return l, nil
 }

@@ -38,18 +38,18 @@ func FormatApproval(g *v1alpha1.GatedSource, revision string, at time.Time) stri
 
 // approve copies the approvals of this round from the annotation into the status, which outlives it: Flux removes annotations of
 // kubectl from an object in Git.
-func (l *look) approve() {
-	s := &l.g.Status
-	if !l.Stamped || l.g.RequiredApprovals() == 0 {
+func (d *decision) approve() {
+	s := &d.g.Status
+	if !d.Stamped || d.g.RequiredApprovals() == 0 {
 		return
 	}
 	var stamped []v1alpha1.RevisionApproval
-	for line := range strings.Lines(l.g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
-		if a, ok := l.read(strings.TrimSuffix(line, "\n")); ok && !slices.ContainsFunc(stamped, a.isSame) && len(stamped) < maxApprovals {
+	for line := range strings.Lines(d.g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
+		if a, ok := d.read(strings.TrimSuffix(line, "\n")); ok && !slices.ContainsFunc(stamped, a.isSame) && len(stamped) < maxApprovals {
 			if i := slices.IndexFunc(s.Approvals, a.isSame); i >= 0 {
 				a.RevisionApproval = s.Approvals[i]
 			} else {
-				l.step.Approved = append(l.step.Approved, a.RevisionApproval)
+				d.step.Approved = append(d.step.Approved, a.RevisionApproval)
 			}
 			stamped = append(stamped, a.RevisionApproval)
 		}
@@ -60,14 +60,14 @@ func (l *look) approve() {
 	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
 }
 
-// HasNews returns whether the annotations have something to count that the status does not have.
-func HasNews(g *v1alpha1.GatedSource) bool {
+// HasNewApprovals returns whether the annotations contain approvals that the status lacks.
+func HasNewApprovals(g *v1alpha1.GatedSource) bool {
 	if g.RequiredApprovals() == 0 {
 		return false
 	}
-	l := &look{g: g}
+	d := &decision{g: g}
 	for line := range strings.Lines(g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
-		if a, ok := l.read(strings.TrimSuffix(line, "\n")); ok && !slices.ContainsFunc(g.Status.Approvals, a.isSame) {
+		if a, ok := d.read(strings.TrimSuffix(line, "\n")); ok && !slices.ContainsFunc(g.Status.Approvals, a.isSame) {
 			return true
 		}
 	}
@@ -83,15 +83,15 @@ func (a approval) isSame(other v1alpha1.RevisionApproval) bool {
 }
 
 // read reads a line that the API server has stamped, and returns whether it is an approval of this round.
-func (l *look) read(line string) (approval, bool) {
-	stamped, ok := strings.CutPrefix(line, stampOf(l.g))
+func (d *decision) read(line string) (approval, bool) {
+	stamped, ok := strings.CutPrefix(line, stampOf(d.g))
 	revision, who, _ := strings.Cut(stamped, " ")
 	by, reason, _ := strings.Cut(who, "\t")
-	if !ok || by == "" || len(by) > maxBy || !slices.Contains(seen(l.g), revision) {
+	if !ok || by == "" || len(by) > maxBy || !slices.Contains(seen(d.g), revision) {
 		return approval{}, false
 	}
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
-	return approval{v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: by, Message: reason, RecordedAt: metav1.NewTime(l.Now)}}, true
+	return approval{v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: by, Message: reason, RecordedAt: metav1.NewTime(d.Now)}}, true
 }
 
 // approvers returns who has approved a revision in this round.
@@ -115,12 +115,12 @@ func approved(g *v1alpha1.GatedSource) string {
 }
 
 // refused says why what is in the annotation of an approval does not count. It is empty if there is nothing.
-func (l *look) refused() string {
-	value, asked := l.g.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
+func (d *decision) refused() string {
+	value, asked := d.g.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	switch {
-	case !asked && l.Stamped, l.g.RequiredApprovals() == 0 && !asked:
+	case !asked && d.Stamped, d.g.RequiredApprovals() == 0 && !asked:
 		return ""
-	case !l.Stamped && l.g.RequiredApprovals() > 0:
+	case !d.Stamped && d.g.RequiredApprovals() > 0:
 		return " The approvals in its annotations do not count, because the policy gated-source-stamp is missing or cannot be read: install config/policies."
 	}
 	cause := "the API server has not stamped the approver"

@@ -17,7 +17,7 @@ type Source struct {
 	Spec map[string]any
 	// Revision of the artifact, empty if there is none.
 	Revision string
-	// Current says that source-controller has looked at the spec as it is.
+	// Current says that source-controller has observed the current spec.
 	Current bool
 	// Unchanged says that its artifact has all the same what the spec asks for at that revision.
 	Unchanged bool
@@ -48,20 +48,20 @@ type Gates struct {
 type Input struct {
 	Original, Pinned *Source
 	Gates            Gates
-	// Rival is an older GatedSource that pins a source of the same kind and name, empty if there is none.
-	Rival string
+	// Older is the name of an older GatedSource that pins a source of the same kind and name, empty if there is none.
+	Older string
 	// Stamped says that the API server stamps who approves.
 	Stamped bool
 	Now     time.Time
 }
 
-// Step is what follows from a look at a GatedSource. Its status is written first.
+// Step is what to do with a GatedSource. Its status is written first.
 type Step struct {
 	// Write is what the pinned source is to have in its spec, nil if it is as it should be.
 	Write map[string]any
 	// Promotes says that Write is what status.promoting has. Otherwise it is what status.pinned has, which somebody has changed.
 	Promotes bool
-	// Again says that the status is to be written, and to be looked at once more before anything else is.
+	// Again says that the status must be written, and the GatedSource decided once more, before anything else is written.
 	Again bool
 	// Promoted is the promotion that has come to its end, nil if none has.
 	Promoted *v1alpha1.Promotion
@@ -71,8 +71,8 @@ type Step struct {
 	Approved, Voided []v1alpha1.RevisionApproval
 }
 
-// look is one look at a GatedSource.
-type look struct {
+// decision is one decision on a GatedSource.
+type decision struct {
 	Input
 	g    *v1alpha1.GatedSource
 	kind string
@@ -87,30 +87,30 @@ type fault struct {
 	stalls          bool
 }
 
-// Look makes the status of a GatedSource say what it is, and returns what to do. It is called once more after each write.
-func Look(g *v1alpha1.GatedSource, in Input) Step {
-	l := &look{Input: in, g: g, kind: g.Spec.SourceRef.Kind}
+// Decide updates the status of a GatedSource and returns the next step. It is called again after each write.
+func Decide(g *v1alpha1.GatedSource, in Input) Step {
+	d := &decision{Input: in, g: g, kind: g.Spec.SourceRef.Kind}
 	if g.Spec.Suspend {
-		l.suspended()
+		d.suspended()
 		return Step{}
 	}
 	s := &g.Status
-	l.complete()
-	l.adopt()
-	l.fault = l.findFault()
-	l.observe()
-	l.approve()
-	want, reason := l.want()
-	moves := want != "" && l.moves(want, reason)
-	l.note(want, moves)
-	if moves && l.Gates.Open {
-		l.promote(want, reason)
+	d.complete()
+	d.adopt()
+	d.fault = d.findFault()
+	d.observe()
+	d.approve()
+	want, reason := d.want()
+	moves := want != "" && d.moves(want, reason)
+	d.note(want, moves)
+	if moves && d.Gates.Open {
+		d.promote(want, reason)
 	} else {
 		s.Promoting = nil
-		l.restore()
+		d.restore()
 	}
-	l.report(want, moves)
-	return l.step
+	d.report(want, moves)
+	return d.step
 }
 
 // Wrote takes note of what the API server has made of the spec that was written, so that it is known again. It returns whether that
@@ -133,28 +133,28 @@ func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 func (s Step) Acts() bool { return s.Again || s.Write != nil }
 
 // findFault returns why nothing can be promoted.
-func (l *look) findFault() fault {
-	ref, o, named := l.g.Spec.SourceRef, l.Original, l.original()
+func (d *decision) findFault() fault {
+	ref, o, named := d.g.Spec.SourceRef, d.Original, d.original()
 	switch {
-	case l.Pinned != nil && l.Pinned.GatedBy != l.g.Name:
+	case d.Pinned != nil && d.Pinned.GatedBy != d.g.Name:
 		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s exists, and is not of this GatedSource: it is left as it is. Give the pinned source another name in spec.pinnedName, or delete that one.",
-			l.pinned()), true}
-	case l.hasRival():
+			d.pinned()), true}
+	case d.isTaken():
 		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s is what the older GatedSource '%s' pins: nothing is pinned. Give the pinned source another name in spec.pinnedName, or delete that GatedSource.",
-			l.pinned(), l.Rival), true}
+			d.pinned(), d.Older), true}
 	case o == nil:
 		return fault{v1alpha1.SourceNotFoundReason, named + " does not exist.", false}
 	case o.GatedBy != "":
 		return fault{v1alpha1.SourceNotPinnableReason, fmt.Sprintf("%s is itself pinned by GatedSource '%s': name the source that this one follows.", named, o.GatedBy), true}
 	case unpinnable(ref.Kind, o.Spec) != "":
 		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + unpinnable(ref.Kind, o.Spec) + ".", true}
-	case l.g.Spec.Revision != "" && checkRevision(ref.Kind, l.g.Spec.Revision) != nil:
-		return fault{v1alpha1.InvalidSpecReason, "spec.revision: " + checkRevision(ref.Kind, l.g.Spec.Revision).Error(), true}
+	case d.g.Spec.Revision != "" && checkRevision(ref.Kind, d.g.Spec.Revision) != nil:
+		return fault{v1alpha1.InvalidSpecReason, "spec.revision: " + checkRevision(ref.Kind, d.g.Spec.Revision).Error(), true}
 	case o.Revision == "":
 		return fault{v1alpha1.SourceNotFoundReason, named + " has no artifact yet.", false}
 	case checkRevision(ref.Kind, o.Revision) != nil:
 		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
-	case o.Current, digestOf(ref.Kind, o.Spec) == l.g.Status.Digest, o.Unchanged && isSuspended(o.Spec) && l.g.Status.Pinned == nil:
+	case o.Current, digestOf(ref.Kind, o.Spec) == d.g.Status.Digest, o.Unchanged && isSuspended(o.Spec) && d.g.Status.Pinned == nil:
 		return fault{}
 	case isSuspended(o.Spec):
 		return fault{v1alpha1.SourceNotFoundReason, named + " is suspended, and was not fetched as its spec is now: it is pinned once it goes on.", false}
@@ -162,25 +162,25 @@ func (l *look) findFault() fault {
 	return fault{v1alpha1.SourceNotFoundReason, named + " was not fetched yet as its spec is now.", false}
 }
 
-func (l *look) original() string { return fmt.Sprintf("%s '%s'", l.kind, l.g.Spec.SourceRef.Name) }
+func (d *decision) original() string { return fmt.Sprintf("%s '%s'", d.kind, d.g.Spec.SourceRef.Name) }
 
-func (l *look) pinned() string { return fmt.Sprintf("%s '%s'", l.kind, l.g.PinnedName()) }
+func (d *decision) pinned() string { return fmt.Sprintf("%s '%s'", d.kind, d.g.PinnedName()) }
 
 // observe takes note of the newest revision, and of a change of the spec of the source: approvals were of what it was.
-func (l *look) observe() {
-	s, at := &l.g.Status, metav1.NewTime(l.Now)
-	if l.fault != (fault{}) {
+func (d *decision) observe() {
+	s, at := &d.g.Status, metav1.NewTime(d.Now)
+	if d.fault != (fault{}) {
 		return
 	}
-	if digest := digestOf(l.kind, l.Original.Spec); digest != s.Digest {
+	if digest := digestOf(d.kind, d.Original.Spec); digest != s.Digest {
 		if s.Digest != "" {
-			l.step.Voided = append(l.step.Voided, s.Approvals...)
+			d.step.Voided = append(d.step.Voided, s.Approvals...)
 			s.Approvals = nil
 			s.Round++
 		}
 		s.Digest = digest
 	}
-	revision := l.Original.Revision
+	revision := d.Original.Revision
 	if s.Latest != nil && s.Latest.Revision == revision {
 		return
 	}
@@ -192,30 +192,30 @@ func (l *look) observe() {
 }
 
 // complete takes note that the pinned source has what was about to be promoted.
-func (l *look) complete() {
-	p := l.g.Status.Promoting
-	if p == nil || !l.isOurs() || !isSpec(l.Pinned.Spec, p.Spec.Raw) {
+func (d *decision) complete() {
+	p := d.g.Status.Promoting
+	if p == nil || !d.isOurs() || !isSpec(d.Pinned.Spec, p.Spec.Raw) {
 		return
 	}
-	l.promoted(*p)
+	d.promoted(*p)
 }
 
-func (l *look) isOurs() bool { return l.Pinned.IsOf(l.g) }
+func (d *decision) isOurs() bool { return d.Pinned.IsOf(d.g) }
 
-// hasRival returns whether an older GatedSource is to have the pinned source. A pinned source that is ours already stays ours.
-func (l *look) hasRival() bool { return l.Rival != "" && !l.isOurs() }
+// isTaken returns whether an older GatedSource has a right to the pinned source. A pinned source that is ours already stays ours.
+func (d *decision) isTaken() bool { return d.Older != "" && !d.isOurs() }
 
 // promoted begins another round.
-func (l *look) promoted(p v1alpha1.Pin) {
-	s := &l.g.Status
-	promotion := v1alpha1.Promotion{Revision: p.Revision, At: metav1.NewTime(l.Now), Reason: p.Reason}
+func (d *decision) promoted(p v1alpha1.Pin) {
+	s := &d.g.Status
+	promotion := v1alpha1.Promotion{Revision: p.Revision, At: metav1.NewTime(d.Now), Reason: p.Reason}
 	if s.Pinned != nil {
 		promotion.From = s.Pinned.Revision
 	}
 	for _, a := range s.Approvals {
 		switch {
 		case a.Revision != p.Revision:
-			l.step.Voided = append(l.step.Voided, a)
+			d.step.Voided = append(d.step.Voided, a)
 		case p.Reason == v1alpha1.RevisionApprovedReason:
 			promotion.Approvals = append(promotion.Approvals, a)
 		}
@@ -224,47 +224,47 @@ func (l *look) promoted(p v1alpha1.Pin) {
 	s.Round++
 	s.Promotions = append([]v1alpha1.Promotion{promotion}, s.Promotions...)
 	s.Promotions = s.Promotions[:min(len(s.Promotions), v1alpha1.MaxPromotions)]
-	l.step.Promoted = &promotion
+	d.step.Promoted = &promotion
 }
 
 // adopt takes over a pinned source that was there before this GatedSource, or before its status was lost.
-func (l *look) adopt() {
-	if l.g.Status.Pinned != nil || !l.isOurs() {
+func (d *decision) adopt() {
+	if d.g.Status.Pinned != nil || !d.isOurs() {
 		return
 	}
-	if revision := pinnedTo(l.kind, l.Pinned.Spec); revision != "" {
-		spec := runtime.DeepCopyJSON(l.Pinned.Spec)
+	if revision := pinnedTo(d.kind, d.Pinned.Spec); revision != "" {
+		spec := runtime.DeepCopyJSON(d.Pinned.Spec)
 		delete(spec, suspendField)
-		l.promoted(v1alpha1.Pin{
-			Revision: revision, Digest: digestOf(l.kind, spec), Spec: runtime.RawExtension{Raw: encode(spec)},
-			Reason: v1alpha1.AdoptedReason, At: metav1.NewTime(l.Now),
+		d.promoted(v1alpha1.Pin{
+			Revision: revision, Digest: digestOf(d.kind, spec), Spec: runtime.RawExtension{Raw: encode(spec)},
+			Reason: v1alpha1.AdoptedReason, At: metav1.NewTime(d.Now),
 		})
 	}
 }
 
 // want returns the revision that is to be pinned by the spec and the approvals, empty if that is none, and why.
-func (l *look) want() (revision, reason string) {
-	s := &l.g.Status
+func (d *decision) want() (revision, reason string) {
+	s := &d.g.Status
 	switch {
-	case l.fault != (fault{}):
+	case d.fault != (fault{}):
 		return "", ""
-	case l.g.Spec.Revision != "":
-		return l.known(l.g.Spec.Revision), v1alpha1.PinnedInSpecReason
-	case l.g.RequiredApprovals() > 0:
-		return approved(l.g), v1alpha1.RevisionApprovedReason
+	case d.g.Spec.Revision != "":
+		return d.known(d.g.Spec.Revision), v1alpha1.PinnedInSpecReason
+	case d.g.RequiredApprovals() > 0:
+		return approved(d.g), v1alpha1.RevisionApprovedReason
 	}
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
 
 // known returns a revision as it was seen or promoted, empty if it was not. The first one need not be known: it is what ran before
 // there was a GatedSource. But what the source has not brought while it is suspended, no pin brings.
-func (l *look) known(revision string) string {
-	for _, is := range seen(l.g) {
-		if same(l.kind, is, revision) {
+func (d *decision) known(revision string) string {
+	for _, is := range seen(d.g) {
+		if same(d.kind, is, revision) {
 			return is
 		}
 	}
-	if l.g.Status.Pinned == nil && !isSuspended(l.Original.Spec) {
+	if d.g.Status.Pinned == nil && !isSuspended(d.Original.Spec) {
 		return revision
 	}
 	return ""
@@ -283,46 +283,46 @@ func seen(g *v1alpha1.GatedSource) (revisions []string) {
 
 // moves returns whether the pin is to move to a revision. A change of the spec of the source follows with the newest revision, or with
 // one that was approved since.
-func (l *look) moves(want, reason string) bool {
-	gated := l.g.Status.Pinned
-	return gated == nil || !same(l.kind, gated.Revision, want) ||
-		gated.Digest != l.g.Status.Digest && (reason == v1alpha1.RevisionApprovedReason || l.g.RequiredApprovals() == 0)
+func (d *decision) moves(want, reason string) bool {
+	gated := d.g.Status.Pinned
+	return gated == nil || !same(d.kind, gated.Revision, want) ||
+		gated.Digest != d.g.Status.Digest && (reason == v1alpha1.RevisionApprovedReason || d.g.RequiredApprovals() == 0)
 }
 
 // promote takes note of what is to be pinned, and has it written once that is noted.
-func (l *look) promote(want, reason string) {
-	s := &l.g.Status
-	next := pin(l.kind, l.Original.Spec, want)
+func (d *decision) promote(want, reason string) {
+	s := &d.g.Status
+	next := pin(d.kind, d.Original.Spec, want)
 	if p := s.Promoting; p != nil && isSpec(next, p.Spec.Raw) {
-		l.step.Write, l.step.Promotes = next, true
+		d.step.Write, d.step.Promotes = next, true
 		return
 	}
 	s.Promoting = &v1alpha1.Pin{
-		Revision: want, Digest: s.Digest, Spec: runtime.RawExtension{Raw: encode(next)}, Reason: reason, At: metav1.NewTime(l.Now),
+		Revision: want, Digest: s.Digest, Spec: runtime.RawExtension{Raw: encode(next)}, Reason: reason, At: metav1.NewTime(d.Now),
 	}
-	l.step.Again = true
+	d.step.Again = true
 }
 
 // restore has the pinned source be what it was, whoever has changed or deleted it. Gates do not matter to that.
-func (l *look) restore() {
-	gated := l.g.Status.Pinned
+func (d *decision) restore() {
+	gated := d.g.Status.Pinned
 	switch {
-	case gated == nil, l.hasRival(), l.Pinned != nil && (!l.isOurs() || l.Pinned.Deleted):
-	case l.Pinned == nil, !isSpec(l.Pinned.Spec, gated.Spec.Raw), l.Pinned.Owned != (l.g.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete):
-		l.step.Write = decode(gated.Spec.Raw)
+	case gated == nil, d.isTaken(), d.Pinned != nil && (!d.isOurs() || d.Pinned.Deleted):
+	case d.Pinned == nil, !isSpec(d.Pinned.Spec, gated.Spec.Raw), d.Pinned.Owned != (d.g.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete):
+		d.step.Write = decode(gated.Spec.Raw)
 	}
 }
 
 // note says what waits.
-func (l *look) note(want string, moves bool) {
-	s := &l.g.Status
+func (d *decision) note(want string, moves bool) {
+	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending
-	s.Waiting = int32(newer(s, l.kind))
+	s.Waiting = int32(newer(s, d.kind))
 	switch {
 	case s.Latest == nil:
 	case moves:
-		pending = &v1alpha1.SeenRevision{Revision: want, RecordedAt: l.seenAt(want)}
-	case want == "" && l.g.Spec.Revision == "" && (s.Pinned == nil || !same(l.kind, s.Pinned.Revision, s.Latest.Revision) || s.Pinned.Digest != s.Digest):
+		pending = &v1alpha1.SeenRevision{Revision: want, RecordedAt: d.seenAt(want)}
+	case want == "" && d.g.Spec.Revision == "" && (s.Pinned == nil || !same(d.kind, s.Pinned.Revision, s.Latest.Revision) || s.Pinned.Digest != s.Digest):
 		pending = s.Latest
 	}
 	switch s.Pending = pending; {
@@ -331,21 +331,21 @@ func (l *look) note(want string, moves bool) {
 	case s.WaitingSince == nil && s.Waiting > 0:
 		s.WaitingSince = &s.Seen[s.Waiting-1].RecordedAt
 	case s.WaitingSince == nil:
-		s.WaitingSince = &metav1.Time{Time: l.Now}
+		s.WaitingSince = &metav1.Time{Time: d.Now}
 	}
-	if pending != nil && (before == nil || before.Revision != pending.Revision) && (!moves || !l.Gates.Open) {
-		l.step.Waits = pending
+	if pending != nil && (before == nil || before.Revision != pending.Revision) && (!moves || !d.Gates.Open) {
+		d.step.Waits = pending
 	}
 }
 
 // seenAt returns when a revision was first seen, or now.
-func (l *look) seenAt(revision string) metav1.Time {
-	for _, is := range l.g.Status.Seen {
+func (d *decision) seenAt(revision string) metav1.Time {
+	for _, is := range d.g.Status.Seen {
 		if is.Revision == revision {
 			return is.RecordedAt
 		}
 	}
-	return metav1.NewTime(l.Now)
+	return metav1.NewTime(d.Now)
 }
 
 // newer returns how many revisions are newer than the pinned one.

@@ -147,7 +147,7 @@ func TestConditionApprovedNamesTheCommandAndWhatDoesNotCount(t *testing.T) {
 		promotion.FormatApproval(w.g, a, start): "does not count: the API server has not stamped the approver.",
 	} {
 		w.g.Annotations = map[string]string{v1alpha1.ApproveRequestedAtAnnotation: value}
-		if got := w.settles().message("Approved"); !strings.Contains(got, want) || !promotion.HasNews(w.g) {
+		if got := w.settles().message("Approved"); !strings.Contains(got, want) || !promotion.HasNewApprovals(w.g) {
 			t.Errorf("%s: got %q, want %q", value, got, want)
 		}
 	}
@@ -250,7 +250,7 @@ func TestWhatCannotBePinnedIsRefusedAndNothingMoves(t *testing.T) {
 	}{
 		"a name that is not ours":        {func(w *world) { w.in.Pinned = other }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
 		"a name of another GatedSource":  {func(w *world) { w.in.Pinned = &promotion.Source{GatedBy: "else"} }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
-		"a name of an older one":         {func(w *world) { w.in.Rival = "older" }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
+		"a name of an older one":         {func(w *world) { w.in.Older = "older" }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
 		"a source that is pinned itself": {func(w *world) { w.in.Original.GatedBy = "else" }, "Ready=False/SourceNotPinnable Stalled=True/SourceNotPinnable"},
 		"a source with others in it":     {func(w *world) { w.edits("include", []any{map[string]any{"repository": map[string]any{"name": "b"}}}) }, "Ready=False/SourceNotPinnable Stalled=True/SourceNotPinnable"},
 		"a source that is not there":     {func(w *world) { w.in.Original = nil }, "Ready=False/SourceNotFound"},
@@ -354,7 +354,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 func TestWhatIsOursStaysOursBesideAnOlderOneUntilItIsDeleted(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenOpen, a).settles()
-	w.in.Rival = "older"
+	w.in.Older = "older"
 	if w.arrives(b).settles().fetched(); !strings.HasPrefix(w.is(), b+" Approved=True/UpToDate") {
 		t.Errorf("it does not go on: %s", w.is())
 	}

@@ -89,7 +89,7 @@ func (w *world) approves(who, revision string) *world {
 // once looks once, and does what follows from that.
 func (w *world) once() promotion.Step {
 	w.in.Now = w.in.Now.Add(time.Second)
-	step := promotion.Look(w.g, w.in)
+	step := promotion.Decide(w.g, w.in)
 	w.steps = append(w.steps, step)
 	if step.Write == nil {
 		return step
