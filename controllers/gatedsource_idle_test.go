@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -233,7 +234,7 @@ func (c *crowd) looks() (n float64) {
 		}
 		for _, m := range family.GetMetric() {
 			for _, label := range m.GetLabel() {
-				if label.GetName() == "controller" && label.GetValue() == "target" {
+				if label.GetName() == "controller" && slices.Contains([]string{"target", "gatedsource"}, label.GetValue()) {
 					n += m.GetCounter().GetValue()
 				}
 			}

@@ -110,7 +110,7 @@ func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.looks()
 	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	_, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
 	f.Must(err)
 	f.ClosedGate("nights", allGatedSources)
 	f.push("b")
@@ -162,7 +162,7 @@ func TestAGatedSourceKeepsItsSlotWhenAWriteFails(t *testing.T) {
 			for range 3 { // the first write fails
 				_, err := f.on().gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
 				f.Must(err)
-				_, _ = f.on().targets.Reconcile(f.Context(), f.key())
+				_, _ = f.on().gatedSources.Reconcile(f.Context(), f.request())
 				f.Read(f.g)
 			}
 			if fails > 0 {

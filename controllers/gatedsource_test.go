@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -84,7 +84,7 @@ func (f *following) tries(gates ...*v1alpha1.Gate) error {
 	for _, g := range gates {
 		f.reconcile(g)
 	}
-	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	_, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
 	for _, g := range gates {
 		f.reconcile(g)
 	}
@@ -92,8 +92,10 @@ func (f *following) tries(gates ...*v1alpha1.Gate) error {
 	return err
 }
 
-func (f *following) key() target.Key {
-	return target.Key{GroupKind: target.GatedSource, NamespacedName: types.NamespacedName{Namespace: f.Namespace, Name: f.g.Name}}
+func (f *following) key() target.Key { return gatedSourceKey(client.ObjectKeyFromObject(f.g)) }
+
+func (f *following) request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.g)}
 }
 
 // approves has somebody approve a revision as config/policies stamps it.
@@ -325,7 +327,7 @@ func TestTheMetricsOfAGatedSourceGoWithIt(t *testing.T) {
 		t.Errorf("it waits: %v", got)
 	}
 	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	_, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
 	f.Must(err)
 	if got := waiting(); len(got) > 0 {
 		t.Errorf("it is gone: %v", got)

@@ -23,84 +23,87 @@ var (
 	suspendPath = fields.Path(repository, &repository.Spec.Suspend)
 )
 
-// gatedSourceWriter writes the status of GatedSources and the sources that they have pinned, each on the version that was read.
+// gatedSourceWriter writes the status of GatedSources and their pinned sources. Each write is conditional on the version that was read.
 type gatedSourceWriter struct {
 	client.Client
-	targets *targetWriter
+	// live reads from the API server.
+	live     client.Reader
+	versions *targetVersions
 }
 
-// status writes the status of a GatedSource, if it is another one.
-func (w *gatedSourceWriter) status(ctx context.Context, l *looked) error {
-	if equality.Semantic.DeepEqual(l.before.Status, l.after.Status) {
+// status writes the status of a GatedSource if it has changed.
+func (w *gatedSourceWriter) status(ctx context.Context, s *promotionState) error {
+	if equality.Semantic.DeepEqual(s.before.Status, s.after.Status) {
 		return nil
 	}
-	written := l.after.DeepCopy()
-	if err := w.Status().Patch(ctx, written, locked(l.before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	written := s.after.DeepCopy()
+	if err := w.Status().Patch(ctx, written, locked(s.before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return err
 	}
-	l.after.ResourceVersion = written.ResourceVersion
-	w.targets.versions.wrote(target.KeyOf(l.object), written.ResourceVersion)
+	s.after.ResourceVersion = written.ResourceVersion
+	w.versions.wrote(target.KeyOf(s.object), written.ResourceVersion)
 	return nil
 }
 
-// pin writes a pinned source as a look at it says, or creates it.
-func (w *gatedSourceWriter) pin(ctx context.Context, l *looked) error {
+// pin creates or updates the pinned source.
+func (w *gatedSourceWriter) pin(ctx context.Context, s *promotionState) error {
 	obj := &unstructured.Unstructured{}
-	if l.pinned != nil {
-		obj = l.pinned.DeepCopy()
+	if s.pinned != nil {
+		obj = s.pinned.DeepCopy()
 	} else {
 		obj.SetAPIVersion(sourcev1.GroupVersion.String())
-		if l.original != nil {
-			obj.SetAPIVersion(l.original.GetAPIVersion())
+		if s.original != nil {
+			obj.SetAPIVersion(s.original.GetAPIVersion())
 		}
-		obj.SetKind(l.after.Spec.SourceRef.Kind)
-		obj.SetNamespace(l.after.Namespace)
-		obj.SetName(l.after.PinnedName())
+		obj.SetKind(s.after.Spec.SourceRef.Kind)
+		obj.SetNamespace(s.after.Namespace)
+		obj.SetName(s.after.PinnedName())
 	}
-	spec := l.step.Write
+	spec := s.step.Write
 	if suspended, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, suspendPath...); ok {
-		spec[suspendPath[1]] = suspended // that is for people and for Gates
+		spec[suspendPath[1]] = suspended // users and Gates set that
 	}
 	obj.Object["spec"] = spec
-	w.mark(obj, l)
+	w.mark(obj, s)
 	var err error
-	if l.pinned == nil {
+	if s.pinned == nil {
 		err = w.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
 	} else {
-		err = w.Patch(ctx, obj, locked(l.pinned), client.FieldOwner(v1alpha1.FieldManager))
+		err = w.Patch(ctx, obj, locked(s.pinned), client.FieldOwner(v1alpha1.FieldManager))
 	}
 	if err != nil {
 		return err
 	}
-	// The additions of the API server are noted, so that they are not drift.
-	noted := *l
-	noted.before, noted.after = l.after, l.after.DeepCopy()
-	if written, _ := obj.Object["spec"].(map[string]any); l.step.Wrote(noted.after, written) {
-		return w.status(ctx, &noted)
+	// The status records the defaults of the API server, so that they are not drift.
+	recorded := *s
+	recorded.before, recorded.after = s.after, s.after.DeepCopy()
+	if written, _ := obj.Object["spec"].(map[string]any); s.step.Wrote(recorded.after, written) {
+		return w.status(ctx, &recorded)
 	}
 	return nil
 }
 
-// mark says whose a pinned source is. With the label of source-controller's shard, the one fetches it that fetches the original.
-func (w *gatedSourceWriter) mark(obj *unstructured.Unstructured, l *looked) {
+// mark records the GatedSource on its pinned source. The label of the shard has the source-controller that fetches the original fetch the
+// pinned source, too.
+func (w *gatedSourceWriter) mark(obj *unstructured.Unstructured, s *promotionState) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.PinnedByAnnotation] = l.after.Name
+	annotations[v1alpha1.PinnedByAnnotation] = s.after.Name
 	obj.SetAnnotations(annotations)
-	if l.original != nil && l.original.GetLabels()[shardLabel] != "" {
+	if s.original != nil && s.original.GetLabels()[shardLabel] != "" {
 		set := obj.GetLabels()
 		if set == nil {
 			set = map[string]string{}
 		}
-		set[shardLabel] = l.original.GetLabels()[shardLabel]
+		set[shardLabel] = s.original.GetLabels()[shardLabel]
 		obj.SetLabels(set)
 	}
-	owners := slices.DeleteFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == l.after.UID })
-	if l.after.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+	owners := slices.DeleteFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.after.UID })
+	if s.after.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
 		owners = append(owners, metav1.OwnerReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GatedSourceKind, Name: l.after.Name, UID: l.after.UID,
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GatedSourceKind, Name: s.after.Name, UID: s.after.UID,
 		})
 	}
 	obj.SetOwnerReferences(owners)

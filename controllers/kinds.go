@@ -61,6 +61,16 @@ func (r *kindReconciler) start(ctx context.Context) error {
 	return r.watchAllGates(ctx)
 }
 
+// awaitStart waits until the kinds that the cluster has are watched.
+func (r *kindReconciler) awaitStart(ctx context.Context) error {
+	select {
+	case <-r.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // readOf returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
 func readOf(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
@@ -112,10 +122,8 @@ func (r *kindReconciler) watchAllGates(ctx context.Context) error {
 // Reconcile starts and stops the watch of a kind as its definition comes and
 // goes, and lets the Gates know that name the kind.
 func (r *kindReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	select {
-	case <-r.ready:
-	case <-ctx.Done():
-		return ctrl.Result{}, ctx.Err()
+	if err := r.awaitStart(ctx); err != nil {
+		return ctrl.Result{}, err
 	}
 	changed, of, err := r.sync(ctx, req.Name)
 	if errors.Is(err, ErrNotInstalled) {

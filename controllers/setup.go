@@ -65,7 +65,7 @@ type Gating struct {
 	Shard labels.Selector
 	// StampsSources returns whether the API server stamps who approves a revision.
 	StampsSources func(context.Context) (bool, error)
-	// WritesAtOnce bounds the targets that are written at the same time, 16 if zero. The rate is bounded by
+	// WritesAtOnce bounds the targets that are written at the same time, and also the GatedSources, 16 if zero. The rate is bounded by
 	// --kube-api-qps and --kube-api-burst.
 	WritesAtOnce int
 	// Backoff says when to try again what failed, by the UID of a Gate, see backoffOf.
@@ -106,10 +106,11 @@ func newMemory() *memory {
 
 // loops are the controllers, and what wakes them.
 type loops struct {
-	gates   *GateReconciler
-	targets *TargetReconciler
-	locks   *LockReconciler
-	events  *Events
+	gates        *GateReconciler
+	targets      *TargetReconciler
+	gatedSources *GatedSourceReconciler
+	locks        *LockReconciler
+	events       *Events
 }
 
 // loops makes the controllers.
@@ -139,26 +140,20 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, Passes: m.passes, news: m.news,
 		slots:     targetSlots{m.turns, wake},
 		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
-		promoter:  c.promoter(m, wake, index),
 		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},
+	}
+	l.gatedSources = &GatedSourceReconciler{
+		EventRecorder: c.EventRecorder, Clock: c.Clock, Targets: c.Targets, Gates: index, Tally: m.tally, Turns: m.turns, Wake: wake,
+		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics,
+		writer: &gatedSourceWriter{c.Client, c.APIReader, m.targets}, rollout: rollout{m.book, wake}, news: m.news,
+	}
+	if c.Shard == nil {
+		l.gatedSources.Shard = labels.Everything()
 	}
 	l.locks = &LockReconciler{
 		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Tally: m.tally,
 	}
 	return l
-}
-
-// promoter makes the part of the controller of targets that is for GatedSources.
-func (c *Gating) promoter(m *memory, wake Waker, index *GateIndex) *promoter {
-	p := &promoter{
-		EventRecorder: c.EventRecorder, clock: c.Clock, targets: c.Targets, gates: index, turns: m.turns, wake: wake, metrics: c.GateMetrics,
-		stamped: c.StampsSources, shard: c.Shard,
-		writer: &gatedSourceWriter{c.Client, &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets}},
-	}
-	if p.shard == nil {
-		p.shard = labels.Everything()
-	}
-	return p
 }
 
 // SetupWithManager registers the controllers with a manager.
@@ -276,6 +271,17 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		}
 		opts.ClockWatch.add(kinds.wakeAll)
 		return kinds.start(ctx)
+	})); err != nil {
+		return err
+	}
+	gatedSources, err := controller.New("gatedsource", mgr, controller.Options{
+		Reconciler: l.gatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.gatedSources),
+	})
+	if err != nil {
+		return err
+	}
+	if err := gatedSources.Watch(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		return kinds.awaitStart(ctx) // before that, sources seem to be missing
 	})); err != nil {
 		return err
 	}

@@ -27,11 +27,11 @@ func (r *TargetReconciler) note(key target.Key, s *targetResult, now time.Time) 
 		before := r.Tally.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
 		if entries[i].Outcome == tally.WouldHold && before != tally.WouldHold && before != tally.Held && r.Tally.IsComplete() {
-			r.news.audited(&s.Ruling, g)
+			r.news.audited(s.Ruling.Object, g, s.Ruling.Now)
 		}
 	}
 	r.Tally.Put(key, entries, now)
-	r.noteWaves(key, s)
+	r.rollout().record(key, s.Gates, s.member)
 }
 
 // audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was

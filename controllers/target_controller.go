@@ -40,7 +40,6 @@ type TargetReconciler struct {
 	slots     targetSlots
 	writer    *targetWriter
 	activator *activator
-	promoter  *promoter
 	news      *targetNews
 }
 
@@ -63,7 +62,7 @@ func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.
 	}
 	res, err := r.pass(ctx, obj, now)
 	for retry := 0; isOutdated(err) && retry < conflictRetries; retry++ {
-		if obj, err = r.writer.reread(ctx, obj); err != nil {
+		if obj, err = rereadTarget(ctx, r.writer.live, obj); err != nil {
 			res, err = res.failed(v1alpha1.ReadFailedReason, err)
 			break
 		}
@@ -91,9 +90,6 @@ func isOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(
 
 // pass reconciles a target once: fetch, Rule, write, notify. A write triggers another pass, which sets the conditions.
 func (r *TargetReconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (targetResult, error) {
-	if target.KeyOf(obj).GroupKind == target.GatedSource {
-		return r.promoter.settle(ctx, obj)
-	}
 	gates, err := r.Gates.Of(ctx, obj, now)
 	if err != nil {
 		return targetResult{}, err
@@ -243,11 +239,6 @@ func (r *TargetReconciler) forget(key target.Key) {
 	r.Tally.Forget(key)
 	r.slots.turns.Forget(key)
 	r.news.refused.forget(key)
-	for _, g := range r.Book.Keep(key) {
-		r.Wake.GateSoon(g.NamespacedName)
-	}
+	r.rollout().record(key, nil, nil)
 	r.writer.versions.forget(key)
-	if key.GroupKind == target.GatedSource {
-		r.promoter.metrics.waits(key.NamespacedName, v1alpha1.GatedSourceStatus{})
-	}
 }

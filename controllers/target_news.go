@@ -3,6 +3,7 @@ package controllers
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,14 +82,14 @@ func (n *targetNews) changed(r *verdict.Ruling) {
 	switch {
 	case step.Outcome == verdict.Exempt:
 	case r.Verdict.Again:
-		said := n.about(r, r.Verdict.Holders)
+		said := n.about(r.Verdict.Holders, r.Now)
 		delete(said, eventv1.MetaTokenKey) // what resumes a target again and again is told once in five minutes
 		said.tell(n, obj, notice{eventWarning, v1alpha1.HeldAgainReason, "Resumed while " + verdict.ClosedAre(step.Names) + ", held again. Open the gate instead."})
 	case step.Hold && refused != "" && state == target.Free:
-		n.about(r, r.Verdict.Holders).tell(n, obj, notice{eventWarning, refused, message})
+		n.about(r.Verdict.Holders, r.Now).tell(n, obj, notice{eventWarning, refused, message})
 	case step.Hold && (state == target.Free || state == target.Locked):
 		if n.mayTell(first(r.Verdict.Holders)) {
-			n.about(r, r.Verdict.Holders).tell(n, obj, notice{eventNormal, v1alpha1.GateClosedReason, verdict.Explain(r.Verdict.Holders, r.Now)})
+			n.about(r.Verdict.Holders, r.Now).tell(n, obj, notice{eventNormal, v1alpha1.GateClosedReason, verdict.Explain(r.Verdict.Holders, r.Now)})
 		}
 	case r.Releases():
 		open := r.Verdict.Opened
@@ -96,15 +97,15 @@ func (n *targetNews) changed(r *verdict.Ruling) {
 			open = leaving(r)
 		}
 		if n.mayTell(first(open)) {
-			n.about(r, open).tell(n, obj, notice{eventNormal, v1alpha1.GateOpenedReason, r.Verdict.Released()})
+			n.about(open, r.Now).tell(n, obj, notice{eventNormal, v1alpha1.GateOpenedReason, r.Verdict.Released()})
 		}
 	}
 }
 
 // audited records an event on a target that a Gate with mode Audit would begin to hold.
-func (n *targetNews) audited(r *verdict.Ruling, g verdict.Gate) {
-	if n.mayTellOf(g.Object, target.KeyOf(r.Object)) {
-		n.about(r, []verdict.Gate{g}).tell(n, r.Object, notice{eventNormal, v1alpha1.WouldHoldReason, verdict.ExplainAudit(g, r.Now)})
+func (n *targetNews) audited(obj *target.Object, g verdict.Gate, now time.Time) {
+	if n.mayTellOf(g.Object, target.KeyOf(obj)) {
+		n.about([]verdict.Gate{g}, now).tell(n, obj, notice{eventNormal, v1alpha1.WouldHoldReason, verdict.ExplainAudit(g, now)})
 	}
 }
 
@@ -130,12 +131,12 @@ func first(gates []verdict.Gate) *v1alpha1.Gate {
 }
 
 // about says which Gates an event on a target is about, what the first of them is and who decided that.
-func (n *targetNews) about(r *verdict.Ruling, gates []verdict.Gate) news {
+func (n *targetNews) about(gates []verdict.Gate, now time.Time) news {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = g.Name
 	}
-	said := newsOfGate(target.FormatHeldBy(names), first(gates), r.Now)
+	said := newsOfGate(target.FormatHeldBy(names), first(gates), now)
 	if reason, _ := verdict.Refusal(gates); reason != "" {
 		said[reasonNews] = reason
 	}

@@ -15,25 +15,35 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// noteWaves notes in the Book what a target is for the Gates that release it in waves, and wakes those that have to know.
-func (r *TargetReconciler) noteWaves(key target.Key, s *targetResult) {
+// rollout records the targets of Gates that release in waves, and enqueues the Gates whose rollout may continue.
+type rollout struct {
+	book *Book
+	wake Waker
+}
+
+func (r *TargetReconciler) rollout() rollout { return rollout{r.Book, r.Wake} }
+
+// record records a target for those of its Gates that release in waves, and deletes it for all others.
+func (r rollout) record(key target.Key, targetGates []verdict.Gate, member func(verdict.Gate) waves.Member) {
 	var gates []tally.Gate
-	for _, g := range s.Gates {
+	for _, g := range targetGates {
 		if !g.IsOurs() || !g.Governs || !gate.HasWaves(g.Object) {
 			continue
 		}
 		of := tallied(g.Object)
 		gates = append(gates, of)
-		changed, added := r.Book.Put(of, g.Object.Generation, key, s.member(g))
+		m := member(g)
+		m.Message = sentence.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
+		changed, added := r.book.Put(of, g.Object.Generation, key, m)
 		if changed && gate.ReleasesInWaves(g.Object) {
-			r.Wake.GateSoon(of.NamespacedName)
+			r.wake.GateSoon(of.NamespacedName)
 		}
-		if added { // what it said meanwhile was of no interest
-			r.Wake.Targets(queue.Tell, key)
+		if added { // its changes of readiness were not observed before
+			r.wake.Targets(queue.Tell, key)
 		}
 	}
-	for _, of := range r.Book.Keep(key, gates...) {
-		r.Wake.GateSoon(of.NamespacedName)
+	for _, of := range r.book.Keep(key, gates...) {
+		r.wake.GateSoon(of.NamespacedName)
 	}
 }
 
@@ -62,7 +72,6 @@ func (s *targetResult) member(g verdict.Gate) waves.Member {
 	default:
 		m.Phase, m.Message = readinessOf(obj)
 	}
-	m.Message = sentence.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
 	return m
 }
 

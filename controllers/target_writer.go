@@ -68,12 +68,12 @@ func (w *targetWriter) wrote(obj *target.Object, latest *metav1.PartialObjectMet
 	return written
 }
 
-// reread reads a target from the API server, trimmed. It is nil if it is gone, also if there is another of
+// rereadTarget reads a target from the API server, trimmed. It is nil if the target is gone, also if there is another one of
 // the same name.
-func (w *targetWriter) reread(ctx context.Context, obj *target.Object) (*target.Object, error) {
+func rereadTarget(ctx context.Context, live client.Reader, obj *target.Object) (*target.Object, error) {
 	latest := &target.Object{}
 	latest.SetGroupVersionKind(obj.GroupVersionKind())
-	err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), latest)
+	err := live.Get(ctx, client.ObjectKeyFromObject(obj), latest)
 	if err != nil || latest.GetUID() != obj.GetUID() {
 		return nil, client.IgnoreNotFound(err)
 	}

@@ -19,7 +19,7 @@ type Waker interface {
 	UrgeGate(key types.NamespacedName, class queue.Class)
 	// GateSoon has a Gate looked at within a second: its status is to tell how far its targets are.
 	GateSoon(key types.NamespacedName)
-	// Targets has targets looked at, in this order among those of the same class.
+	// Targets enqueues targets, GatedSources among them, in this order among those of the same class.
 	Targets(class queue.Class, keys ...target.Key)
 	// Urge has a target looked at as urgently as if it were to be held, when something wakes it next.
 	Urge(key target.Key)
@@ -37,50 +37,53 @@ const (
 
 // Queues are those of the controllers. Keys that are added before these start wait for them.
 type Queues struct {
-	gates, locks workqueue.TypedRateLimitingInterface[reconcile.Request]
-	targets      workqueue.TypedRateLimitingInterface[target.Key]
-	// order is that of targets, and gateOrder that of Gates.
-	order     *queue.Queue[target.Key]
-	gateOrder *queue.Queue[reconcile.Request]
+	locks        workqueue.TypedRateLimitingInterface[reconcile.Request]
+	gates        gateQueue
+	targets      ordered[target.Key]
+	gatedSources ordered[reconcile.Request]
+}
+
+// ordered is a queue whose urgent keys come first.
+type ordered[T comparable] struct {
+	workqueue.TypedRateLimitingInterface[T]
+	order *queue.Queue[T]
+}
+
+// newOrdered returns a queue with a name, in an order, whose retries are limited.
+func newOrdered[T comparable](name string, order *queue.Queue[T], limiter workqueue.TypedRateLimiter[T]) ordered[T] {
+	return ordered[T]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{
+		Name: name,
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{
+			Name:  name,
+			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[T]{Name: name, Queue: order}),
+		}),
+	}), order}
+}
+
+// addUrgent adds a key with at least an urgency.
+func (q ordered[T]) addUrgent(key T, urgency queue.Urgency) {
+	q.order.Urge(key, urgency)
+	q.Add(key)
 }
 
 // gateQueue puts Gates with an event or an edge before Gates whose resync interval is over. Namespaces take turns.
 type gateQueue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	order *queue.Queue[reconcile.Request]
+	ordered[reconcile.Request]
 }
 
 // Add implements workqueue.TypedInterface. The delays of AddAfter and AddRateLimited do not end here.
-func (q *gateQueue) Add(gate reconcile.Request) {
-	q.order.Urge(gate, queue.Urgency{Class: queue.Change})
-	q.TypedRateLimitingInterface.Add(gate)
-}
+func (q gateQueue) Add(gate reconcile.Request) { q.addUrgent(gate, queue.Urgency{Class: queue.Change}) }
 
 // newQueues returns queues whose retries are limited.
 func newQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Queues {
-	named := func(name string) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		return workqueue.NewTypedRateLimitingQueueWithConfig(within{limiter(), failureInterval},
-			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name})
+	return &Queues{
+		locks: workqueue.NewTypedRateLimitingQueueWithConfig(within{limiter(), failureInterval},
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: "gatelock"}),
+		gates: gateQueue{newOrdered("gate", queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
+			workqueue.TypedRateLimiter[reconcile.Request](within{limiter(), failureInterval}))},
+		targets:      newOrdered("target", queue.New[target.Key](), workqueue.TypedRateLimiter[target.Key](ofKeys{limiter()})),
+		gatedSources: newOrdered("gatedsource", queue.New[reconcile.Request](), limiter()),
 	}
-	q := &Queues{
-		locks: named("gatelock"), order: queue.New[target.Key](),
-		gateOrder: queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
-	}
-	q.gates = &gateQueue{workqueue.NewTypedRateLimitingQueueWithConfig[reconcile.Request](within{limiter(), failureInterval}, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-		Name: "gate",
-		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-			Name:  "gate",
-			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: "gate", Queue: q.gateOrder}),
-		}),
-	}), q.gateOrder}
-	q.targets = workqueue.NewTypedRateLimitingQueueWithConfig[target.Key](ofKeys{limiter()}, workqueue.TypedRateLimitingQueueConfig[target.Key]{
-		Name: "target",
-		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[target.Key]{
-			Name:  "target",
-			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[target.Key]{Name: "target", Queue: q.order}),
-		}),
-	})
-	return q
 }
 
 // Gate implements Waker.
@@ -88,7 +91,7 @@ func (q *Queues) Gate(key types.NamespacedName) { q.gates.Add(reconcile.Request{
 
 // UrgeGate implements Waker.
 func (q *Queues) UrgeGate(key types.NamespacedName, class queue.Class) {
-	q.gateOrder.Urge(reconcile.Request{NamespacedName: key}, queue.Urgency{Class: class})
+	q.gates.order.Urge(reconcile.Request{NamespacedName: key}, queue.Urgency{Class: class})
 }
 
 // GateSoon implements Waker. Of several the first counts.
@@ -99,13 +102,24 @@ func (q *Queues) GateSoon(key types.NamespacedName) {
 // Targets implements Waker.
 func (q *Queues) Targets(class queue.Class, keys ...target.Key) {
 	for i, key := range keys {
-		q.order.Urge(key, queue.Urgency{Class: class, Place: i})
-		q.targets.Add(key)
+		urgency := queue.Urgency{Class: class, Place: i}
+		if target.Pins(key.GroupKind) {
+			q.gatedSources.addUrgent(reconcile.Request{NamespacedName: key.NamespacedName}, urgency)
+		} else {
+			q.targets.addUrgent(key, urgency)
+		}
 	}
 }
 
 // Urge implements Waker.
-func (q *Queues) Urge(key target.Key) { q.order.Urge(key, queue.Urgency{Class: queue.Hold}) }
+func (q *Queues) Urge(key target.Key) {
+	urgency := queue.Urgency{Class: queue.Hold}
+	if target.Pins(key.GroupKind) {
+		q.gatedSources.order.Urge(reconcile.Request{NamespacedName: key.NamespacedName}, urgency)
+	} else {
+		q.targets.order.Urge(key, urgency)
+	}
+}
 
 // Locks implements Waker.
 func (q *Queues) Locks(namespaces ...string) {

@@ -225,7 +225,7 @@ func (w *world) lookAtWoken() error {
 	}
 	for _, key := range take.targets {
 		written := w.writes.count()
-		result, err := l.targets.Reconcile(w.Context(), key)
+		result, err := l.reconcileTarget(w.Context(), key)
 		w.soonest[key] = result.RequeueAfter
 		switch errs = append(errs, err); {
 		case err != nil:
@@ -235,6 +235,14 @@ func (w *world) lookAtWoken() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// reconcileTarget reconciles a target with the reconciler of its kind, as Queues does.
+func (l *loops) reconcileTarget(ctx context.Context, key target.Key) (ctrl.Result, error) {
+	if target.Pins(key.GroupKind) {
+		return l.gatedSources.Reconcile(ctx, ctrl.Request{NamespacedName: key.NamespacedName})
+	}
+	return l.targets.Reconcile(ctx, key)
 }
 
 // reconcile is try that must not fail.

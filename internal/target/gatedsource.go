@@ -23,6 +23,16 @@ var _ = register(gatedSource{GatedSource})
 // them: they ask their Gates before they move.
 var GatedSource = schema.GroupKind{Group: api.Group, Kind: "GatedSource"}
 
+// Pinner is the role of adapters whose objects pin sources. Nothing is written on these objects to hold them: they check their Gates
+// before they move a pin, and have a reconciler of their own.
+type Pinner interface{ pins() }
+
+// Pins returns whether objects of a kind pin sources.
+func Pins(kind schema.GroupKind) bool {
+	_, ok := registry.Load().adapters[kind].(Pinner)
+	return ok
+}
+
 // pinnable are the kinds of sources that GatedSources pin.
 var pinnable = map[schema.GroupKind]bool{
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind}: true,
@@ -60,6 +70,8 @@ type gatedSource struct {
 }
 
 func (g gatedSource) GroupKind() schema.GroupKind { return g.groupKind }
+
+func (gatedSource) pins() {}
 
 func (gatedSource) levers() [][]string { return nil }
 

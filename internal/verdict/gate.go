@@ -132,11 +132,11 @@ func (g Gate) LetsActivate() bool {
 
 // Covers returns whether a Gate governs a target in any mode, or the target names it.
 func (g Gate) Covers() bool {
-	return g.Governs || g.Audits || g.isRefused()
+	return g.Governs || g.Audits || g.IsRefused()
 }
 
-// isRefused returns whether a target names a Gate that is missing or denied.
-func (g Gate) isRefused() bool { return g.Stand == Missing || g.Stand == Denied }
+// IsRefused returns whether a target names a Gate that is missing or denied.
+func (g Gate) IsRefused() bool { return g.Stand == Missing || g.Stand == Denied }
 
 // IsOurs returns whether this process reconciles a Gate.
 func (g Gate) IsOurs() bool { return g.Object != nil && g.Stand != Elsewhere }

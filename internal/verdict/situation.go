@@ -90,7 +90,7 @@ func (r *Ruling) conclude(s Situation) {
 	switch {
 	case r.Releases():
 		r.await(s)
-	case r.Step.Hold && (len(r.Step.Names) == 0 || slices.ContainsFunc(s.Gates, Gate.isRefused)):
+	case r.Step.Hold && (len(r.Step.Names) == 0 || slices.ContainsFunc(s.Gates, Gate.IsRefused)):
 		r.recheckBy(s.Now.Add(MissingInterval))
 	}
 	if r.isNewlyIgnored() { // the next ruling depends on its condition, so that comes first

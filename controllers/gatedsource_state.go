@@ -1,0 +1,141 @@
+package controllers
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/promotion"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+// shardInterval is the interval at which a GatedSource with a pending revision is reconciled if there are shards: the events of Gates of
+// other shards do not arrive here.
+const shardInterval = time.Minute
+
+// promotionState is a GatedSource as one round has read it, and the step that follows.
+type promotionState struct {
+	// object is the GatedSource that was read. before and after are typed copies, with the status before and after the decision.
+	object        *target.Object
+	before, after *v1alpha1.GatedSource
+	// original and pinned are the sources, nil if they do not exist.
+	original, pinned *unstructured.Unstructured
+	gates            []verdict.Gate
+	input            promotion.Input
+	step             promotion.Step
+	// waits means that the GatedSource waits for a release slot.
+	waits bool
+	now   time.Time
+	recheck
+	// failure is why the step was not taken, nil if it was.
+	failure *tally.Failure
+}
+
+// decide decides the next step and the status, from an input.
+func (s *promotionState) decide(in promotion.Input) {
+	s.after = s.before.DeepCopy()
+	s.step = promotion.Decide(s.after, in)
+}
+
+// failed records why the step was not taken.
+func (s *promotionState) failed(reason string, err error) (*promotionState, error) {
+	s.failure = &tally.Failure{Reason: reason, Message: err.Error()}
+	return s, err
+}
+
+// isPending returns whether a revision waits.
+func (s *promotionState) isPending() bool { return s.after != nil && s.after.Status.Pending != nil }
+
+// current returns the GatedSource with the status after the decision.
+func (s *promotionState) current() *target.Object {
+	obj := &target.Object{Unstructured: *s.object.DeepCopy()}
+	if status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.after.Status); err == nil {
+		obj.Object["status"] = status
+	}
+	return obj
+}
+
+// entries returns the outcome for each of the Gates that this process reconciles. Those with mode Audit count as Other, see audit.
+func (s *promotionState) entries() []tally.Entry {
+	var entries []tally.Entry
+	for _, g := range s.gates {
+		counts := g.Governs || g.Audits
+		if !g.IsOurs() || !counts && s.failure == nil {
+			continue
+		}
+		e := tally.Entry{Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Stand == verdict.Undecided}
+		switch {
+		case !counts || g.Stand != verdict.Closed || s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
+		case s.isPending():
+			e.Outcome = tally.Held
+		default:
+			e.Outcome = tally.Exempt
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// audit returns the outcome if a Gate with mode Audit enforced. Until the Gate has decided, that is the outcome before.
+func (s *promotionState) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
+	switch {
+	case g.Would == verdict.Open:
+		return tally.Other
+	case g.Would != verdict.Closed:
+		return before
+	case s.isPending():
+		return tally.WouldHold
+	}
+	return tally.Exempt
+}
+
+// member returns the GatedSource as a target of a Gate that releases in waves.
+func (s *promotionState) member(g verdict.Gate) waves.Member {
+	m := waves.Member{Matches: verdict.WavesOf(g.Object, &s.object.Unstructured)}
+	switch isHeld := s.isPending() && !s.input.Gates.Open; {
+	case s.waits:
+	case isHeld && s.failure != nil:
+		m.Message = s.failure.Message
+	case isHeld && g.Stand == verdict.Open:
+		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(s.closedGates(), ", ")
+	case isHeld:
+	case !s.isPending() && len(verdict.Judge(verdict.Observed{}, s.gates).Holders) > 0:
+		m.Phase = waves.Skipped
+	default:
+		m.Phase, m.Message = readinessOf(s.current())
+	}
+	return m
+}
+
+// closedGates returns the names of the Gates that keep the pin where it is, sorted.
+func (s *promotionState) closedGates() []string {
+	var names []string
+	for _, g := range s.gates {
+		if !g.LetsActivate() {
+			names = append(names, g.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// nextCheck returns when to reconcile the GatedSource again without an event, zero for never.
+func (s *promotionState) nextCheck(sharded bool) time.Time {
+	next := s.recheck
+	switch {
+	case slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Stand == verdict.Elsewhere }):
+		next.again(s.now.Add(cacheDelay))
+	case s.isPending() && sharded || s.input.Older != "": // the older one may be deleted
+		next.again(s.now.Add(shardInterval))
+	case s.isPending() && slices.ContainsFunc(s.gates, verdict.Gate.IsRefused):
+		next.again(s.now.Add(verdict.MissingInterval))
+	}
+	return next.at
+}
