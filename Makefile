@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 MODULES := api tests/bench release .
 
 # The packages whose tests need no API server; a test in tests/house knows if one is missing.
-PURE := ./internal/... ./cmd/... ./receivers/... ./tests/apidocs/... ./tests/house/... ./tests/markdown/... ./tests/chaos/checker/...
+PURE := ./internal/... ./cmd/... ./receivers/... ./controllers/ownwrites/... ./tests/apidocs/... ./tests/house/... ./tests/markdown/... ./tests/chaos/checker/...
 
 TOOLS := .cache/tools/current/bin
 GOTEST := $(CURDIR)/$(TOOLS)/gotestsum --format pkgname-and-test-fails --hide-summary skipped,output --

@@ -93,7 +93,7 @@ func (a accidents) note(before, obj *v1alpha1.Gate, found *accident, now time.Ti
 	if conditions.IsTrue(obj, v1alpha1.HoldsItsOwnSourceCondition) && !conditions.IsTrue(before, v1alpha1.HoldsItsOwnSourceCondition) {
 		tell(v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition)
 	}
-	a.memory.with(obj, func(m *remembered) { m.empty, m.origin = found.empty, found.origin })
+	a.memory.found(obj, found)
 	set(a.metrics.empty, key, found.n)
 }
 
@@ -105,8 +105,8 @@ func saysEmpty(g *v1alpha1.Gate) bool {
 // lookForEmpty looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
 // fewer targets, or it is time to look at all targets again. Else only those are that matched nothing before.
 func (a accidents) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *accident) {
-	var last emptiness
-	a.memory.with(obj, func(m *remembered) { last, found.empty.resync = m.empty, m.resync })
+	last, origin, resync := a.memory.accident(obj)
+	found.origin, found.empty.resync = origin, resync
 	all := last.generation != obj.Generation || found.empty.total < last.total || !last.resync.Equal(found.empty.resync)
 	var names []string
 	for i := range obj.Spec.Targets {
@@ -164,7 +164,6 @@ func (s *Selector) matchesNothing(ctx context.Context, g *v1alpha1.Gate, ref *v1
 // process has just begun. An object that cannot be read now is looked at again later.
 func (a accidents) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *accident) {
 	by := originOf(obj)
-	a.memory.with(obj, func(m *remembered) { found.origin = m.origin })
 	if found.origin == by {
 		return
 	}

@@ -49,7 +49,7 @@ func (largeConfigMap) Stop()                            {}
 
 // gateWithManyCalendars refers to a ConfigMap of its own in each of the most periods that validation accepts.
 func gateWithManyCalendars(name string) *v1alpha1.Gate {
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name, UID: types.UID(name)}}
 	for i := range 200 {
 		p := v1alpha1.Period{Name: fmt.Sprint("p", i), Calendar: &v1alpha1.CalendarReference{
 			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: fmt.Sprintf("%s-%03d", name, i), Key: "ics"},

@@ -109,9 +109,15 @@ func (c configMaps) Get(_ context.Context, key client.ObjectKey, obj client.Obje
 type wokenGates struct {
 	Waker
 	gates []string
+	// then is called after that, nil for nothing.
+	then func()
 }
 
-func (w *wokenGates) Gate(key types.NamespacedName) { w.gates = append(w.gates, key.String()) }
+func (w *wokenGates) Gate(key types.NamespacedName) {
+	if w.gates = append(w.gates, key.String()); w.then != nil {
+		w.then()
+	}
+}
 
 // TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars has two Gates of one namespace whose calendars have no room together, and one of another.
 func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
@@ -120,16 +126,17 @@ func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 		return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nDTSTART:20261101T000000Z\nDURATION:PT1H\nRRULE:" + rule + "\nEND:VEVENT\nEND:VCALENDAR\n"
 	}
 	calendarGate := func(namespace, name string) *v1alpha1.Gate {
-		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
 		ref := &v1alpha1.CalendarReference{ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: name, Key: "ics"}}
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "x", Calendar: ref}}}
 		return g
 	}
 	first, second, other := calendarGate("a", "c1"), calendarGate("a", "c2"), calendarGate("b", "c1")
 	wakes := &wokenGates{}
-	r := &CalendarReader{Wake: wakes, shares: newCalendarShares(1500), read: map[types.NamespacedName]readCalendars{}, APIReader: configMaps{data: map[types.NamespacedName]string{
+	r := &CalendarReader{Wake: wakes, shares: newCalendarShares(1500), read: map[types.UID]readCalendars{}, APIReader: configMaps{data: map[types.NamespacedName]string{
 		{Namespace: "a", Name: "c1"}: text("FREQ=DAILY"), {Namespace: "a", Name: "c2"}: text("FREQ=DAILY"), {Namespace: "b", Name: "c1"}: text("FREQ=WEEKLY"),
 	}}}
+	wakes.then = func() { r.atHand(other, now) } // a Waker may use the reader
 	broken := func(g *v1alpha1.Gate) string {
 		t.Helper()
 		found, err := r.of(context.Background(), g, now)
@@ -156,7 +163,7 @@ func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 	if n := len(r.followed[types.NamespacedName{Namespace: "a", Name: "c2"}].read); n != 0 {
 		t.Errorf("%d calendars are kept that are over the share", n)
 	}
-	r.forget(client.ObjectKeyFromObject(first))
+	r.Forget(first.UID)
 	if got := broken(second); got != "" || len(wakes.gates) != 2 {
 		t.Errorf("after the first Gate is gone: %q, woken: %v", got, wakes.gates)
 	}

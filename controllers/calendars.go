@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
@@ -36,7 +38,10 @@ type CalendarReader struct {
 	followed map[types.NamespacedName]*followedConfigMap
 	shares   *calendarShares
 	// read are the calendars of each Gate.
-	read map[types.NamespacedName]readCalendars
+	read map[types.UID]readCalendars
+	// wake and stop are to be enqueued and stopped once mu is released.
+	wake []types.NamespacedName
+	stop []*followedConfigMap
 }
 
 // readCalendars are the calendars of a Gate, and of which versions of ConfigMaps they are.
@@ -57,7 +62,7 @@ type configMapWatch interface {
 // The error is that the API server did not return it.
 func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
 	keys := timetable.CalendarsOf(obj)
-	followed := r.follow(client.ObjectKeyFromObject(obj), keys)
+	followed := r.follow(tallied(obj), keys)
 	if len(keys) == 0 {
 		return nil, nil //nolint:nilnil // a Gate without calendars needs none
 	}
@@ -71,12 +76,12 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 		}
 		states[name] = err
 	}
-	by, of := client.ObjectKeyFromObject(obj), fmt.Sprintln(obj.Generation)
+	of := fmt.Sprintln(obj.Generation)
 	for _, key := range keys {
 		of += fmt.Sprintf("%+v %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
 	}
 	r.mu.Lock()
-	before, ok := r.read[by]
+	before, ok := r.read[obj.UID]
 	r.mu.Unlock()
 	if ok && before.of == of {
 		return before.calendars, nil
@@ -99,7 +104,7 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 	if failed != nil {
 		return nil, failed
 	}
-	r.divide(by, of, calendars, followed)
+	r.divide(obj.UID, of, calendars, followed)
 	return calendars, nil
 }
 
@@ -108,11 +113,11 @@ func unreadConfigMap(name types.NamespacedName, err error) error {
 }
 
 // divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It enqueues the other Gates that this affects.
-func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
+func (r *CalendarReader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	if r.shares == nil {
-		r.shares, r.read = newCalendarShares(mostOccurrences), map[types.NamespacedName]readCalendars{}
+		r.shares, r.read = newCalendarShares(mostOccurrences), map[types.UID]readCalendars{}
 	}
 	for key, c := range calendars {
 		if c.Err == nil {
@@ -135,7 +140,7 @@ func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars ti
 }
 
 // reread has Gates decided on again whose calendars are over their share from now on, or no longer. It is called with mu held.
-func (r *CalendarReader) reread(changed []timetable.CalendarKey, except types.NamespacedName) {
+func (r *CalendarReader) reread(changed []timetable.CalendarKey, except types.UID) {
 	for _, key := range changed {
 		f := r.followed[configMapOf(key)]
 		if f == nil {
@@ -144,10 +149,10 @@ func (r *CalendarReader) reread(changed []timetable.CalendarKey, except types.Na
 		if r.shares.over[key] {
 			f.evict(key)
 		}
-		for gateKey, keys := range f.gates {
-			if gateKey != except && slices.Contains(keys, key) {
-				delete(r.read, gateKey)
-				r.Wake.Gate(gateKey)
+		for uid, user := range f.gates {
+			if uid != except && slices.Contains(user.keys, key) {
+				delete(r.read, uid)
+				r.wake = append(r.wake, user.name)
 			}
 		}
 	}
@@ -155,7 +160,7 @@ func (r *CalendarReader) reread(changed []timetable.CalendarKey, except types.Na
 
 // atHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
 func (r *CalendarReader) atHand(obj *v1alpha1.Gate, now time.Time) bool {
-	for _, f := range r.follow(client.ObjectKeyFromObject(obj), timetable.CalendarsOf(obj)) {
+	for _, f := range r.follow(tallied(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
 			return false
 		}
@@ -179,7 +184,7 @@ func (r *CalendarReader) forLead(e *v1alpha1.GateException, g *v1alpha1.Gate) (t
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	read := r.read[client.ObjectKeyFromObject(g)].calendars
+	read := r.read[g.UID].calendars
 	for _, key := range timetable.CalendarsOf(g) {
 		if _, ok := read[key]; !ok {
 			return nil, errCalendarsPending
@@ -193,17 +198,17 @@ func configMapOf(key timetable.CalendarKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// follow notes which ConfigMaps a Gate refers to. It returns them, and watches no other for this Gate any more.
-func (r *CalendarReader) follow(by types.NamespacedName, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
+// follow records which ConfigMaps a Gate refers to. It returns them, and watches no other for this Gate any more.
+func (r *CalendarReader) follow(by tally.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]timetable.CalendarKey{}
 	for _, key := range keys {
 		name := configMapOf(key)
 		of[name] = append(of[name], key)
 		f := r.followed[name]
 		if f == nil {
-			f = &followedConfigMap{gates: map[types.NamespacedName][]timetable.CalendarKey{}}
+			f = &followedConfigMap{gates: map[types.UID]calendarUser{}}
 			if r.followed == nil {
 				r.followed = map[types.NamespacedName]*followedConfigMap{}
 			}
@@ -219,31 +224,44 @@ func (r *CalendarReader) follow(by types.NamespacedName, keys []timetable.Calend
 		unused = append(unused, f.use(by, of[name])...)
 		if len(f.gates) == 0 {
 			delete(r.followed, name)
-			f.stop()
+			r.stop = append(r.stop, f)
 		}
 	}
 	if len(unused) > 0 && r.shares != nil {
 		for _, key := range unused {
 			r.shares.drop(key)
 		}
-		r.reread(r.shares.divide(), by)
+		r.reread(r.shares.divide(), by.UID)
 	}
 	if len(keys) == 0 {
-		delete(r.read, by)
+		delete(r.read, by.UID)
 	}
 	return own
 }
 
-// forget ends the watches that only a Gate needs that is gone.
-func (r *CalendarReader) forget(by types.NamespacedName) { r.follow(by, nil) }
+// Forget evicts a Gate, and ends the watches that no other Gate needs.
+func (r *CalendarReader) Forget(by types.UID) { r.follow(tally.Gate{UID: by}, nil) }
+
+// unlock releases mu, and then enqueues and stops what was changed while it was held.
+func (r *CalendarReader) unlock() {
+	wake, stop := r.wake, r.stop
+	r.wake, r.stop = nil, nil
+	r.mu.Unlock()
+	for _, name := range wake {
+		r.Wake.Gate(name)
+	}
+	for _, f := range stop {
+		f.stop()
+	}
+}
 
 // changed wakes the Gates that refer to a ConfigMap.
 func (r *CalendarReader) changed(name types.NamespacedName) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.unlock()
 	if f := r.followed[name]; f != nil {
-		for by := range f.gates {
-			r.Wake.Gate(by)
+		for _, user := range f.gates {
+			r.wake = append(r.wake, user.name)
 		}
 	}
 }
@@ -252,11 +270,8 @@ func (r *CalendarReader) changed(name types.NamespacedName) {
 func (r *CalendarReader) Start(ctx context.Context) error {
 	<-ctx.Done()
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.followed {
-		f.stop()
-	}
-	r.followed = nil
+	defer r.unlock()
+	r.stop, r.followed = slices.AppendSeq(r.stop, maps.Values(r.followed)), nil
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
 func TestAConflictIsRetried(t *testing.T) {
@@ -42,8 +43,8 @@ func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 	if _, err := w.try(g); err == nil {
 		t.Error("no error")
 	}
-	if n := len(w.writes.take("apply Kustomization")); n != conflictRetries+1 {
-		t.Errorf("tried %d times, want %d", n, conflictRetries+1)
+	if n := len(w.writes.take("apply Kustomization")); n != ownwrites.Retries+1 {
+		t.Errorf("tried %d times, want %d", n, ownwrites.Retries+1)
 	}
 	w.expectUntouched(app)
 	w.writes.heal()

@@ -80,7 +80,7 @@ func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, 
 // observe reads what all decisions need.
 func (r *Decider) observe(ctx context.Context, obj *v1alpha1.Gate) gate.Observed {
 	if len(obj.Spec.DependsOn) == 0 {
-		r.Dependencies.forget(client.ObjectKeyFromObject(obj))
+		r.Dependencies.Forget(obj.UID)
 	}
 	behind := r.ServerClock.Behind()
 	r.ServerClock.report(r.Skew, behind)

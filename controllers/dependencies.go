@@ -76,21 +76,20 @@ type DependencyReader struct {
 	Targets TargetReader
 
 	mu        sync.Mutex
-	sightings map[types.NamespacedName][]sighting
+	sightings map[types.UID][]sighting
 }
 
 // read returns the state of the dependencies of a Gate, and why some cannot be read. They are read from the API server, in full, which is
 // what an expression needs and what the cache of targets does not keep. A dependency that has not changed since it was read is not read
 // again, unless all must be, and cached is true. One that cannot be read is not ready: the Gate must not open, or stay open, on an old state.
 func (r *DependencyReader) read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []fault, cached bool) {
-	key := client.ObjectKeyFromObject(obj)
 	self, err := selfOf(obj)
 	if err != nil {
 		panic(err) // what was decoded from JSON always converts
 	}
 	ctx, cancel := context.WithTimeout(ctx, dependencyTimeout)
 	defer cancel()
-	before, seen := r.seenBefore(key, len(obj.Spec.DependsOn)), make([]sighting, len(obj.Spec.DependsOn))
+	before, seen := r.seenBefore(obj.UID, len(obj.Spec.DependsOn)), make([]sighting, len(obj.Spec.DependsOn))
 	known := make([]bool, len(seen))
 	var group sync.WaitGroup
 	for i := range obj.Spec.DependsOn {
@@ -115,34 +114,34 @@ func (r *DependencyReader) read(ctx context.Context, obj *v1alpha1.Gate, now tim
 			faults = append(faults, f)
 		}
 	}
-	r.remember(key, seen)
+	r.remember(obj.UID, seen)
 	return status, faults, slices.Contains(known, true)
 }
 
 // seenBefore returns what was seen of the dependencies of a Gate.
-func (r *DependencyReader) seenBefore(key types.NamespacedName, n int) []sighting {
+func (r *DependencyReader) seenBefore(gate types.UID, n int) []sighting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.sightings[key]; len(known) == n {
+	if known := r.sightings[gate]; len(known) == n {
 		return known
 	}
 	return make([]sighting, n)
 }
 
-func (r *DependencyReader) remember(key types.NamespacedName, seen []sighting) {
+func (r *DependencyReader) remember(gate types.UID, seen []sighting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sightings == nil {
-		r.sightings = map[types.NamespacedName][]sighting{}
+		r.sightings = map[types.UID][]sighting{}
 	}
-	r.sightings[key] = seen
+	r.sightings[gate] = seen
 }
 
-// forget forgets what was seen for a Gate.
-func (r *DependencyReader) forget(key types.NamespacedName) {
+// Forget evicts a Gate.
+func (r *DependencyReader) Forget(gate types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sightings, key)
+	delete(r.sightings, gate)
 }
 
 // unchanged returns whether a dependency of a Gate is in the cache as it was when

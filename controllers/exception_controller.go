@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -20,9 +21,9 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
-	"github.com/fluxcd/pkg/runtime/patch"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
@@ -54,18 +55,16 @@ type ExceptionReconciler struct {
 	Stamped func(context.Context) (bool, error)
 
 	// versions are those of exceptions.
-	versions versions
+	versions ownwrites.Versions[types.NamespacedName]
 }
 
 // exceptions returns the client of exceptions.
-func (r *ExceptionReconciler) exceptions() client.Client {
-	return ownWrites{r.Client, r.APIReader, &r.versions}
+func (r *ExceptionReconciler) exceptions() *ownwrites.Client {
+	return &ownwrites.Client{Client: r.Client, Live: r.APIReader, Versions: &r.versions}
 }
 
-var exceptionPatchOptions = []patch.Option{
-	patch.WithOwnedConditions{Conditions: []string{v1alpha1.ActiveCondition, meta.ReadyCondition, meta.StalledCondition}},
-	patch.WithFieldOwner(v1alpha1.FieldManager),
-}
+// exceptionWriter writes a GateException. A conflict is decided again.
+type exceptionWriter = ownwrites.Writer[*v1alpha1.GateException]
 
 // Reconcile reports what an exception is at this instant.
 func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -75,7 +74,6 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err := r.exceptions().Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.versions.reconciles(obj)
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
@@ -102,19 +100,21 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 	if err != nil || !ours {
 		return ctrl.Result{}, err
 	}
+	writer := &exceptionWriter{Client: r.exceptions(), Base: obj.DeepCopy()}
 	if !obj.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, obj, g, now)
+		return ctrl.Result{}, r.finalize(ctx, writer, g, now)
 	}
-	before := obj.DeepCopy()
-	if added := controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer); label(obj) || added {
-		if err := r.exceptions().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := writer.Write(ctx, func(e *v1alpha1.GateException) bool {
+		added := controllerutil.AddFinalizer(e, v1alpha1.GateFinalizer)
+		return label(e) || added
+	}); err != nil {
+		return ctrl.Result{}, err
 	}
+	writer.Base.DeepCopyInto(obj)
 	if removal := removalOf(obj); !removal.IsZero() && !now.Before(removal) {
 		return r.remove(ctx, obj, removal)
 	}
-	next, err := r.reconcile(ctx, obj, g, now)
+	next, err := r.reconcile(ctx, writer, obj, g, now)
 	if err != nil || next.IsZero() {
 		return ctrl.Result{}, err
 	}
@@ -150,14 +150,14 @@ func removalOf(obj *v1alpha1.GateException) time.Time {
 // instant, in case somebody sets the clock.
 const exceptionInterval = 10 * time.Minute
 
-// reconcile returns when to look again, zero if only events tell.
-func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
+// reconcile decides an exception, writes its status at most once, and returns when to reconcile it again, zero if only events enqueue it.
+func (r *ExceptionReconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
 	exceptions, err := exceptionsOf(ctx, r.Client, gateOf(obj))
 	if err != nil {
 		return time.Time{}, err
 	}
 	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
-	before := obj.DeepCopy()
+	before := writer.Base
 	approved, voided, stamped, err := r.handleApprovals(ctx, obj, g, now)
 	if err != nil {
 		return time.Time{}, err
@@ -174,21 +174,15 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
 	changed := !conditions.Has(before, v1alpha1.ActiveCondition) || conditions.IsTrue(before, v1alpha1.ActiveCondition) != decision.Active ||
 		hasExpired(before) != decision.Expired
-	if len(approved)+len(voided) > 0 || changed {
-		markActive(obj, decision)
-		// With a lock, so that a cache that is behind forgets no approval and nothing is
-		// announced twice.
-		if err := r.exceptions().Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-			return time.Time{}, err
-		}
-		r.announce(obj, g, before, decision, now)
-		r.announceApprovals(obj, g, approved, voided, now)
-	}
-	patcher := patch.NewSerialPatcher(obj, r.exceptions())
 	reportException(obj, decision)
-	if err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, exceptionPatchOptions...)...); err != nil {
+	// On the version that was read, so that a cache that is behind loses no approval and nothing is announced twice.
+	if err := writer.WriteStatus(ctx, obj); err != nil {
 		return time.Time{}, err
 	}
+	if changed {
+		r.announce(obj, g, before, decision, now)
+	}
+	r.announceApprovals(obj, g, approved, voided, now)
 	if refused {
 		r.tell(obj, g, newsOfException(obj, "", now), notice{eventWarning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: " + decision.Refused})
 	}
@@ -280,6 +274,7 @@ func markActive(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 
 // reportException writes a decision into the status of an exception.
 func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
+	obj.Status.ObservedGeneration = obj.Generation
 	markActive(obj, d)
 	conditions.Delete(obj, meta.StalledCondition)
 	switch {
@@ -343,17 +338,17 @@ func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate
 }
 
 // finalize lets an exception go once its Gate decides without it.
-func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) error {
+func (r *ExceptionReconciler) finalize(ctx context.Context, writer *exceptionWriter, g *v1alpha1.Gate, now time.Time) error {
+	obj := writer.Base
 	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
 		return record.Name == obj.Name && record.Reason != v1alpha1.ExpiredReason
 	}) {
 		return nil // its Gate was told too, and what it notes brings this here again
 	}
-	before := obj.DeepCopy()
-	if !controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer) {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		return nil
 	}
-	if err := r.exceptions().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := writer.Write(ctx, func(e *v1alpha1.GateException) bool { return controllerutil.RemoveFinalizer(e, v1alpha1.GateFinalizer) }); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if conditions.IsTrue(obj, v1alpha1.ActiveCondition) {

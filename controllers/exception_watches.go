@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
 // notifyGates asks a Gate to look at its exceptions.
@@ -45,7 +46,7 @@ func (r *ExceptionReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) e
 		For(&v1alpha1.GateException{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, approvalChanged(),
 		))).
-		Watches(&v1alpha1.GateException{}, r.versions.handler()).
+		Watches(&v1alpha1.GateException{}, ownwrites.EnqueueOthers(&r.versions)).
 		Watches(&v1alpha1.GateException{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(countsDifferently())).
 		Watches(&v1alpha1.Gate{}, handler.EnqueueRequestsFromMapFunc(r.ofGate), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, recordsChanged(),

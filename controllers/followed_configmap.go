@@ -15,14 +15,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
 // followedConfigMap is a ConfigMap that Gates refer to. Its texts are not kept: they are read from the API server for each version and day.
 type followedConfigMap struct {
 	watch configMapWatch
-	// gates refer to it, each with some calendars.
-	gates map[types.NamespacedName][]timetable.CalendarKey
+	// gates refer to it, by UID.
+	gates map[types.UID]calendarUser
 
 	mu sync.Mutex
 	// latest identifies the version that was read last, nil if the ConfigMap was never read or does not exist.
@@ -32,6 +33,12 @@ type followedConfigMap struct {
 	day  time.Time
 }
 
+// calendarUser is a Gate that uses calendars of a ConfigMap.
+type calendarUser struct {
+	name types.NamespacedName
+	keys []timetable.CalendarKey
+}
+
 // configMapVersion identifies a version of a ConfigMap.
 type configMapVersion struct {
 	uid             types.UID
@@ -39,16 +46,16 @@ type configMapVersion struct {
 }
 
 // use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
-func (f *followedConfigMap) use(by types.NamespacedName, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
-	before := f.gates[by]
+func (f *followedConfigMap) use(by tally.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
+	before := f.gates[by.UID].keys
 	if slices.Equal(before, keys) {
 		return nil
 	}
-	if f.gates[by] = keys; len(keys) == 0 {
-		delete(f.gates, by)
+	if f.gates[by.UID] = (calendarUser{by.NamespacedName, keys}); len(keys) == 0 {
+		delete(f.gates, by.UID)
 	}
 	for _, key := range before {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(f.gates)), func(keys []timetable.CalendarKey) bool { return slices.Contains(keys, key) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(f.gates)), func(user calendarUser) bool { return slices.Contains(user.keys, key) }) {
 			unused = append(unused, key)
 			f.evict(key)
 		}

@@ -22,6 +22,7 @@ import (
 	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
@@ -41,8 +42,6 @@ type GateReconciler struct {
 	// Metrics are those that all controllers of Flux have.
 	runtimeCtrl.Metrics
 
-	// APIReader reads from the API server.
-	APIReader client.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
 	// Decider decides.
@@ -66,12 +65,13 @@ type GateReconciler struct {
 	GateMetrics *GateMetrics
 	// Wake enqueues a Gate whose close is due before others.
 	Wake Waker
-	// Backoff says when to try again what failed, see backoffOf.
-	Backoff workqueue.TypedRateLimiter[ctrl.Request]
+	// Backoff says when to try again what failed.
+	Backoff workqueue.TypedRateLimiter[types.UID]
 
-	compilations gate.Compilations
+	// gates reads and writes the Gates that are reconciled.
+	gates        *ownwrites.Client
+	compilations *gate.Compilations
 	memory       *gateMemory
-	versions     *versions
 	news         *targetNews
 	// accidents tell what nobody has meant.
 	accidents accidents
@@ -79,26 +79,20 @@ type GateReconciler struct {
 	foreteller foreteller
 }
 
-// gates returns the client of the Gates that are reconciled.
-func (r *GateReconciler) gates() client.Client { return ownWrites{r.Client, r.APIReader, r.versions} }
-
 // Reconcile decides what a Gate is at this instant, and reports on its targets.
 func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
 	obj := &v1alpha1.Gate{}
-	if err := r.gates().Get(ctx, req.NamespacedName, obj); err != nil {
+	if err := r.gates.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(req.NamespacedName)
+			r.GateMetrics.Delete(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.versions.reconciles(obj)
-	if before, replaced := r.memory.see(obj, now); replaced {
-		r.forgetGate(before)
-	}
-	writer := &gateWriter{r.gates(), r.APIReader, obj}
+	r.memory.see(obj, now)
+	writer := newGateWriter(r.gates, obj)
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
@@ -111,10 +105,10 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, writer.suspended(ctx, obj, now)
 	}
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
-		if err := writer.finalize(ctx, true); err != nil {
+		if err := writer.addFinalizer(ctx); err != nil {
 			return ctrl.Result{}, err
 		}
-		obj = writer.base
+		obj = writer.Base
 	}
 	result, err := r.reconcile(ctx, obj, writer, now)
 	if err != nil { // controller-runtime ignores the result beside an error
@@ -209,10 +203,11 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 	if len(locked) > 0 {
 		return waitFor(r.Tally, tallied(obj))
 	}
-	if err := writer.finalize(ctx, false); err != nil {
+	if err := writer.removeFinalizer(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.forget(key)
+	r.GateMetrics.Delete(key)
+	r.gates.Forget(key)
 	return ctrl.Result{}, nil
 }
 
@@ -226,25 +221,4 @@ func waitFor(t *tally.Tally, g tally.Gate) (ctrl.Result, error) {
 		return ctrl.Result{}, errors.Join(all...)
 	}
 	return ctrl.Result{RequeueAfter: wakeDelay}, nil
-}
-
-// forget forgets the Gate that had a name.
-func (r *GateReconciler) forget(key types.NamespacedName) {
-	r.GateMetrics.Delete(key)
-	if before, ok := r.memory.forget(key); ok {
-		r.forgetGate(before)
-	}
-}
-
-// forgetGate forgets a Gate that is gone. One that is created again under its name begins from nothing.
-func (r *GateReconciler) forgetGate(g tally.Gate) {
-	r.Decider.Dependencies.forget(g.NamespacedName)
-	r.Calendars.forget(g.NamespacedName)
-	r.compilations.Forget(g.UID)
-	r.Backoff.Forget(backoffOf(g.UID))
-	r.Turns.Close(g)
-	r.Book.Close(g)
-	r.news.forget(g)
-	r.Passes.forget(g)
-	r.Tally.StopAwaiting(g)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -119,7 +120,7 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 	known := map[string]bool{}
 	for _, g := range all {
 		name := client.ObjectKeyFromObject(g).String()
-		if cached := newest[g.UID]; cached != nil && older(g.ResourceVersion, cached.ResourceVersion) {
+		if cached := newest[g.UID]; cached != nil && ownwrites.IsOlder(g.ResourceVersion, cached.ResourceVersion) {
 			g = cached
 		}
 		known[name] = true

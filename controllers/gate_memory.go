@@ -5,24 +5,21 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/jitter"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// gateMemory is what the controller remembers of Gates. Nothing depends on it after a restart. The zero value is
-// ready for use.
+// gateMemory is the state of Gates in memory. Nothing depends on it after a restart. The zero value is ready for use.
 type gateMemory struct {
 	mu    sync.Mutex
-	gates map[types.NamespacedName]*remembered
+	gates map[types.UID]*remembered
 }
 
-// remembered is what is remembered of one Gate.
+// remembered is the state of one Gate.
 type remembered struct {
-	uid types.UID
 	// resync is when to look at all targets again although nothing has changed.
 	resync time.Time
 	// decided is the Gate with the last decision that matters to targets, nil once the cache has it.
@@ -41,86 +38,138 @@ type remembered struct {
 	due *v1alpha1.Transition
 }
 
-// see takes note of a Gate. It returns the one that had its name before, if that is another.
-func (m *gateMemory) see(g *v1alpha1.Gate, now time.Time) (before tally.Gate, replaced bool) {
+// see records a Gate that is reconciled.
+func (m *gateMemory) see(g *v1alpha1.Gate, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(g)
-	known := m.gates[key]
-	if known != nil && known.uid == g.UID {
-		return tally.Gate{}, false
-	}
 	if m.gates == nil {
-		m.gates = map[types.NamespacedName]*remembered{}
+		m.gates = map[types.UID]*remembered{}
 	}
-	m.gates[key] = &remembered{uid: g.UID, resync: now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))}
-	if known == nil {
-		return tally.Gate{}, false
+	if m.gates[g.UID] == nil {
+		m.gates[g.UID] = &remembered{resync: resyncAfter(g, now)}
 	}
-	return tally.Gate{NamespacedName: key, UID: known.uid}, true
 }
 
-// forget returns what Gate had a name.
-func (m *gateMemory) forget(key types.NamespacedName) (tally.Gate, bool) {
+// Forget evicts a Gate.
+func (m *gateMemory) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, ok := m.gates[key]
-	delete(m.gates, key)
-	if !ok {
-		return tally.Gate{}, false
-	}
-	return tally.Gate{NamespacedName: key, UID: known.uid}, true
+	delete(m.gates, uid)
 }
 
-// with calls a function with what is remembered of a Gate that was seen.
-func (m *gateMemory) with(g *v1alpha1.Gate, do func(*remembered)) {
+// lock returns the state of a Gate until mu is unlocked. That of a Gate that was not seen is not kept.
+func (m *gateMemory) lock(g *v1alpha1.Gate) *remembered {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.gates[client.ObjectKeyFromObject(g)]; known != nil {
-		do(known)
+	if known := m.gates[g.UID]; known != nil {
+		return known
 	}
+	return &remembered{}
 }
 
-// woke takes note that all targets of a Gate are looked at because it has changed.
-func (m *gateMemory) woke(g *v1alpha1.Gate, now time.Time) {
-	m.with(g, func(r *remembered) {
-		r.written, r.resync = now, now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
-	})
+func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
+	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
+}
+
+// decides records that a decision is about to be written that is for the targets of a Gate: all of them will be looked at.
+func (m *gateMemory) decides(g *v1alpha1.Gate, now time.Time) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.written, known.resync = now, resyncAfter(g, now)
+}
+
+// decided records a Gate with a decision that is for its targets, as it was written.
+func (m *gateMemory) decided(written *v1alpha1.Gate) {
+	known := m.lock(written)
+	defer m.mu.Unlock()
+	known.decided = written
 }
 
 // newest returns a Gate of the cache, or the version of it with the last decision of this process if the cache is behind: targets must
 // be ruled neither by a close nor by an open that has been replaced.
-func (m *gateMemory) newest(cached *v1alpha1.Gate) (newest *v1alpha1.Gate) {
-	newest = cached
-	m.with(cached, func(r *remembered) {
-		switch {
-		case r.uid != cached.UID || r.decided == nil:
-		case older(cached.ResourceVersion, r.decided.ResourceVersion):
-			newest = r.decided
-		default:
-			r.decided = nil
-		}
-	})
-	return newest
+func (m *gateMemory) newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.gates[cached.UID]
+	if known == nil || known.decided == nil {
+		return cached
+	}
+	if ownwrites.IsOlder(cached.ResourceVersion, known.decided.ResourceVersion) {
+		return known.decided
+	}
+	known.decided = nil
+	return cached
 }
 
 // isDue returns whether all targets of a Gate are to be looked at again. If they are, the next time is its interval
 // later.
 func (m *gateMemory) isDue(g *v1alpha1.Gate, asked bool, now time.Time) bool {
-	due := false
-	m.with(g, func(r *remembered) {
-		interval := g.GetInterval()
-		if due = asked || !now.Before(r.resync) || now.Before(r.resync.Add(-2*interval)); due { // the clock may have been set back
-			r.resync = now.Add(jitter.JitteredIntervalDuration(interval))
-		}
-	})
-	return due
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	if !asked && now.Before(known.resync) && !now.Before(known.resync.Add(-2*g.GetInterval())) { // the clock may have been set back
+		return false
+	}
+	known.resync = resyncAfter(g, now)
+	return true
 }
 
 // resyncOf returns when all targets of a Gate are looked at again.
-func (m *gateMemory) resyncOf(g *v1alpha1.Gate) (at time.Time) {
-	m.with(g, func(r *remembered) { at = r.resync })
-	return at
+func (m *gateMemory) resyncOf(g *v1alpha1.Gate) time.Time {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	return known.resync
+}
+
+// mayWrite returns when the progress of the targets of a Gate may be written at an interval, zero for now.
+func (m *gateMemory) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duration, now time.Time) time.Time {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	since := now.Sub(known.written)
+	switch {
+	case isSettled:
+		known.written = time.Time{}
+	case since >= 0 && since < interval:
+		return known.written.Add(interval)
+	default:
+		known.written = now
+	}
+	return time.Time{}
+}
+
+// wasDue records the transition by which a Gate is about to get its state.
+func (m *gateMemory) wasDue(g *v1alpha1.Gate, due *v1alpha1.Transition) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.due = due
+}
+
+// changes records that a Gate has another state.
+func (m *gateMemory) changes(g *v1alpha1.Gate) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.changed = true
+}
+
+// settles returns once whether a Gate has another state, and by which transition it was due, because all targets are as that wants them.
+func (m *gateMemory) settles(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	changed, due = known.changed, known.due
+	known.changed, known.due = false, nil
+	return changed, due
+}
+
+// found records the diagnostics of a Gate.
+func (m *gateMemory) found(g *v1alpha1.Gate, found *accident) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.empty, known.origin = found.empty, found.origin
+}
+
+// accident returns the diagnostics of a Gate that were recorded last, and when all its targets are looked at again.
+func (m *gateMemory) accident(g *v1alpha1.Gate) (last emptiness, origin string, resync time.Time) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	return known.empty, known.origin, known.resync
 }
 
 // lookedAt is what a Gate was when all its targets were looked at.
@@ -131,13 +180,12 @@ type lookedAt struct {
 
 // isLookedAt returns whether all targets of an open Gate were looked at once since it has opened, with the spec that it has. They are
 // now if they are settled.
-func (m *gateMemory) isLookedAt(g *v1alpha1.Gate, settled bool) (is bool) {
+func (m *gateMemory) isLookedAt(g *v1alpha1.Gate, settled bool) bool {
+	known := m.lock(g)
+	defer m.mu.Unlock()
 	now := lookedAt{g.Generation, g.Status.LastTransition.At.Time}
-	m.with(g, func(r *remembered) {
-		if settled {
-			r.looked = now
-		}
-		is = r.looked.generation == now.generation && r.looked.opened.Equal(now.opened)
-	})
-	return is
+	if settled {
+		known.looked = now
+	}
+	return known.looked.generation == now.generation && known.looked.opened.Equal(now.opened)
 }

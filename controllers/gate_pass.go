@@ -64,17 +64,17 @@ func (p *gatePass) writeDecision(ctx context.Context) error {
 func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	d := p.decision
 	if due := p.before.Status.NextTransition; d.Changed && due != nil && due.State == d.State && !due.At.After(d.At) {
-		p.memory.with(p.before, func(m *remembered) { m.due = due })
+		p.memory.wasDue(p.before, due)
 	}
 	if d.AffectsTargets {
 		p.Tally.Await(tallied(after))
-		p.memory.woke(after, d.At)
+		p.memory.decides(after, d.At)
 	}
-	if err := p.writer.status(ctx, after); err != nil {
+	if err := p.writer.WriteStatus(ctx, after); err != nil {
 		return err
 	}
 	if d.AffectsTargets {
-		p.memory.with(p.before, func(m *remembered) { m.decided = p.writer.base })
+		p.memory.decided(p.writer.Base)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 		told.ambiguities(after, d.At)
 	}
 	if d.Changed {
-		p.memory.with(after, func(m *remembered) { m.changed = true })
+		p.memory.changes(after)
 		told.announce(ctx, after, d.Decision, d.At)
 	}
 }
@@ -135,7 +135,7 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 		return t, nil
 	}
 	t.Targets, t.Settled, t.Announced = countsOf(t.sums), t.sums.IsSettled(), t.forecast.Announced
-	t.Passes, t.Release, t.Stop = p.Passes.entries(tallied(obj)), t.status, t.stop
+	t.Passes, t.Release, t.Stop = p.Passes.entries(obj.UID), t.status, t.stop
 	if t.found = p.accidents.look(ctx, p.before, obj, t.sums, d.At); t.found != nil {
 		t.rechecks = append(t.rechecks, t.found.again)
 		t.Unmatched, t.Origin = t.found.message, t.found.held
@@ -148,7 +148,7 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	t, err := p.progress(ctx)
 	if err != nil || !t.complete {
-		p.Turns.Recall(tallied(p.before), t.called)
+		p.Turns.Recall(p.before.UID, t.called)
 		return ctrl.Result{RequeueAfter: p.requeueAfter(p.decision.Decided(), t.rechecks)}, errors.Join(err, p.writeDecision(ctx))
 	}
 	after := p.after(p.decision.Status(&t.Progress))
@@ -159,10 +159,10 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: p.requeueAfter(after, append(t.rechecks, at))}, p.writer.removeLines(ctx, p.before)
 	}
 	if err := p.write(ctx, after); err != nil {
-		p.Turns.Recall(tallied(after), t.called)
+		p.Turns.Recall(after.UID, t.called)
 		return ctrl.Result{}, err
 	}
-	p.Turns.Noted(tallied(after), t.n)
+	p.Turns.Noted(after.UID, t.n)
 	p.Events.Wake.Targets(queue.Release, t.called...) // those that have a release slot
 	p.notifyDecision(ctx, after)
 	p.foreteller.start(ctx, after, t.forecast, p.decision.At)
@@ -176,9 +176,9 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 func (p *gatePass) retry(ctx context.Context, after *v1alpha1.Gate, t *targetProgress) ctrl.Result {
 	next := p.requeueAfter(after, t.rechecks)
 	if t.Err == nil {
-		p.Backoff.Forget(backoffOf(after.UID))
+		p.Backoff.Forget(after.UID)
 		return ctrl.Result{RequeueAfter: next}
 	}
 	ctrl.LoggerFrom(ctx).Error(t.Err, "Some targets have not reached the desired state")
-	return ctrl.Result{RequeueAfter: min(next, p.Backoff.When(backoffOf(after.UID)))}
+	return ctrl.Result{RequeueAfter: min(next, p.Backoff.When(after.UID))}
 }

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/promotion"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -51,6 +52,7 @@ type GatedSourceReconciler struct {
 
 	writer  *gatedSourceWriter
 	rollout rollout
+	caches  []targetCache
 	news    *targetNews
 }
 
@@ -72,7 +74,7 @@ func (r *GatedSourceReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	case obj == nil || !obj.GetDeletionTimestamp().IsZero():
 		r.forget(key)
 		return ctrl.Result{}, nil
-	case r.writer.versions.behind(key, obj):
+	case r.writer.versions.IsBehind(key, obj.GetResourceVersion()):
 		return r.requeue(key, cacheDelay), nil
 	case !r.Shard.Matches(labels.Set(obj.GetLabels())):
 		r.report(key, &promotionState{now: r.Clock.Now()})
@@ -110,7 +112,7 @@ func (r *GatedSourceReconciler) promote(ctx context.Context, obj *target.Object)
 			err = r.write(ctx, s)
 		}
 		switch {
-		case err != nil && !raced(err):
+		case err != nil && !ownwrites.Raced(err):
 			return s, err
 		case err == nil && !acts:
 			r.leaveSlots(s)
@@ -152,7 +154,7 @@ func (r *GatedSourceReconciler) write(ctx context.Context, s *promotionState) er
 	if s.step.Write == nil {
 		return nil
 	}
-	if err := r.writer.pin(ctx, s); err != nil && !raced(err) && !apierrors.IsAlreadyExists(err) {
+	if err := r.writer.pin(ctx, s); err != nil && !ownwrites.Raced(err) && !apierrors.IsAlreadyExists(err) {
 		_, err = s.failed(v1alpha1.WriteFailedReason, err)
 		return err
 	}
@@ -163,7 +165,7 @@ func (r *GatedSourceReconciler) write(ctx context.Context, s *promotionState) er
 func (r *GatedSourceReconciler) takesSlots(s *promotionState) bool {
 	has := true
 	for _, g := range s.gates {
-		if g.HasPace() && !r.Turns.Wait(tallied(g.Object), target.KeyOf(s.object), turnOf(g.Object, s.object)) {
+		if g.HasPace() && !r.Turns.Wait(g.Object.UID, target.KeyOf(s.object), turnOf(g.Object, s.object)) {
 			r.Wake.Gate(tallied(g.Object).NamespacedName)
 			has = false
 		}
@@ -179,7 +181,7 @@ func (r *GatedSourceReconciler) leaveSlots(s *promotionState) {
 	}
 	for _, g := range s.gates {
 		if g.Object != nil && g.Object.Spec.Release != nil {
-			r.Turns.Leave(tallied(g.Object), target.KeyOf(s.object), s.step.Promoted != nil)
+			r.Turns.Leave(g.Object.UID, target.KeyOf(s.object), s.step.Promoted != nil)
 		}
 	}
 }
@@ -213,9 +215,9 @@ func (r *GatedSourceReconciler) requeue(key target.Key, after time.Duration) ctr
 
 // forget deletes the state of a GatedSource that is gone.
 func (r *GatedSourceReconciler) forget(key target.Key) {
-	r.Tally.Forget(key)
-	r.Turns.Forget(key)
+	for _, cache := range r.caches {
+		cache.Evict(key)
+	}
 	r.rollout.record(key, nil, nil)
-	r.writer.versions.forget(key)
 	r.GateMetrics.waits(key.NamespacedName, v1alpha1.GatedSourceStatus{})
 }

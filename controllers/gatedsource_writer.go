@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +11,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/fields"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -28,20 +28,19 @@ type gatedSourceWriter struct {
 	client.Client
 	// live reads from the API server.
 	live     client.Reader
-	versions *targetVersions
+	versions *ownwrites.Versions[target.Key]
 }
 
 // status writes the status of a GatedSource if it has changed.
 func (w *gatedSourceWriter) status(ctx context.Context, s *promotionState) error {
-	if equality.Semantic.DeepEqual(s.before.Status, s.after.Status) {
-		return nil
-	}
-	written := s.after.DeepCopy()
-	if err := w.Status().Patch(ctx, written, locked(s.before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	writer := ownwrites.Writer[*v1alpha1.GatedSource]{Client: w.Client, Base: s.before}
+	if err := writer.WriteStatus(ctx, s.after); err != nil {
 		return err
 	}
-	s.after.ResourceVersion = written.ResourceVersion
-	w.versions.wrote(target.KeyOf(s.object), written.ResourceVersion)
+	if version := writer.Base.ResourceVersion; version != s.before.ResourceVersion {
+		s.after.ResourceVersion = version
+		w.versions.Wrote(target.KeyOf(s.object), version)
+	}
 	return nil
 }
 
@@ -69,7 +68,7 @@ func (w *gatedSourceWriter) pin(ctx context.Context, s *promotionState) error {
 	if s.pinned == nil {
 		err = w.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
 	} else {
-		err = w.Patch(ctx, obj, locked(s.pinned), client.FieldOwner(v1alpha1.FieldManager))
+		err = w.Patch(ctx, obj, ownwrites.Locked(s.pinned), client.FieldOwner(v1alpha1.FieldManager))
 	}
 	if err != nil {
 		return err

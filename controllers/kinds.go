@@ -54,7 +54,7 @@ func (r *kindReconciler) start(ctx context.Context) error {
 		}
 		r.targets.whenRead(adapter.GroupKind(), func() {
 			r.wakeKind(ctx, adapter.GroupKind()) // what was looked at while it was read
-			r.tally.Forget(readOf(adapter))
+			r.tally.Evict(readOf(adapter))
 		})
 	}
 	close(r.ready)

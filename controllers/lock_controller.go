@@ -16,6 +16,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -56,7 +57,7 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.unread(ctx, namespace, err, now)
 	}
 	if obj == nil {
-		r.Tally.Forget(talliedLock(namespace))
+		r.Tally.Evict(talliedLock(namespace))
 		return ctrl.Result{}, nil
 	}
 	for retry := 0; ; retry++ {
@@ -71,8 +72,8 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		if !equality.Semantic.DeepEqual(read.Spec, obj.Spec) {
 			err = r.write(ctx, obj)
 		}
-		if raced(err) || apierrors.IsAlreadyExists(err) {
-			if obj, err = readLock(ctx, r.APIReader, client.ObjectKeyFromObject(obj)); err == nil && retry < conflictRetries {
+		if ownwrites.Raced(err) || apierrors.IsAlreadyExists(err) {
+			if obj, err = readLock(ctx, r.APIReader, client.ObjectKeyFromObject(obj)); err == nil && retry < ownwrites.Retries {
 				continue
 			}
 		}
@@ -105,7 +106,7 @@ func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, left []s
 		r.fail(namespace, gates, v1alpha1.LockFullReason, errLockFull, now)
 		return
 	}
-	r.Tally.Forget(talliedLock(namespace))
+	r.Tally.Evict(talliedLock(namespace))
 }
 
 func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {

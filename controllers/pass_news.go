@@ -34,7 +34,7 @@ func (n *targetNews) passed(r *verdict.Ruling, gates []verdict.Gate) {
 
 // passRefused emits an event if a pass is refused and that is not recorded on the target, once in the life of this process.
 func (n *targetNews) passRefused(r *verdict.Ruling, gates []verdict.Gate) {
-	if r.Step.Refused == "" || !n.refused.isNew(target.KeyOf(r.Object), r.Observed.Ask.Pass.Value+r.Step.Refused) {
+	if r.Step.Refused == "" || !n.isNewRefusal(target.KeyOf(r.Object), r.Observed.Ask.Pass.Value+r.Step.Refused) {
 		return
 	}
 	pass := r.Observed.Ask.Pass

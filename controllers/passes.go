@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -18,7 +18,7 @@ import (
 // value is ready for use.
 type Passes struct {
 	mu    sync.Mutex
-	gates map[tally.Gate]map[passKey]verdict.Pass
+	gates map[types.UID]map[passKey]verdict.Pass
 }
 
 // passKey identifies a pass of a Gate.
@@ -28,45 +28,45 @@ type passKey struct {
 }
 
 // note takes note of a pass of a target, and returns whether that is new for a Gate.
-func (p *Passes) note(g tally.Gate, key target.Key, pass verdict.Pass) bool {
+func (p *Passes) note(gate types.UID, key target.Key, pass verdict.Pass) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := passKey{key, pass.Value}
-	if p.gates[g][of] == pass {
+	if p.gates[gate][of] == pass {
 		return false
 	}
 	if p.gates == nil {
-		p.gates = map[tally.Gate]map[passKey]verdict.Pass{}
+		p.gates = map[types.UID]map[passKey]verdict.Pass{}
 	}
-	if p.gates[g] == nil {
-		p.gates[g] = map[passKey]verdict.Pass{}
+	if p.gates[gate] == nil {
+		p.gates[gate] = map[passKey]verdict.Pass{}
 	}
-	p.gates[g][of] = pass
-	if len(p.gates[g]) > v1alpha1.MaxHistory/2 {
+	p.gates[gate][of] = pass
+	if len(p.gates[gate]) > v1alpha1.MaxHistory/2 {
 		oldest := of
-		for k, other := range p.gates[g] {
-			if other.Last().Before(p.gates[g][oldest].Last()) {
+		for k, other := range p.gates[gate] {
+			if other.Last().Before(p.gates[gate][oldest].Last()) {
 				oldest = k
 			}
 		}
-		delete(p.gates[g], oldest)
+		delete(p.gates[gate], oldest)
 	}
 	return true
 }
 
-// forget forgets a Gate that is gone.
-func (p *Passes) forget(g tally.Gate) {
+// Forget evicts a Gate.
+func (p *Passes) Forget(gate types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.gates, g)
+	delete(p.gates, gate)
 }
 
 // entries returns what the history of a Gate is to have of passes, the oldest first.
-func (p *Passes) entries(g tally.Gate) []v1alpha1.HistoryEntry {
+func (p *Passes) entries(gate types.UID) []v1alpha1.HistoryEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var entries []v1alpha1.HistoryEntry
-	for of, pass := range p.gates[g] {
+	for of, pass := range p.gates[gate] {
 		entries = append(entries, entriesOf(of.target, pass)...)
 	}
 	slices.SortFunc(entries, func(a, b v1alpha1.HistoryEntry) int {
@@ -93,28 +93,4 @@ func entriesOf(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEnt
 		entries = append(entries, e)
 	}
 	return entries
-}
-
-// refusals are texts that were told of targets. The zero value is ready for use.
-type refusals struct {
-	mu   sync.Mutex
-	told map[target.Key]string
-}
-
-// isNew notes a text, and returns whether it is another one than before.
-func (r *refusals) isNew(key target.Key, text string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.told == nil {
-		r.told = map[target.Key]string{}
-	}
-	before, known := r.told[key]
-	r.told[key] = text
-	return !known || before != text
-}
-
-func (r *refusals) forget(key target.Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.told, key)
 }

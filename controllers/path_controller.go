@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,10 +18,10 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
 	"github.com/fluxcd/pkg/runtime/jitter"
-	"github.com/fluxcd/pkg/runtime/patch"
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
 // PathTable makes objects ready to be served at a path that is a secret.
@@ -45,6 +46,7 @@ type served interface {
 	GetInterval() time.Duration
 	GetPath() string
 	SetPath(path string)
+	SetObservedGeneration(generation int64)
 	SetLastHandledReconcileRequest(token string)
 }
 
@@ -53,6 +55,7 @@ type served interface {
 type PathReconciler[O any, T interface {
 	*O
 	served
+	DeepCopy() T
 }] struct {
 	// Client reads objects from the cache and writes their status.
 	client.Client
@@ -73,12 +76,6 @@ type (
 // often created a little later.
 const refusedInterval = 30 * time.Second
 
-var pathPatchOptions = []patch.Option{
-	patch.WithOwnedConditions{Conditions: []string{meta.ReadyCondition, meta.StalledCondition}},
-	patch.WithFieldOwner(v1alpha1.FieldManager),
-	patch.WithStatusObservedGeneration{},
-}
-
 // Reconcile reads an object and its Secret.
 func (r *PathReconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
@@ -98,11 +95,14 @@ func (r *PathReconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) 
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
-	patcher := patch.NewSerialPatcher(obj, r.Client)
+	writer := ownwrites.Writer[T]{Client: r.Client, Base: obj.DeepCopy()}
 	path, err := r.Table.Load(ctx, obj)
 	reportPath(obj, path, err)
-	if patchErr := patcher.Patch(ctx, obj, pathPatchOptions...); patchErr != nil {
-		return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(patchErr))
+	switch writeErr := writer.WriteStatus(ctx, obj); {
+	case apierrors.IsConflict(writeErr) && err == nil: // another replica was faster, or the cache is behind
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	case writeErr != nil:
+		return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(writeErr))
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
@@ -120,6 +120,7 @@ func (r *PathReconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) 
 // reportPath writes what came of an object into its status. The path stays if it may be
 // good still.
 func reportPath(obj served, path string, err error) {
+	obj.SetObservedGeneration(obj.GetGeneration())
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.SetLastHandledReconcileRequest(v)
 	}

@@ -265,24 +265,6 @@ func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
 	}
 }
 
-// The write of one controller to a Gate is not forgotten because another one reads an older version.
-func TestAnOlderReadDoesNotForgetWhatWasWritten(t *testing.T) {
-	at := func(version string) *v1alpha1.Gate {
-		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", ResourceVersion: version}}
-	}
-	v := &versions{}
-	v.reconciles(at("10"))
-	v.wrote(at("11"))
-	v.reconciles(at("10"))
-	if !v.behind(at("10")) {
-		t.Error("version 10 is taken for the latest")
-	}
-	v.reconciles(at("11"))
-	if v.behind(at("11")) {
-		t.Error("version 11 is taken for an old one")
-	}
-}
-
 func TestAnotherObjectOfTheSameNameMatters(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)

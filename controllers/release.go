@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -19,10 +20,13 @@ import (
 )
 
 // Turns has the targets that wait for their turn to be released, by Gate.
-type Turns = pace.Turns[tally.Gate, target.Key]
+type Turns = pace.Turns[types.UID, target.Key]
 
 // Book has the targets of the Gates that release in waves.
-type Book = waves.Book[tally.Gate]
+type Book = waves.Book
+
+// which says which targets may have their turn.
+type which = pace.Which[target.Key]
 
 // releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
 type releaser struct {
@@ -50,7 +54,7 @@ type released struct {
 
 // release gives as many targets of a Gate their turn as are due.
 func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, now time.Time) released {
-	key, before := tallied(obj), released{status: obj.Status.Release, stop: gate.StopOf(obj)}
+	before := released{status: obj.Status.Release, stop: gate.StopOf(obj)}
 	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
 		return r.end(obj)
 	}
@@ -62,7 +66,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, now time.Time) relea
 		return done
 	}
 	before = r.withoutWaves(obj, before)
-	waiting, n := r.turns.Counts(key)
+	waiting, n := r.turns.Counts(obj.UID)
 	status := ptr.Deref(before.status, v1alpha1.ReleaseStatus{})
 	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.tally.IsComplete()) {
 		return before // there is nothing to release, or the targets are unknown
@@ -70,14 +74,13 @@ func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, now time.Time) relea
 	if status.NextAt == nil { // the last one is over
 		status.Released = 0
 	}
-	return r.call(obj, released{status: &status, stop: before.stop}, now, func(target.Key) bool { return true })
+	return r.call(obj, released{status: &status, stop: before.stop}, now, which{All: true})
 }
 
 // end ends the release of a Gate that has closed, or that releases all its targets at once.
 func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
-	key := tallied(obj)
 	if obj.Spec.Release != nil && obj.Status.Release != nil {
-		waiting, n := r.turns.Counts(key)
+		waiting, n := r.turns.Counts(obj.UID)
 		ended.status = obj.Status.Release.DeepCopy()
 		if w := ended.status.Waves; ended.status.NextAt != nil || w != nil && w.OpenedAt != nil {
 			ended.status.Released += n
@@ -91,7 +94,7 @@ func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	if !gate.HasWaves(obj) {
 		ended = r.withoutWaves(obj, ended)
 	}
-	r.turns.Close(key)
+	r.turns.Forget(obj.UID)
 	return ended
 }
 
@@ -102,19 +105,19 @@ func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	}
 	status := *before.status
 	status.Waves, status.Proceed = nil, nil
-	r.book.Close(tallied(obj))
+	r.book.Forget(obj.UID)
 	return released{status: &status}
 }
 
 // call gives as many targets their turn as are due, of those that may have it.
-func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may func(target.Key) bool) released {
-	key, perMinute, status := tallied(obj), obj.Spec.Release.PerMinute, done.status
-	waiting, n := r.turns.Counts(key)
+func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may which) released {
+	perMinute, status := obj.Spec.Release.PerMinute, done.status
+	waiting, n := r.turns.Counts(obj.UID)
 	due, next := math.MaxInt, now
 	if perMinute > 0 {
 		due, next = pace.Due(perMinute, timeOf(status.NextAt), now)
 	}
-	called, left := r.turns.Call(key, due, status.LastNamespace, may)
+	called, left := r.turns.Call(obj.UID, due, status.LastNamespace, may)
 	done.n, done.called = n, called
 	if len(called) > 0 {
 		status.LastNamespace = called[len(called)-1].Namespace

@@ -69,9 +69,10 @@ func (c *ServerClock) Behind() time.Duration {
 	if c == nil {
 		return 0
 	}
+	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rotate(c.Clock.Now())
+	c.rotate(now)
 	return max(c.latest, c.previous)
 }
 

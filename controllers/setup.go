@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	kuberecorder "k8s.io/client-go/tools/record"
@@ -31,6 +32,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -81,29 +83,6 @@ type Gating struct {
 // writesAtOnce is WritesAtOnce by default.
 const writesAtOnce = 16
 
-// memory is what the controllers remember. After a restart all is looked at once.
-type memory struct {
-	tally      *tally.Tally
-	turns      *Turns
-	book       *Book
-	versions   *versions
-	targets    *targetVersions
-	gates      *gateMemory
-	watcher    *DependencyReader
-	calendar   *CalendarReader
-	news       *targetNews
-	appliers   *appliers
-	background *background
-	passes     *Passes
-}
-
-func newMemory() *memory {
-	return &memory{
-		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
-	}
-}
-
 // loops are the controllers, and what wakes them.
 type loops struct {
 	gates        *GateReconciler
@@ -127,17 +106,19 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	l := &loops{events: &Events{
 		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, versions: m.targets,
 	}}
+	backoff := &limiterOf[types.UID]{c.Backoff, backoffOf}
 	l.gates = &GateReconciler{
-		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
+		gates:  &ownwrites.Client{Client: c.Client, Live: c.APIReader, Versions: m.versions, Caches: m.gateCaches(backoff)},
+		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, Clock: c.Clock,
 		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
-		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff, Wake: wake,
-		memory: m.gates, versions: m.versions, news: m.news, Passes: m.passes,
+		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: backoff, Wake: wake,
+		memory: m.gates, compilations: m.compiled, news: m.news, Passes: m.passes,
 		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
 	l.targets = &TargetReconciler{
-		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, Passes: m.passes, news: m.news,
+		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, Passes: m.passes, news: m.news, caches: m.targetCaches(),
 		slots:     targetSlots{m.turns, wake},
 		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
 		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},
@@ -145,7 +126,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	l.gatedSources = &GatedSourceReconciler{
 		EventRecorder: c.EventRecorder, Clock: c.Clock, Targets: c.Targets, Gates: index, Tally: m.tally, Turns: m.turns, Wake: wake,
 		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics,
-		writer: &gatedSourceWriter{c.Client, c.APIReader, m.targets}, rollout: rollout{m.book, wake}, news: m.news,
+		writer: &gatedSourceWriter{c.Client, c.APIReader, m.targets}, rollout: rollout{m.book, wake}, news: m.news, caches: m.targetCaches(),
 	}
 	if c.Shard == nil {
 		l.gatedSources.Shard = labels.Everything()
@@ -239,7 +220,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
-		Watches(&v1alpha1.Gate{}, l.gates.versions.handler()).
+		Watches(&v1alpha1.Gate{}, ownwrites.EnqueueOthers(l.gates.gates.Versions)).
 		Watches(&v1alpha1.Gate{}, l.events.gates()).
 		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
 		WatchesRawSource(opts.ClockWatch.Source(allOf(c.Client, &v1alpha1.GateList{}))).

@@ -58,18 +58,8 @@ func failsNow(before *v1alpha1.Gate, s tally.Sums) bool {
 }
 
 // mayWrite returns when the status of a Gate may be written, zero for now.
-func (r *GateReconciler) mayWrite(obj *v1alpha1.Gate, s tally.Sums, now time.Time) (at time.Time) {
-	r.memory.with(obj, func(m *remembered) {
-		switch since, interval := now.Sub(m.written), progressInterval*time.Duration(max(1, r.Tally.Unsettled()/progressPerSecond)); {
-		case s.IsSettled():
-			m.written = time.Time{}
-		case since >= 0 && since < interval:
-			at = m.written.Add(interval)
-		default:
-			m.written = now
-		}
-	})
-	return at
+func (r *GateReconciler) mayWrite(obj *v1alpha1.Gate, s tally.Sums, now time.Time) time.Time {
+	return r.memory.mayWrite(obj, s.IsSettled(), progressInterval*time.Duration(max(1, r.Tally.Unsettled()/progressPerSecond)), now)
 }
 
 // measure sets the metrics of a Gate. If all targets are as a scheduled transition wants them, it observes how late that
@@ -82,14 +72,11 @@ func (r *GateReconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s tall
 	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil || gate.ReleasesInWaves(obj) {
 		return
 	}
-	r.memory.with(obj, func(m *remembered) {
-		if m.changed {
-			m.changed = false
-			gateTeller{r.EventRecorder, r.Selector.Targets}.summary(obj, s, r.Clock.Now())
-		}
-		if m.due != nil {
-			r.GateMetrics.settled(m.due.State, r.Clock.Since(m.due.At.Time))
-			m.due = nil
-		}
-	})
+	changed, due := r.memory.settles(obj)
+	if changed {
+		gateTeller{r.EventRecorder, r.Selector.Targets}.summary(obj, s, r.Clock.Now())
+	}
+	if due != nil {
+		r.GateMetrics.settled(due.State, r.Clock.Since(due.At.Time))
+	}
 }

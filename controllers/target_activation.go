@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/activation"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -64,7 +65,7 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 		switch {
 		case err == nil:
 			return of
-		case retry < conflictRetries && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)):
+		case retry < ownwrites.Retries && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)):
 			continue
 		case apierrors.IsForbidden(err):
 			of.refuse("the controller is not permitted to do so, install config/activation: " + err.Error())

@@ -73,7 +73,7 @@ func (s *targetResult) notePasses(key target.Key, passes *Passes, wake Waker) {
 		if began := cmp.Or(pass.Since, pass.Ended); last == nil || last.State != v1alpha1.StateOpened && last.At.After(began) {
 			continue // it was before this Gate had closed
 		}
-		if passes.note(tallied(g.Object), key, pass) {
+		if passes.note(g.Object.UID, key, pass) {
 			wake.GateSoon(tallied(g.Object).NamespacedName)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -41,6 +42,7 @@ type TargetReconciler struct {
 	writer    *targetWriter
 	activator *activator
 	news      *targetNews
+	caches    []targetCache
 }
 
 // Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
@@ -57,11 +59,11 @@ func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.
 		// Flux prunes nothing of an object that is deleted while suspended.
 		r.forget(key)
 		return ctrl.Result{}, nil
-	case r.writer.versions.behind(key, obj):
+	case r.writer.versions.IsBehind(key, obj.GetResourceVersion()):
 		return r.again(key, cacheDelay), nil
 	}
 	res, err := r.pass(ctx, obj, now)
-	for retry := 0; isOutdated(err) && retry < conflictRetries; retry++ {
+	for retry := 0; isOutdated(err) && retry < ownwrites.Retries; retry++ {
 		if obj, err = rereadTarget(ctx, r.writer.live, obj); err != nil {
 			res, err = res.failed(v1alpha1.ReadFailedReason, err)
 			break
@@ -129,7 +131,7 @@ func (r *TargetReconciler) rule(ctx context.Context, obj *target.Object, gates [
 	s := verdict.Situation{
 		Object: obj, Definition: r.Targets.Definition(key.GroupKind), Gates: gates, Now: now, Sharded: r.Gates.AllGates != nil, Unknown: verdict.Lockers | verdict.Live | verdict.Slots,
 	}
-	s.Reporter = s.Sharded && (r.writer.versions.isOwn(key, obj.GetResourceVersion()) || !r.Tally.IsComplete())
+	s.Reporter = s.Sharded && (r.writer.versions.IsOwn(key, obj.GetResourceVersion()) || !r.Tally.IsComplete())
 	for {
 		ruling := verdict.Rule(s)
 		if ruling.Needs == 0 {
@@ -234,11 +236,10 @@ func (r *TargetReconciler) again(key target.Key, after time.Duration) ctrl.Resul
 	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }
 
-// forget forgets a target that is gone.
+// forget evicts a target that was deleted.
 func (r *TargetReconciler) forget(key target.Key) {
-	r.Tally.Forget(key)
-	r.slots.turns.Forget(key)
-	r.news.refused.forget(key)
+	for _, cache := range r.caches {
+		cache.Evict(key)
+	}
 	r.rollout().record(key, nil, nil)
-	r.writer.versions.forget(key)
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kuberecorder "k8s.io/client-go/tools/record"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
@@ -24,9 +25,9 @@ type targetNews struct {
 
 	mu sync.Mutex
 	// told has how many events the last transition of a Gate has made.
-	told map[tally.Gate]told
+	told map[types.UID]told
 	// refused are the passes whose refusal was told and is not noted on the target.
-	refused refusals
+	refused map[target.Key]string
 }
 
 type told struct {
@@ -48,9 +49,9 @@ func (n *targetNews) mayTellOf(g *v1alpha1.Gate, key target.Key) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.told == nil {
-		n.told = map[tally.Gate]told{}
+		n.told = map[types.UID]told{}
 	}
-	of, at := tallied(g), g.Status.LastTransition.At
+	of, at := g.UID, g.Status.LastTransition.At
 	known := n.told[of]
 	if !known.transition.Equal(&at) || known.mode != g.Spec.Mode {
 		known = told{transition: at, mode: g.Spec.Mode, audited: map[target.Key]bool{}}
@@ -164,9 +165,28 @@ func (n *targetNews) certified(obj *target.Object, list []metav1.Condition) {
 	}
 }
 
-// forget forgets what was told of a Gate.
-func (n *targetNews) forget(g tally.Gate) {
+// isNewRefusal records the refusal of a pass, and returns whether it differs from the one before.
+func (n *targetNews) isNewRefusal(key target.Key, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.told, g)
+	if n.refused == nil {
+		n.refused = map[target.Key]string{}
+	}
+	before, known := n.refused[key]
+	n.refused[key] = text
+	return !known || before != text
+}
+
+// Forget evicts a Gate.
+func (n *targetNews) Forget(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.told, uid)
+}
+
+// Evict removes a target.
+func (n *targetNews) Evict(key target.Key) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.refused, key)
 }

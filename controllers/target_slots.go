@@ -1,8 +1,10 @@
 package controllers
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -16,7 +18,7 @@ type targetSlots struct {
 // missing returns the Gates with a pace that have no slot for a target yet.
 func (s targetSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
 	for _, g := range gates {
-		if g.HasPace() && !s.turns.Look(tallied(g.Object), target.KeyOf(obj)) {
+		if g.HasPace() && !s.turns.Look(g.Object.UID, target.KeyOf(obj)) {
 			names = append(names, g.Name)
 		}
 	}
@@ -26,21 +28,21 @@ func (s targetSlots) missing(obj *target.Object, gates []verdict.Gate) (names []
 // await enqueues a target for the slots that it waits for, and the Gates that give them.
 func (s targetSlots) await(ruling *verdict.Ruling) {
 	for _, g := range ruling.Queues {
-		key := tallied(g.Object)
-		s.turns.Wait(key, target.KeyOf(ruling.Object), turnOf(g.Object, ruling.Object))
+		key := client.ObjectKeyFromObject(g.Object)
+		s.turns.Wait(g.Object.UID, target.KeyOf(ruling.Object), turnOf(g.Object, ruling.Object))
 		if gate.ReleasesInWaves(g.Object) {
-			s.wake.GateSoon(key.NamespacedName) // it is enqueued at once when all targets are reconciled
+			s.wake.GateSoon(key) // it is enqueued at once when all targets are reconciled
 		} else {
-			s.wake.Gate(key.NamespacedName)
+			s.wake.Gate(key)
 		}
 	}
 }
 
 // take takes the slots that a ruling uses. It returns false if one of them is gone.
 func (s targetSlots) take(ruling *verdict.Ruling) bool {
-	gates := make([]tally.Gate, len(ruling.Slots))
+	gates := make([]types.UID, len(ruling.Slots))
 	for i, g := range ruling.Slots {
-		gates[i] = tallied(g.Object)
+		gates[i] = g.Object.UID
 	}
 	return s.turns.Take(target.KeyOf(ruling.Object), gates...)
 }
@@ -54,7 +56,7 @@ func (s targetSlots) leave(res *targetResult) {
 	released := res.Wrote && !ruling.Step.Hold && ruling.Step.Outcome != verdict.Passing
 	for _, g := range res.Gates {
 		if g.Object != nil && g.Object.Spec.Release != nil {
-			s.turns.Leave(tallied(g.Object), target.KeyOf(ruling.Object), released)
+			s.turns.Leave(g.Object.UID, target.KeyOf(ruling.Object), released)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -22,7 +23,7 @@ type targetWriter struct {
 	client.Client
 	// live reads from the API server.
 	live     client.Reader
-	versions *targetVersions
+	versions *ownwrites.Versions[target.Key]
 }
 
 // share is what we have of a target: in whose names it is held, by which spec, nil for let go, and what is noted of a pass.
@@ -61,7 +62,7 @@ func (w *targetWriter) apply(ctx context.Context, obj *target.Object, h share) (
 
 // wrote returns a target on the version that a write gave it.
 func (w *targetWriter) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata) *target.Object {
-	w.versions.wrote(target.KeyOf(obj), latest.ResourceVersion)
+	w.versions.Wrote(target.KeyOf(obj), latest.ResourceVersion)
 	written := &target.Object{Unstructured: *obj.DeepCopy()}
 	written.SetResourceVersion(latest.ResourceVersion)
 	written.SetGeneration(latest.Generation)
@@ -128,7 +129,7 @@ func (w *targetWriter) applyConditions(ctx context.Context, obj *target.Object, 
 	err := w.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 	if err == nil {
-		w.versions.wrote(target.KeyOf(obj), config.GetResourceVersion())
+		w.versions.Wrote(target.KeyOf(obj), config.GetResourceVersion())
 	}
 	return client.IgnoreNotFound(err)
 }
@@ -147,7 +148,7 @@ func (w *targetWriter) patchConditions(ctx context.Context, obj *target.Object, 
 	metadata := metadataOf(obj)
 	err = w.Status().Patch(ctx, metadata, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	if err == nil {
-		w.versions.wrote(target.KeyOf(obj), metadata.ResourceVersion)
+		w.versions.Wrote(target.KeyOf(obj), metadata.ResourceVersion)
 	}
 	return client.IgnoreNotFound(err)
 }

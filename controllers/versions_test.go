@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"slices"
 	"testing"
 
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -9,8 +8,6 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // A cache may be behind by seconds. An object that is as it was before then looks as if there were
@@ -88,35 +85,4 @@ func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
 		}
 		soon(t, obj.GetName()+" is ready", ready)
 	}
-}
-
-func TestVersionsOfAnObject(t *testing.T) {
-	t.Parallel()
-	v, g := &versions{}, &v1alpha1.Gate{}
-	g.SetName("production")
-	of := func(version string) *v1alpha1.Gate { g := g.DeepCopy(); g.SetResourceVersion(version); return g }
-	check := func(behind, foreign []string) {
-		t.Helper()
-		for _, version := range []string{"9", "10", "11", "12", "13", "14", "100"} {
-			if got := v.behind(of(version)); got != slices.Contains(behind, version) {
-				t.Errorf("%s is behind: %t", version, got)
-			}
-			if got := v.foreign(of(version)); got != slices.Contains(foreign, version) {
-				t.Errorf("%s is foreign: %t", version, got)
-			}
-		}
-	}
-	everything := []string{"9", "10", "11", "12", "13", "14", "100"}
-	check(nil, everything)
-	v.wrote(of("13"))
-	check(nil, everything)
-	v.reconciles(of("10"))
-	check([]string{"9"}, []string{"11", "12", "13", "14", "100"})
-	v.wrote(of("11"))
-	v.wrote(of("13"))
-	check([]string{"9", "10", "11", "12"}, []string{"12", "14", "100"})
-	v.reconciles(of("14"))
-	check([]string{"9", "10", "11", "12", "13"}, []string{"100"})
-	v.forget(client.ObjectKeyFromObject(g))
-	check(nil, everything)
 }

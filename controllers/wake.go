@@ -81,7 +81,7 @@ func newQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: "gatelock"}),
 		gates: gateQueue{newOrdered("gate", queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
 			workqueue.TypedRateLimiter[reconcile.Request](within{limiter(), failureInterval}))},
-		targets:      newOrdered("target", queue.New[target.Key](), workqueue.TypedRateLimiter[target.Key](ofKeys{limiter()})),
+		targets:      newOrdered("target", queue.New[target.Key](), workqueue.TypedRateLimiter[target.Key](&limiterOf[target.Key]{limiter(), requestOf})),
 		gatedSources: newOrdered("gatedsource", queue.New[reconcile.Request](), limiter()),
 	}
 }
@@ -143,9 +143,10 @@ func (w within) When(item reconcile.Request) time.Duration {
 	return min(w.TypedRateLimiter.When(item), w.most)
 }
 
-// ofKeys limits the retries of targets by a limiter of requests.
-type ofKeys struct {
-	requests workqueue.TypedRateLimiter[reconcile.Request]
+// limiterOf limits the retries of items by a limiter of requests.
+type limiterOf[T comparable] struct {
+	requests  workqueue.TypedRateLimiter[reconcile.Request]
+	requestOf func(T) reconcile.Request
 }
 
 func requestOf(key target.Key) reconcile.Request {
@@ -153,13 +154,13 @@ func requestOf(key target.Key) reconcile.Request {
 }
 
 // When implements workqueue.TypedRateLimiter.
-func (l ofKeys) When(key target.Key) time.Duration { return l.requests.When(requestOf(key)) }
+func (l *limiterOf[T]) When(item T) time.Duration { return l.requests.When(l.requestOf(item)) }
 
 // Forget implements workqueue.TypedRateLimiter.
-func (l ofKeys) Forget(key target.Key) { l.requests.Forget(requestOf(key)) }
+func (l *limiterOf[T]) Forget(item T) { l.requests.Forget(l.requestOf(item)) }
 
 // NumRequeues implements workqueue.TypedRateLimiter.
-func (l ofKeys) NumRequeues(key target.Key) int { return l.requests.NumRequeues(requestOf(key)) }
+func (l *limiterOf[T]) NumRequeues(item T) int { return l.requests.NumRequeues(l.requestOf(item)) }
 
 // backoffOf is by what a limiter knows a Gate: one that is created again under its name is another.
 func backoffOf(uid types.UID) reconcile.Request {

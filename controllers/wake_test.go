@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
@@ -12,23 +13,36 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestWhatIsToBeHeldComesFirstInTheQueueOfTargets(t *testing.T) {
-	q := newQueues(runtimectrl.GetDefaultRateLimiter)
-	defer q.targets.ShutDown()
-	key := func(name string) target.Key { return target.Key{NamespacedName: types.NamespacedName{Name: name}} }
-	q.Targets(queue.Resync, key("resync"), key("again"))
-	q.Targets(queue.Tell, key("tell"))
-	q.Targets(queue.Release, key("first release"), key("second release"))
-	q.Targets(queue.Release, key("release of another gate"))
-	q.Targets(queue.Hold, key("hold"))
-	q.Urge(key("again")) // it waits, and gets urgent
-	var got []string
-	for q.targets.Len() > 0 {
-		item, _ := q.targets.Get()
-		got = append(got, item.Name)
-		q.targets.Done(item)
+func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
+	for _, kind := range []schema.GroupKind{{}, target.GatedSource} {
+		q := newQueues(runtimectrl.GetDefaultRateLimiter)
+		key := func(name string) target.Key {
+			return target.Key{GroupKind: kind, NamespacedName: types.NamespacedName{Name: name}}
+		}
+		q.Targets(queue.Resync, key("resync"), key("again"))
+		q.Targets(queue.Tell, key("tell"))
+		q.Targets(queue.Release, key("first release"), key("second release"))
+		q.Targets(queue.Release, key("release of another gate"))
+		q.Targets(queue.Hold, key("hold"))
+		q.Urge(key("again")) // it waits, and gets urgent
+		var got []string
+		for q.targets.Len() > 0 {
+			item, _ := q.targets.Get()
+			got = append(got, item.Name)
+			q.targets.Done(item)
+		}
+		if isTarget := len(got) > 0; isTarget == (kind == target.GatedSource) {
+			t.Errorf("%v is in the queue of targets: %t", kind, isTarget)
+		}
+		for q.gatedSources.Len() > 0 {
+			item, _ := q.gatedSources.Get()
+			got = append(got, item.Name)
+			q.gatedSources.Done(item)
+		}
+		equal(t, got, []string{"hold", "again", "first release", "release of another gate", "second release", "tell", "resync"})
+		q.targets.ShutDown()
+		q.gatedSources.ShutDown()
 	}
-	equal(t, got, []string{"hold", "again", "first release", "release of another gate", "second release", "tell", "resync"})
 }
 
 // Its event tells earlier.

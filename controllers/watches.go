@@ -19,6 +19,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
@@ -44,7 +45,7 @@ type Events struct {
 	// Wake is what the events are turned into.
 	Wake Waker
 
-	versions *targetVersions
+	versions *ownwrites.Versions[target.Key]
 }
 
 // gates handles the events of Gates.
@@ -199,7 +200,7 @@ func (e *Events) target(ctx context.Context, before, after *unstructured.Unstruc
 			class = queue.Hold
 		}
 		e.Wake.Targets(class, key)
-	case e.versions.isOwn(key, obj.GetResourceVersion()):
+	case e.versions.IsOwn(key, obj.GetResourceVersion()):
 		e.Wake.Targets(queue.Tell, key)
 	default:
 		e.Wake.Targets(classOf(before, after), key)

@@ -44,7 +44,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s tally.Sums, now t
 	if status.Waves.Current == "" {
 		return r.afterWaves(obj, status, now)
 	}
-	members, current := r.book.Members(tallied(obj), obj.Generation)
+	members, current := r.book.Members(obj.UID, obj.Generation)
 	if !current {
 		return done
 	}
@@ -62,7 +62,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s tally.Sums, now t
 	}
 	d.Decision = release.Decide(d.before, d.proceed != nil && d.proceed.err == "", now)
 	noteWaves(obj, status.Waves, d.Decision)
-	done = r.call(obj, released{status: status, stop: stopOf(obj, d.Decision), waves: d}, now, func(key target.Key) bool { return d.Over || d.May[key] })
+	done = r.call(obj, released{status: status, stop: stopOf(obj, d.Decision), waves: d}, now, which{All: d.Over, Some: d.May})
 	if !d.Again.IsZero() && (done.wake.IsZero() || d.Again.Before(done.wake)) {
 		done.wake = d.Again
 	}
@@ -76,11 +76,11 @@ func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus,
 		n := len(gate.WaveNames(obj))
 		done.waves = &waveDecision{before: waves.Progress{Done: n}, Decision: waves.Decision{Progress: waves.Progress{Done: n}}, proceed: p}
 	}
-	if waiting, n := r.turns.Counts(tallied(obj)); waiting == 0 && n == 0 {
+	if waiting, n := r.turns.Counts(obj.UID); waiting == 0 && n == 0 {
 		status.NextAt = nil
 		return done
 	}
-	return r.call(obj, done, now, func(target.Key) bool { return true })
+	return r.call(obj, done, now, which{All: true})
 }
 
 // progressOf returns how far a release is by the status of a Gate. Finished waves count as far as the waves are still those of

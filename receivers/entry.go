@@ -2,7 +2,6 @@ package receivers
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -76,23 +75,12 @@ func (e *entry) Paths() []string { return pathsOf(e.key, e.credentials.PathToken
 // Inherit implements endpoint.Entry: a change of the receiver gives no new burst.
 func (e *entry) Inherit(before *entry) { e.limiter = before.limiter }
 
-// bearerTokens returns the digests of the tokens with which Flagger may speak for the
-// receiver.
-func (e *entry) bearerTokens() [][sha256.Size]byte {
+// Bearers implements endpoint.Entry: the tokens with which Flagger may act for the receiver.
+func (e *entry) Bearers() []string {
 	if e.spec.Type != v1alpha1.GenericReceiver {
 		return nil
 	}
-	return digestsOf(e.credentials.Tokens)
-}
-
-// digestsOf leaves out what is empty, which is not a secret.
-func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
-	for _, secret := range secrets {
-		if secret != "" {
-			digests = append(digests, sha256.Sum256([]byte(secret)))
-		}
-	}
-	return digests
+	return e.credentials.Tokens
 }
 
 func (e *entry) compileExpressions() (err error) {

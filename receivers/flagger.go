@@ -209,7 +209,7 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 // it returns the refusal of one of them, or Forbidden if they request something else.
 func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *answer {
 	token := c.token(r.Header)
-	bearers, certain := f.Handler.Table.bearers(token, key)
+	bearers, certain := f.Handler.Table.bearersFor(token, key)
 	if len(bearers) == 0 && !certain {
 		return busy()
 	}

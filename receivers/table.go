@@ -2,7 +2,6 @@ package receivers
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,16 +21,11 @@ type Table struct {
 	Secrets client.Reader
 
 	*endpoint.Table[*entry]
-	// holders are the entries of type generic by the digest of a token, so that the time
-	// of a look-up says nothing about the existing tokens, or how many there are.
-	holders map[[sha256.Size]byte]map[*entry]bool
 }
 
 // NewTable returns an empty Table.
 func NewTable(secrets client.Reader) *Table {
-	t := &Table{Secrets: secrets, Table: endpoint.NewTable[*entry](), holders: map[[sha256.Size]byte]map[*entry]bool{}}
-	t.Added, t.Dropped = t.hold, t.letGo
-	return t
+	return &Table{Secrets: secrets, Table: endpoint.NewTable[*entry]()}
 }
 
 // Refused is an error that a retry cannot fix.
@@ -79,37 +73,11 @@ func (t *Table) keep(e *entry) bool {
 	return t.Put(e.key, e, false) == ""
 }
 
-// hold notes an entry with its tokens.
-func (t *Table) hold(e *entry) {
-	for _, digest := range e.bearerTokens() {
-		if t.holders[digest] == nil {
-			t.holders[digest] = map[*entry]bool{}
-		}
-		t.holders[digest][e] = true
-	}
-}
-
-// letGo forgets what hold noted.
-func (t *Table) letGo(e *entry) {
-	for _, digest := range e.bearerTokens() {
-		if delete(t.holders[digest], e); len(t.holders[digest]) == 0 {
-			delete(t.holders, digest)
-		}
-	}
-}
-
-// bearers returns the receivers of type generic that have a token and a Gate, in order
+// bearersFor returns the receivers of type generic that have a token and a Gate, in order
 // of their names. certain is false if there may be more.
-func (t *Table) bearers(token string, gate types.NamespacedName) (found []*entry, certain bool) {
-	digest := sha256.Sum256([]byte(token))
-	t.View(func(all bool) {
-		certain = all
-		for e := range t.holders[digest] {
-			if slices.Contains(e.wanted(&webhook{}), gate) {
-				found = append(found, e)
-			}
-		}
-	})
+func (t *Table) bearersFor(token string, gate types.NamespacedName) (found []*entry, certain bool) {
+	found, certain = t.FindBearers(token)
+	found = slices.DeleteFunc(found, func(e *entry) bool { return !slices.Contains(e.wanted(&webhook{}), gate) })
 	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(a.key.Name, b.key.Name) })
 	return found, certain
 }

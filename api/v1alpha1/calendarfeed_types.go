@@ -144,6 +144,9 @@ func (in *CalendarFeed) GetPath() string { return in.Status.CalendarPath }
 // SetPath sets status.calendarPath.
 func (in *CalendarFeed) SetPath(path string) { in.Status.CalendarPath = path }
 
+// SetObservedGeneration sets status.observedGeneration.
+func (in *CalendarFeed) SetObservedGeneration(generation int64) { in.Status.ObservedGeneration = generation }
+
 // GetCalendarPath returns the path of the calendar for a token. The path of a
 // GateReceiver with the same token and name cannot be derived from it.
 func (in *CalendarFeed) GetCalendarPath(token string) string {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/refresh"
 )
 
@@ -123,5 +124,5 @@ func (r *Reconciler) annotate(ctx context.Context, m *metav1.PartialObjectMetada
 func (r *Reconciler) clearStatus(ctx context.Context, m *metav1.PartialObjectMetadata) error {
 	before := m.DeepCopy()
 	delete(m.Annotations, statusAnnotation)
-	return r.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
+	return r.Patch(ctx, m, ownwrites.Locked(before), client.FieldOwner(v1alpha1.FieldManager))
 }

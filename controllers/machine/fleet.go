@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +18,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/refresh"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -26,10 +26,11 @@ import (
 // fleet is the Machines of one MachineCertificateRefresh during a pass.
 type fleet struct {
 	*pass
-	// obj is nil if the MachineCertificateRefresh does not exist. Before is its latest version.
-	obj, before *v1alpha1.MachineCertificateRefresh
-	selector    labels.Selector
-	policy      refresh.Policy
+	// obj is nil if the MachineCertificateRefresh does not exist.
+	obj      *v1alpha1.MachineCertificateRefresh
+	writer   writer
+	selector labels.Selector
+	policy   refresh.Policy
 	// waits means that nothing is written to Machines until the Gates are known.
 	waits bool
 	// opened is when the last of the Gates opened, and closed are those that are closed.
@@ -38,6 +39,9 @@ type fleet struct {
 	// reason and message say why the object is not ready.
 	reason, message string
 }
+
+// writer writes a MachineCertificateRefresh. After a conflict, the next pass decides again.
+type writer = ownwrites.Writer[*v1alpha1.MachineCertificateRefresh]
 
 // prepare reads the Gates and sets the policy. It is idle if a refresh has failed and nothing has happened since that lets it resume.
 func (f *fleet) prepare(ctx context.Context) error {
@@ -147,12 +151,12 @@ func (f *fleet) act(ctx context.Context, d refresh.Decision) error {
 // refused returns whether the API server has refused a write of an object that nobody else has written.
 func refused(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && !raced(err) && status.Status().Code >= 400 && status.Status().Code < 500
+	return errors.As(err, &status) && !ownwrites.Raced(err) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
 // check returns the error of a write unless another client was faster.
 func (f *fleet) check(machine string, err error) error {
-	if raced(err) {
+	if ownwrites.Raced(err) {
 		f.again(f.now.Add(retryDelay))
 		return nil
 	}
@@ -255,7 +259,7 @@ func (f *fleet) progress(d refresh.Decision) string {
 	return text
 }
 
-// writeStatus writes the status on the version that was read. It keeps the generation that was decided on, so that a crash does not
+// writeStatus writes the status. It keeps the generation that was decided on, so that a crash does not
 // attribute a failure to the spec before.
 func (f *fleet) writeStatus(ctx context.Context) error {
 	f.obj.Status.ObservedGeneration = f.obj.Generation
@@ -263,13 +267,5 @@ func (f *fleet) writeStatus(ctx context.Context) error {
 	for i := range f.obj.Status.Conditions {
 		f.obj.Status.Conditions[i].ObservedGeneration = f.obj.Generation
 	}
-	if equality.Semantic.DeepEqual(f.before.Status, f.obj.Status) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(f.before, client.MergeFromWithOptimisticLock{})
-	if err := f.Status().Patch(ctx, f.obj, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return err
-	}
-	f.before = f.obj.DeepCopy()
-	return nil
+	return f.writer.WriteStatus(ctx, f.obj)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kuberecorder "k8s.io/client-go/tools/record"
@@ -19,6 +18,7 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/refresh"
 )
 
@@ -133,7 +133,7 @@ func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRe
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 	defer func() { p.RecordDuration(ctx, obj, start) }()
 
-	f := &fleet{pass: p, obj: obj, before: obj.DeepCopy(), policy: refresh.Policy{
+	f := &fleet{pass: p, obj: obj, writer: writer{Client: p.Client, Base: obj.DeepCopy()}, policy: refresh.Policy{
 		Name: client.ObjectKeyFromObject(obj).String(), Within: obj.Spec.Within.Or(0), Timeout: obj.Spec.Timeout.Or(v1alpha1.DefaultMachineTimeout),
 	}}
 	failed := f.prepare(ctx)
@@ -146,7 +146,7 @@ func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRe
 		p.again(p.now.Add(pollInterval))
 	}
 	p.again(d.Recheck)
-	if err := f.report(ctx, d, failed); raced(err) {
+	if err := f.report(ctx, d, failed); ownwrites.Raced(err) {
 		p.again(p.now.Add(retryDelay))
 	} else {
 		failed = errors.Join(failed, err)
@@ -155,6 +155,3 @@ func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRe
 	p.RecordStalled(ctx, obj)
 	return failed
 }
-
-// raced returns whether another client has written or deleted the object since it was read.
-func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

@@ -104,27 +104,11 @@ func (k *kinds) served() (installed bool, machines string) {
 
 // Reconcile implements reconcile.Reconciler for definitions.
 func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	k.syncing.Lock()
-	defer k.syncing.Unlock()
-	refreshes, err := k.versionOf(ctx, refreshDefinition, k.refreshes)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	machines := ""
-	if refreshes != "" { // without config/machines there is no permission to read them
-		if machines, err = k.versionOf(ctx, machineDefinition, k.machines); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	changed := refreshes != k.refreshes || machines != k.machines
-	err = k.follow(ctx, &k.refreshes, refreshes, func(string) client.Object { return &v1alpha1.MachineCertificateRefresh{} })
-	if err == nil {
-		err = k.follow(ctx, &k.machines, machines, func(version string) client.Object { return newMachine(version) })
-	}
+	changed, err := k.sync(ctx)
 	if meta.IsNoMatchError(err) {
 		return ctrl.Result{RequeueAfter: retryDelay}, nil // the API server serves a new kind a little later
 	}
-	if err != nil || !changed || refreshes == "" {
+	if installed, _ := k.served(); err != nil || !changed || !installed {
 		return ctrl.Result{}, err
 	}
 	list := &v1alpha1.MachineCertificateRefreshList{}
@@ -137,6 +121,27 @@ func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 	return ctrl.Result{}, nil
 }
 
+// sync follows the two kinds as the cluster has them now, and returns whether that changed anything.
+func (k *kinds) sync(ctx context.Context) (changed bool, err error) {
+	k.syncing.Lock()
+	defer k.syncing.Unlock()
+	refreshes, err := k.versionOf(ctx, refreshDefinition, k.refreshes)
+	if err != nil {
+		return false, err
+	}
+	machines := ""
+	if refreshes != "" { // without config/machines there is no permission to read them
+		if machines, err = k.versionOf(ctx, machineDefinition, k.machines); err != nil {
+			return false, err
+		}
+	}
+	changed = refreshes != k.refreshes || machines != k.machines
+	if err = k.follow(ctx, &k.refreshes, refreshes, &v1alpha1.MachineCertificateRefresh{}, &v1alpha1.MachineCertificateRefresh{}); err == nil {
+		err = k.follow(ctx, &k.machines, machines, newMachine(k.machines), newMachine(machines))
+	}
+	return changed, err
+}
+
 // versionOf returns the version of a kind to watch. It is empty if the kind is not served or its definition is being deleted.
 func (k *kinds) versionOf(ctx context.Context, definition, before string) (string, error) {
 	found := &apiextensionsv1.CustomResourceDefinition{}
@@ -146,21 +151,21 @@ func (k *kinds) versionOf(ctx context.Context, definition, before string) (strin
 	return crds.ServedVersion(found, before), nil
 }
 
-// follow replaces the informer of a kind.
-func (k *kinds) follow(ctx context.Context, current *string, version string, newObject func(version string) client.Object) error {
+// follow replaces the informer of a kind, that of objects as before by that of objects as after, which have a version.
+func (k *kinds) follow(ctx context.Context, current *string, version string, before, after client.Object) error {
 	if *current == version {
 		return nil
 	}
-	if before := *current; before != "" {
+	if *current != "" {
 		k.set(current, "", nil)
-		if err := k.cache.RemoveInformer(ctx, newObject(before)); err != nil {
+		if err := k.cache.RemoveInformer(ctx, before); err != nil {
 			return err
 		}
 	}
 	if version == "" {
 		return nil
 	}
-	informer, err := k.cache.GetInformer(ctx, newObject(version), ctrlcache.BlockUntilSynced(false))
+	informer, err := k.cache.GetInformer(ctx, after, ctrlcache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", version, err)
 	}

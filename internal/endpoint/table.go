@@ -4,6 +4,8 @@ package endpoint
 
 import (
 	"crypto/sha256"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,19 +21,20 @@ type Entry[E any] interface {
 	Created() time.Time
 	// Paths are those at which it is served.
 	Paths() []string
+	// Bearers are tokens that identify it at a path which entries share.
+	Bearers() []string
 	// Inherit takes over what must outlast a change of the object.
 	Inherit(before E)
 }
 
 // Table has the objects of a kind that are ready to be served. Each replica has its own.
 type Table[E Entry[E]] struct {
-	// Added and Dropped are called for each entry that comes or goes, one after the other. Nil is for no call.
-	Added, Dropped func(E)
-
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]E
 	// paths has entries by the digest of a path, so that the time of a look-up says nothing about the existing paths.
 	paths map[[sha256.Size]byte]E
+	// bearers has entries by the digest of a token, for the same reason.
+	bearers map[[sha256.Size]byte]map[E]bool
 	// unsettled are objects that may or may not be able to become ready.
 	unsettled map[types.NamespacedName]bool
 	// settled are all objects that were looked at, including the unsettled ones.
@@ -41,7 +44,7 @@ type Table[E Entry[E]] struct {
 // NewTable returns an empty Table.
 func NewTable[E Entry[E]]() *Table[E] {
 	return &Table[E]{
-		entries: map[types.NamespacedName]E{}, paths: map[[sha256.Size]byte]E{},
+		entries: map[types.NamespacedName]E{}, paths: map[[sha256.Size]byte]E{}, bearers: map[[sha256.Size]byte]map[E]bool{},
 		unsettled: map[types.NamespacedName]bool{}, settled: map[types.NamespacedName]bool{},
 	}
 }
@@ -100,8 +103,11 @@ func (t *Table[E]) add(e E) {
 	for _, digest := range digestsOf(e.Paths()) {
 		t.paths[digest] = e
 	}
-	if t.Added != nil {
-		t.Added(e)
+	for _, digest := range digestsOf(e.Bearers()) {
+		if t.bearers[digest] == nil {
+			t.bearers[digest] = map[E]bool{}
+		}
+		t.bearers[digest][e] = true
 	}
 }
 
@@ -115,8 +121,10 @@ func (t *Table[E]) drop(e E) {
 	for _, digest := range digestsOf(e.Paths()) {
 		delete(t.paths, digest)
 	}
-	if t.Dropped != nil {
-		t.Dropped(e)
+	for _, digest := range digestsOf(e.Bearers()) {
+		if delete(t.bearers[digest], e); len(t.bearers[digest]) == 0 {
+			delete(t.bearers, digest)
+		}
 	}
 }
 
@@ -135,11 +143,12 @@ func (t *Table[E]) Get(key types.NamespacedName) E {
 	return t.entries[key]
 }
 
-// View calls a function while no entry comes or goes. It is told whether there may be more entries.
-func (t *Table[E]) View(look func(certain bool)) {
+// FindBearers returns the entries with a token, in no order. certain is false if there may be more.
+func (t *Table[E]) FindBearers(token string) (found []E, certain bool) {
+	digest := sha256.Sum256([]byte(token))
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	look(len(t.unsettled) == 0)
+	return slices.Collect(maps.Keys(t.bearers[digest])), len(t.unsettled) == 0
 }
 
 // Looked returns whether an object was looked at.
@@ -154,7 +163,7 @@ func (t *Table[E]) Looked(key types.NamespacedName) bool {
 func (t *Table[E]) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return len(t.entries) + len(t.paths) + len(t.unsettled) + len(t.settled)
+	return len(t.entries) + len(t.paths) + len(t.bearers) + len(t.unsettled) + len(t.settled)
 }
 
 // digestsOf leaves out what is empty, which is not a secret.

@@ -1,7 +1,7 @@
 package endpoint
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +19,7 @@ type thing struct {
 func (t *thing) Key() types.NamespacedName { return t.key }
 func (t *thing) Created() time.Time        { return t.created }
 func (t *thing) Paths() []string           { return t.paths }
+func (t *thing) Bearers() []string         { return t.paths }
 func (t *thing) Inherit(before *thing)     { t.kept = before.kept }
 
 func thingOf(name string, age int, paths ...string) *thing {
@@ -44,9 +45,6 @@ func TestAPathBelongsToTheOlderObjectInWhateverOrderTheyCome(t *testing.T) {
 
 func TestAnObjectInheritsAndEverythingThatComesGoes(t *testing.T) {
 	table := NewTable[*thing]()
-	var log []string
-	table.Added = func(e *thing) { log = append(log, "+"+e.paths[0]) }
-	table.Dropped = func(e *thing) { log = append(log, "-"+e.paths[0]) }
 	first, second := thingOf("a", 1, "/a"), thingOf("a", 1, "/b")
 	first.kept = "state"
 	table.Put(first.key, first, false)
@@ -57,8 +55,14 @@ func TestAnObjectInheritsAndEverythingThatComesGoes(t *testing.T) {
 	if e, certain := table.Find("/a"); e != nil || !certain {
 		t.Error("the old path is good still")
 	}
+	if found, certain := table.FindBearers("/a"); len(found) > 0 || !certain {
+		t.Errorf("the old token is that of %v", found)
+	}
+	if found, certain := table.FindBearers("/b"); !slices.Equal(found, []*thing{second}) || !certain {
+		t.Errorf("the token is that of %v", found)
+	}
 	table.Forget(second.key)
-	if got := strings.Join(log, " "); got != "+/a -/a +/b -/b" || table.Len() != 0 {
-		t.Errorf("%s, %d left", got, table.Len())
+	if found, _ := table.FindBearers("/b"); len(found) > 0 || table.Len() != 0 {
+		t.Errorf("%v, %d left", found, table.Len())
 	}
 }

@@ -154,9 +154,10 @@ func seen(watch ConfigMapWatch) (found configMap, known bool) {
 
 // follow watches the ConfigMaps of a calendar, and no other for it any more.
 func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[preview.ConfigMap]ConfigMapWatch {
+	watches, unused := map[preview.ConfigMap]ConfigMapWatch{}, map[types.NamespacedName]*followed{}
+	defer stop(unused)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	watches := map[preview.ConfigMap]ConfigMapWatch{}
 	for _, name := range names {
 		key := types.NamespacedName{Namespace: name.Namespace, Name: name.Name}
 		f := s.followed[key]
@@ -175,7 +176,7 @@ func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[
 			delete(f.by, by)
 			if len(f.by) == 0 {
 				delete(s.followed, key)
-				f.Stop()
+				unused[key] = f
 			}
 		}
 	}
@@ -188,11 +189,16 @@ func (s *Source) forget(by types.NamespacedName) { s.follow(by, nil) }
 // Stop ends all watches.
 func (s *Source) Stop() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.followed {
+	all := s.followed
+	s.followed = nil
+	s.mu.Unlock()
+	stop(all)
+}
+
+func stop(watches map[types.NamespacedName]*followed) {
+	for _, f := range watches {
 		f.Stop()
 	}
-	s.followed = nil
 }
 
 // set returns what a preview is made of.

@@ -41,6 +41,9 @@ func (e *entry) Paths() (paths []string) {
 	return paths
 }
 
+// Bearers implements endpoint.Entry.
+func (*entry) Bearers() []string { return nil }
+
 // Inherit implements endpoint.Entry: a change of the calendar gives no new burst, and does not turn back the time of its last change.
 func (e *entry) Inherit(before *entry) { e.limiter, e.page = before.limiter, before.page }
 

@@ -16,19 +16,19 @@ type Item struct {
 	Failed bool
 }
 
-// Take returns the next n of some items, and the rest. Each namespace takes a turn,
+// Take returns the keys of the next n of some items, and the rest. Each namespace takes a turn,
 // beginning with the one after the namespace that had the last turn. Within a namespace
 // those that expire soonest come first.
-func Take[T any](items []T, n int, last string, of func(T) Item) (taken, left []T) {
-	queues := map[string][]T{}
-	for _, item := range items {
-		namespace := of(item).Namespace
-		queues[namespace] = append(queues[namespace], item)
+func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, left []K) {
+	queues := map[string][]K{}
+	for _, key := range keys {
+		namespace := items[key].Namespace
+		queues[namespace] = append(queues[namespace], key)
 	}
 	var namespaces []string
 	for namespace, queue := range queues {
 		namespaces = append(namespaces, namespace)
-		slices.SortFunc(queue, func(a, b T) int { return compare(of(a), of(b)) })
+		slices.SortFunc(queue, func(a, b K) int { return compare(items[a], items[b]) })
 	}
 	slices.Sort(namespaces)
 	at, found := slices.BinarySearch(namespaces, last)

@@ -79,19 +79,25 @@ func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 	delete(of.taken, key)
 }
 
+// Which says which of those that wait may have their turn. The zero value stands for none.
+type Which[K comparable] struct {
+	All  bool
+	Some map[K]bool
+}
+
 // Call gives the next n of a queue their turn, of those that may have it, see Take. It
 // returns them, and how many of the others may have it. A turn that is not used stays.
-func (t *Turns[Q, K]) Call(q Q, n int, last string, may func(K) bool) (taken []K, left int) {
+func (t *Turns[Q, K]) Call(q Q, n int, last string, may Which[K]) (taken []K, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of(q)
 	keys := make([]K, 0, len(of.waiting))
 	for key := range of.waiting {
-		if may(key) {
+		if may.All || may.Some[key] {
 			keys = append(keys, key)
 		}
 	}
-	taken, rest := Take(keys, n, last, func(key K) Item { return of.waiting[key] })
+	taken, rest := Take(keys, n, last, of.waiting)
 	for _, key := range taken {
 		of.called[key] = of.waiting[key]
 		delete(of.waiting, key)
@@ -133,8 +139,8 @@ func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
 	return int64(len(of.waiting) + len(of.called)), of.released
 }
 
-// Close forgets a queue. A key that asks again waits again.
-func (t *Turns[Q, K]) Close(q Q) {
+// Forget removes a queue. A key that asks again waits again.
+func (t *Turns[Q, K]) Forget(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queues, q)
@@ -151,8 +157,8 @@ func (t *Turns[Q, K]) of(q Q) *queue[K] {
 	return t.queues[q]
 }
 
-// Forget notes that something is gone. It no longer waits in any queue.
-func (t *Turns[Q, K]) Forget(key K) {
+// Evict removes something that was deleted from all queues.
+func (t *Turns[Q, K]) Evict(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, of := range t.queues {

@@ -9,7 +9,7 @@ import (
 
 // call gives the next ones their turn. All may have it.
 func call(turns *pace.Turns[string, string], queue string, n int) []string {
-	called, _ := turns.Call(queue, n, "", func(string) bool { return true })
+	called, _ := turns.Call(queue, n, "", pace.Which[string]{All: true})
 	return called
 }
 
@@ -44,7 +44,7 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	if got := call(&turns, "another", 2); len(got) > 0 {
 		t.Errorf("another queue has %v", got)
 	}
-	turns.Close("gate")
+	turns.Forget("gate")
 	if waiting, released := turns.Counts("gate"); waiting != 0 || released != 0 || ask("b") {
 		t.Errorf("closed, but %d wait, %d were released", waiting, released)
 	}
@@ -80,7 +80,7 @@ func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 		turns.Wait(queue, "b", pace.Item{Name: "b"})
 	}
 	call(&turns, "one", 1)
-	turns.Forget("a")
+	turns.Evict("a")
 	for _, queue := range []string{"one", "two"} {
 		if waiting, released := turns.Counts(queue); waiting != 1 || released != 0 {
 			t.Errorf("in queue %s %d wait, %d were released", queue, waiting, released)
@@ -96,12 +96,16 @@ func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		turns.Wait("gate", name, pace.Item{Name: name})
 	}
-	called, left := turns.Call("gate", 2, "", func(name string) bool { return name != "b" })
+	may := pace.Which[string]{Some: map[string]bool{"a": true, "c": true, "d": true}}
+	called, left := turns.Call("gate", 2, "", may)
 	if !slices.Equal(called, []string{"a", "c"}) || left != 1 {
 		t.Errorf("called are %v, and %d may be next", called, left)
 	}
-	called, left = turns.Call("gate", 2, "", func(name string) bool { return name != "b" })
+	called, left = turns.Call("gate", 2, "", may)
 	if !slices.Equal(called, []string{"d"}) || left != 0 {
+		t.Errorf("called are %v, and %d may be next", called, left)
+	}
+	if called, left = turns.Call("gate", 2, "", pace.Which[string]{}); len(called) > 0 || left != 0 {
 		t.Errorf("called are %v, and %d may be next", called, left)
 	}
 }

@@ -102,12 +102,12 @@ func (q *Queue[T]) Touch(T) {}
 
 // Push implements workqueue.Queue.
 func (q *Queue[T]) Push(key T) {
+	name := q.group(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.came++
-	i := &item[T]{key: key, urgency: q.urgent[key], came: q.came}
+	i := &item[T]{key: key, group: name, urgency: q.urgent[key], came: q.came}
 	q.waiting[key] = i
-	name := q.group(key)
 	if q.groups[name] == nil {
 		// Its turn comes after that of the groups that have waited for one.
 		q.groups[name] = &group[T]{turn: [2]int{q.turn[0] + 1, q.turn[1] + 1}}
@@ -136,7 +136,7 @@ func (q *Queue[T]) Pop() T {
 	rank := i.rank()
 	q.turn[rank] = max(next.turn[rank], q.turn[rank])
 	if next.turn[rank] = q.turn[rank] + 1; len(next.order) == 0 {
-		delete(q.groups, q.group(i.key))
+		delete(q.groups, i.group)
 	}
 	delete(q.waiting, i.key)
 	delete(q.urgent, i.key)
@@ -148,13 +148,14 @@ func (q *Queue[T]) move(key T) {
 	if i := q.waiting[key]; i != nil {
 		q.came++
 		i.urgency, i.came = q.urgent[key], q.came
-		heap.Fix(&q.groups[q.group(key)].order, i.index)
+		heap.Fix(&q.groups[i.group].order, i.index)
 	}
 }
 
 // item waits in a queue.
 type item[T comparable] struct {
 	key     T
+	group   string
 	urgency Urgency
 	came    uint64
 	index   int

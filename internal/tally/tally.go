@@ -85,7 +85,8 @@ type Tally struct {
 	changed   []Gate
 	completed bool
 	targets   map[target.Key][]Entry
-	gates     map[Gate]*counted
+	// gates are by UID.
+	gates map[types.UID]*counted
 	// unsettled is how many Gates are not settled.
 	unsettled int
 	// expected are the targets that nobody has looked at since the start.
@@ -159,8 +160,8 @@ func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 	}
 }
 
-// Forget forgets a target that is gone.
-func (t *Tally) Forget(key target.Key) {
+// Evict removes a target that was deleted.
+func (t *Tally) Evict(key target.Key) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.put(key, nil, time.Time{})
@@ -171,7 +172,7 @@ func (t *Tally) Forget(key target.Key) {
 func (t *Tally) Wake(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.unlock()
-	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
+	t.setAwaits(gate.UID, false)
 	for _, key := range keys {
 		entries := t.targets[key]
 		known := false
@@ -195,14 +196,17 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 func (t *Tally) Await(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.alter(gate, func(known *counted) { known.sums.Awaits = true })
+	t.setAwaits(gate.UID, true)
 }
 
-// StopAwaiting notes that a Gate does not decide after all, because it is gone or suspended.
-func (t *Tally) StopAwaiting(gate Gate) {
+// StopAwaiting records that a Gate does not decide after all, because it is suspended.
+func (t *Tally) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
+
+// Forget records that a Gate was deleted. Its sums remain until the last target is without it.
+func (t *Tally) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
+	t.setAwaits(uid, false)
 }
 
 // ForgetKind forgets all targets of a kind that is gone.
@@ -242,7 +246,7 @@ func (t *Tally) IsComplete() bool {
 func (t *Tally) Sums(gate Gate) Sums {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.gates[gate]; known != nil {
+	if known := t.gates[gate.UID]; known != nil {
 		return known.sums
 	}
 	return Sums{}
@@ -271,7 +275,7 @@ func (t *Tally) Unsettled() int {
 func (t *Tally) Failures(gate Gate) []Failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.gates[gate]
+	known := t.gates[gate.UID]
 	if known == nil {
 		return nil
 	}
@@ -293,29 +297,39 @@ func (t *Tally) store(key target.Key, entries []Entry) {
 }
 
 func (t *Tally) count(e Entry, key target.Key, by int64) {
-	t.alter(e.Gate, func(known *counted) { known.count(e, key, by) })
+	known := t.edit(e.Gate.UID)
+	known.count(e, key, by)
+	t.save(e.Gate.UID, known)
 }
 
-// alter changes what is known of a Gate, and forgets the Gate if that is nothing any more.
-func (t *Tally) alter(gate Gate, change func(*counted)) {
-	if t.gates == nil {
-		t.gates = map[Gate]*counted{}
-	}
-	known := t.gates[gate]
+func (t *Tally) setAwaits(uid types.UID, awaits bool) {
+	known := t.edit(uid)
+	known.sums.Awaits = awaits
+	t.save(uid, known)
+}
+
+// edit returns the counts of a Gate. They may be changed until they are saved.
+func (t *Tally) edit(uid types.UID) *counted {
+	known := t.gates[uid]
 	if known == nil {
-		known = &counted{failures: map[target.Key]Failure{}}
-		t.gates[gate] = known
+		return &counted{failures: map[target.Key]Failure{}}
 	}
-	was := known.sums.IsSettled()
-	change(known)
-	switch is := known.sums.IsSettled(); {
-	case was && !is:
-		t.unsettled++
-	case is && !was:
+	if !known.sums.IsSettled() {
 		t.unsettled--
 	}
-	if known.sums == (Sums{}) && len(known.failures) == 0 {
-		delete(t.gates, gate)
+	return known
+}
+
+// save stores the counts of a Gate, and evicts the Gate if there are none.
+func (t *Tally) save(uid types.UID, known *counted) {
+	if t.gates == nil {
+		t.gates = map[types.UID]*counted{}
+	}
+	if !known.sums.IsSettled() {
+		t.unsettled++
+	}
+	if t.gates[uid] = known; known.sums == (Sums{}) && len(known.failures) == 0 {
+		delete(t.gates, uid)
 	}
 }
 
@@ -353,7 +367,7 @@ func (t *Tally) unlock() {
 	t.changed, t.completed = nil, false
 	settled := make([]bool, len(changed))
 	for i, gate := range changed {
-		known := t.gates[gate]
+		known := t.gates[gate.UID]
 		settled[i] = known == nil || known.sums.IsSettled()
 	}
 	t.mu.Unlock()

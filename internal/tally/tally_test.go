@@ -63,7 +63,7 @@ func TestAGateThatCloses(t *testing.T) {
 	if got := changes.take(); len(got) > 0 {
 		t.Errorf("nothing has changed, but it tells %v", got)
 	}
-	all.Forget(key(1))
+	all.Evict(key(1))
 	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 2, Held: 2}); got != want {
 		t.Errorf("one is gone: got %+v, want %+v", got, want)
 	}
@@ -116,7 +116,7 @@ func TestWhatIsNoTargetCountsOnlyAsAFailure(t *testing.T) {
 	if got, want := all.Sums(gate("b")), (tally.Sums{}); got != want || all.Sums(gate("a")).Total != 1 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	all.Forget(key(1))
+	all.Evict(key(1))
 	if got, want := all.Sums(gate("a")), (tally.Sums{Failed: 1}); got != want || len(all.Failures(gate("a"))) != 1 {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

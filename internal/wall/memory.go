@@ -41,12 +41,12 @@ func (m *memory[V]) put(key string, value V, now time.Time) {
 }
 
 // touch returns the value of a key, or stores a new one, and keeps it for another while.
-func (m *memory[V]) touch(key string, created func() V, now time.Time) V {
+func (m *memory[V]) touch(key string, created V, now time.Time) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a, known := m.answers[key]
 	if !known {
-		if a.value = created(); len(m.answers) >= m.most {
+		if a.value = created; len(m.answers) >= m.most {
 			m.shrink(now)
 		}
 	}

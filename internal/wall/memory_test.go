@@ -17,7 +17,7 @@ func TestConcurrentRequestsShareAValue(t *testing.T) {
 		for i := range values {
 			group.Go(func() {
 				<-begin
-				values[i] = m.touch("viewer", func() *int { return new(int) }, now)
+				values[i] = m.touch("viewer", new(int), now)
 			})
 		}
 		close(begin)

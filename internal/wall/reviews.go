@@ -144,7 +144,7 @@ func (v *Reviews) May(ctx context.Context, who *person, a authorizationv1.Resour
 	if may, _, counts := v.decisions.get(key, now); counts {
 		return may, nil
 	}
-	limiter := v.askers.touch(who.name(), func() *rate.Limiter { return rate.NewLimiter(accessPerSecond, accessAtOnce) }, now)
+	limiter := v.askers.touch(who.name(), rate.NewLimiter(accessPerSecond, accessAtOnce), now)
 	if !limiter.AllowN(now, 1) {
 		return false, refuse(http.StatusTooManyRequests, "you ask for too much at once")
 	}

@@ -135,13 +135,17 @@ func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
 
 // forget ends the watches of all ConfigMaps that no Gate needs any more.
 func (s *Source) forget(needed []preview.ConfigMap) {
+	var unused []ConfigMapWatch
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for name, watch := range s.watches {
 		if !slices.Contains(needed, name) {
 			delete(s.watches, name)
-			watch.Stop()
+			unused = append(unused, watch)
 		}
+	}
+	s.mu.Unlock()
+	for _, watch := range unused {
+		watch.Stop()
 	}
 }
 

@@ -1,22 +1,30 @@
 package waves
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // Book has the targets of the Gates that release in waves, by Gate. The zero value is ready for use, even by several
 // goroutines. It is in memory only: after a restart all targets are looked at once.
-type Book[G comparable] struct {
+type Book struct {
 	// gates is how many Gates the book has. It is read for each event of a target.
 	gates atomic.Int64
 
-	mu      sync.Mutex
-	members map[G]map[target.Key]entry
+	mu    sync.Mutex
+	pages map[types.UID]*page
+}
+
+// page has the targets of one Gate.
+type page struct {
+	gate    tally.Gate
+	members map[target.Key]entry
 }
 
 // entry is a member, and the generation of the Gate whose waves were looked at.
@@ -26,17 +34,17 @@ type entry struct {
 }
 
 // IsEmpty returns whether no Gate releases in waves. It costs nothing.
-func (b *Book[G]) IsEmpty() bool { return b.gates.Load() == 0 }
+func (b *Book) IsEmpty() bool { return b.gates.Load() == 0 }
 
 // Has returns whether a Gate that releases in waves has a target.
-func (b *Book[G]) Has(key target.Key) bool {
+func (b *Book) Has(key target.Key) bool {
 	if b.IsEmpty() {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, members := range b.members {
-		if _, ok := members[key]; ok {
+	for _, page := range b.pages {
+		if _, ok := page.members[key]; ok {
 			return true
 		}
 	}
@@ -45,58 +53,63 @@ func (b *Book[G]) Has(key target.Key) bool {
 
 // Put notes what a target is for a Gate of a generation. One that has failed has failed until it is ready: that it is tried
 // once more changes nothing. It returns whether that is new, and whether the target is.
-func (b *Book[G]) Put(gate G, generation int64, key target.Key, m Member) (changed, added bool) {
+func (b *Book) Put(gate tally.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.members == nil {
-		b.members = map[G]map[target.Key]entry{}
+	if b.pages == nil {
+		b.pages = map[types.UID]*page{}
 	}
-	if b.members[gate] == nil {
-		b.members[gate] = map[target.Key]entry{}
+	if b.pages[gate.UID] == nil {
+		b.pages[gate.UID] = &page{gate, map[target.Key]entry{}}
 		b.gates.Add(1)
 	}
-	before, known := b.members[gate][key]
+	members := b.pages[gate.UID].members
+	before, known := members[key]
 	if known && before.Phase == Failed && m.Phase.isTried() {
 		m.Phase, m.Message = Failed, before.Message
 	}
-	b.members[gate][key] = entry{m, generation}
+	members[key] = entry{m, generation}
 	same := before.Phase == m.Phase && before.Matches == m.Matches && before.generation == generation && before.Message == m.Message &&
 		slices.Equal(before.Needs, m.Needs)
 	return !known || !same, !known
 }
 
 // Keep forgets a target for all Gates but some, and returns those that had it.
-func (b *Book[G]) Keep(key target.Key, gates ...G) (dropped []G) {
+func (b *Book) Keep(key target.Key, gates ...tally.Gate) (dropped []tally.Gate) {
 	if b.IsEmpty() {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for gate, members := range b.members {
-		if _, ok := members[key]; ok && !slices.Contains(gates, gate) {
-			delete(members, key)
-			dropped = append(dropped, gate)
+	for _, page := range b.pages {
+		if _, ok := page.members[key]; ok && !slices.Contains(gates, page.gate) {
+			delete(page.members, key)
+			dropped = append(dropped, page.gate)
 		}
 	}
 	return dropped
 }
 
-// Close forgets a Gate.
-func (b *Book[G]) Close(gate G) {
+// Forget removes a Gate.
+func (b *Book) Forget(gate types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.members[gate] != nil {
-		delete(b.members, gate)
+	if b.pages[gate] != nil {
+		delete(b.pages, gate)
 		b.gates.Add(-1)
 	}
 }
 
 // Members returns the targets of a Gate, and whether all were looked at since it has its generation.
-func (b *Book[G]) Members(gate G, generation int64) (map[target.Key]Member, bool) {
+func (b *Book) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	members, current := make(map[target.Key]Member, len(b.members[gate])), true
-	for key, e := range maps.All(b.members[gate]) {
+	current := true
+	if b.pages[gate] == nil {
+		return nil, current
+	}
+	members := make(map[target.Key]Member, len(b.pages[gate].members))
+	for key, e := range b.pages[gate].members {
 		members[key] = e.Member
 		current = current && e.generation == generation
 	}

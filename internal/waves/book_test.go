@@ -3,20 +3,23 @@ package waves_test
 import (
 	"testing"
 
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
+var gate = tally.Gate{UID: "gate"}
+
 func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
-	var book waves.Book[string]
+	var book waves.Book
 	phase := func() waves.Phase {
-		members, _ := book.Members("gate", 1)
+		members, _ := book.Members(gate.UID, 1)
 		return members[key("a")].Phase
 	}
 	for i, step := range []struct{ put, want waves.Phase }{
 		{waves.Progressing, waves.Progressing}, {waves.Failed, waves.Failed}, {waves.Progressing, waves.Failed}, {waves.Rechecking, waves.Failed},
 		{waves.Ready, waves.Ready}, {waves.Progressing, waves.Progressing}, {waves.Failed, waves.Failed}, {waves.Held, waves.Held}, {waves.Progressing, waves.Progressing},
 	} {
-		book.Put("gate", 1, key("a"), waves.Member{Phase: step.put})
+		book.Put(gate, 1, key("a"), waves.Member{Phase: step.put})
 		if got := phase(); got != step.want {
 			t.Errorf("step %d: phase %d, want %d", i, got, step.want)
 		}
@@ -24,29 +27,29 @@ func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
 }
 
 func TestTheBookKnowsWhetherAllWereLookedAtWithTheSpecAsItIs(t *testing.T) {
-	var book waves.Book[string]
+	var book waves.Book
 	if !book.IsEmpty() || book.Has(key("a")) {
 		t.Error("it is not empty")
 	}
-	if changed, added := book.Put("gate", 1, key("a"), member(0, waves.Held)); !changed || !added {
+	if changed, added := book.Put(gate, 1, key("a"), member(0, waves.Held)); !changed || !added {
 		t.Error("nothing was added")
 	}
-	if changed, added := book.Put("gate", 1, key("a"), member(0, waves.Held)); changed || added {
+	if changed, added := book.Put(gate, 1, key("a"), member(0, waves.Held)); changed || added {
 		t.Error("it has changed")
 	}
-	book.Put("gate", 1, key("b"), member(0, waves.Held))
-	book.Put("gate", 2, key("a"), member(1, waves.Held))
-	if _, current := book.Members("gate", 2); current {
+	book.Put(gate, 1, key("b"), member(0, waves.Held))
+	book.Put(gate, 2, key("a"), member(1, waves.Held))
+	if _, current := book.Members(gate.UID, 2); current {
 		t.Error("b was not looked at")
 	}
-	if dropped := book.Keep(key("b"), "another"); len(dropped) != 1 || book.Has(key("b")) || !book.Has(key("a")) {
+	if dropped := book.Keep(key("b"), tally.Gate{UID: "another"}); len(dropped) != 1 || book.Has(key("b")) || !book.Has(key("a")) {
 		t.Errorf("dropped by %v", dropped)
 	}
-	if members, current := book.Members("gate", 2); !current || len(members) != 1 {
+	if members, current := book.Members(gate.UID, 2); !current || len(members) != 1 {
 		t.Errorf("%v, %t", members, current)
 	}
-	book.Close("gate")
-	book.Close("gate")
+	book.Forget(gate.UID)
+	book.Forget(gate.UID)
 	if !book.IsEmpty() || len(book.Keep(key("a"))) > 0 {
 		t.Error("it is not empty")
 	}

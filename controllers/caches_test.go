@@ -1,0 +1,89 @@
+package controllers
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+)
+
+// pointers returns the addresses of what some interfaces point to.
+func pointers[T any](all []T) (found []uintptr) {
+	for _, one := range all {
+		found = append(found, reflect.ValueOf(one).Pointer())
+	}
+	return found
+}
+
+// holding calls found with the name and the address of each value that implements an interface, among the fields of a struct and of the
+// structs of this package that these point to.
+func holding(value reflect.Value, name string, implements reflect.Type, found func(name string, address uintptr)) {
+	for value.Kind() == reflect.Interface && !value.IsNil() {
+		value = value.Elem()
+	}
+	if value.Kind() == reflect.Pointer && !value.IsNil() {
+		value = value.Elem()
+	}
+	if value.Kind() != reflect.Struct {
+		return
+	}
+	if value.CanAddr() && reflect.PointerTo(value.Type()).Implements(implements) {
+		found(name, value.Addr().Pointer())
+		return
+	}
+	if value.Type().PkgPath() != reflect.TypeFor[GateReconciler]().PkgPath() {
+		return
+	}
+	for i := range value.NumField() {
+		holding(value.Field(i), name+"."+value.Type().Field(i).Name, implements, found)
+	}
+}
+
+func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
+	t.Parallel()
+	l := (&Gating{GateMetrics: &GateMetrics{}}).loops(newMemory(), &woken{})
+	for _, tc := range []struct {
+		reconciler any
+		implements reflect.Type
+		registered []uintptr
+		known      string
+	}{
+		{l.gates, reflect.TypeFor[ownwrites.Cache](), pointers(l.gates.gates.Caches), "GateReconciler.Decider.Dependencies"},
+		{l.targets, reflect.TypeFor[targetCache](), pointers(l.targets.caches), "TargetReconciler.writer.versions"},
+	} {
+		var all []string
+		used := map[uintptr]bool{}
+		holding(reflect.ValueOf(tc.reconciler), reflect.TypeOf(tc.reconciler).Elem().Name(), tc.implements, func(name string, address uintptr) {
+			all = append(all, name)
+			used[address] = true
+			if !slices.Contains(tc.registered, address) {
+				t.Errorf("%s is not registered: add it to the caches in memory.go", name)
+			}
+		})
+		if !slices.Contains(all, tc.known) {
+			t.Errorf("found %q, which lack %s", all, tc.known)
+		}
+		for _, address := range tc.registered {
+			if !used[address] {
+				t.Errorf("a cache of %T is registered that it does not use", tc.reconciler)
+			}
+		}
+	}
+}
+
+// A field by name would not find a cache that is added later, so this test checks what finds them.
+func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
+	t.Parallel()
+	m := &gateMemory{}
+	type part struct{ inner accidents }
+	var found []string
+	holding(reflect.ValueOf(&part{accidents{memory: m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {
+		if found = append(found, name); address != reflect.ValueOf(m).Pointer() {
+			t.Errorf("%s has another address", name)
+		}
+	})
+	if !slices.Equal(found, []string{"part.inner.memory"}) {
+		t.Errorf("found %q", found)
+	}
+}

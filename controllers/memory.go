@@ -1,0 +1,51 @@
+package controllers
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// memory is the state of the controllers in memory. After a restart, everything is reconciled once.
+type memory struct {
+	tally      *tally.Tally
+	turns      *Turns
+	book       *Book
+	versions   *ownwrites.Versions[types.NamespacedName]
+	targets    *ownwrites.Versions[target.Key]
+	gates      *gateMemory
+	watcher    *DependencyReader
+	calendar   *CalendarReader
+	news       *targetNews
+	appliers   *appliers
+	background *background
+	passes     *Passes
+	compiled   *gate.Compilations
+}
+
+func newMemory() *memory {
+	return &memory{
+		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gateMemory{},
+		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, appliers: &appliers{}, background: &background{}, passes: &Passes{}, compiled: &gate.Compilations{},
+	}
+}
+
+// targetCache is state of targets in memory.
+type targetCache interface {
+	// Evict removes a target that was deleted.
+	Evict(key target.Key)
+}
+
+// gateCaches returns the state of Gates, each of which evicts a Gate that was deleted.
+func (m *memory) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
+	return []ownwrites.Cache{m.tally, m.turns, m.book, m.gates, m.watcher, m.calendar, m.news, m.passes, m.compiled, backoff}
+}
+
+// targetCaches returns the state of targets.
+func (m *memory) targetCaches() []targetCache {
+	return []targetCache{m.tally, m.turns, m.news, m.targets}
+}

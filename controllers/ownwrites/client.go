@@ -1,0 +1,83 @@
+package ownwrites
+
+import (
+	"context"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Cache is state of objects in memory.
+type Cache interface {
+	// Forget evicts an object that was deleted.
+	Forget(uid types.UID)
+}
+
+// Client reads the objects that its caller reconciles, and patches them. What it reads is never older than what it wrote.
+type Client struct {
+	// Client reads from a cache.
+	client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Versions are those of the objects that are reconciled, all of one kind.
+	Versions *Versions[types.NamespacedName]
+	// Caches evict objects that are deleted, or deleted and created again.
+	Caches []Cache
+}
+
+// Get reads an object that is reconciled from now on. It reads from the API server if the cache is behind.
+func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, obj, opts...)
+	if err == nil && c.Versions.IsBehind(key, obj.GetResourceVersion()) {
+		reflect.ValueOf(obj).Elem().SetZero() // decoding keeps fields that the response lacks
+		err = c.Live.Get(ctx, key, obj, opts...)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Forget(key)
+	case err == nil:
+		c.evict(c.Versions.Reconciles(key, obj))
+	}
+	return err
+}
+
+// Forget evicts the object that has a name from all caches.
+func (c *Client) Forget(key types.NamespacedName) { c.evict(c.Versions.evict(key)) }
+
+func (c *Client) evict(uid types.UID) {
+	if uid == "" {
+		return
+	}
+	for _, cache := range c.Caches {
+		cache.Forget(uid)
+	}
+}
+
+// Patch implements client.Client.
+func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	return c.wrote(obj, c.Client.Patch(ctx, obj, patch, opts...))
+}
+
+// Status implements client.Client.
+func (c *Client) Status() client.SubResourceWriter { return statusClient{c.Client.Status(), c} }
+
+// statusClient patches the status.
+type statusClient struct {
+	client.SubResourceWriter
+	client *Client
+}
+
+// Patch implements client.SubResourceWriter.
+func (s statusClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	return s.client.wrote(obj, s.SubResourceWriter.Patch(ctx, obj, patch, opts...))
+}
+
+// wrote records the version of an object unless its write has failed.
+func (c *Client) wrote(obj client.Object, err error) error {
+	if err == nil {
+		c.Versions.Wrote(client.ObjectKeyFromObject(obj), obj.GetResourceVersion())
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+// Package ownwrites reads and writes objects of all kinds. A read is never older than the last write of this process, although caches lag
+// behind the API server. A write is conditional on the version that was read.
+package ownwrites
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// othersDelay is when an object is reconciled after another client has written its status. Without it, two processes that
+// disagree would write as fast as they can.
+const othersDelay = time.Second
+
+// Versions records the resource versions of objects that this process has reconciled and written, by key K. The zero value is ready for
+// use, also by several goroutines.
+type Versions[K comparable] struct {
+	mu      sync.Mutex
+	objects map[K]versions
+}
+
+// versions are those of one object.
+type versions struct {
+	uid types.UID
+	// base is the version that was last reconciled, empty if that is not recorded.
+	base string
+	// own are the versions that were written since. Without a base, it is only the last one.
+	own []string
+}
+
+// Reconciles records the version of an object that is reconciled from now on. It returns the UID of the object that had the key before,
+// or nothing if it is the same.
+func (v *Versions[K]) Reconciles(key K, obj client.Object) (replaced types.UID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.objects == nil {
+		v.objects = map[K]versions{}
+	}
+	before, base := v.objects[key], obj.GetResourceVersion()
+	own := slices.DeleteFunc(before.own, func(own string) bool { return !IsOlder(base, own) })
+	v.objects[key] = versions{uid: obj.GetUID(), base: base, own: own}
+	if before.uid != obj.GetUID() {
+		return before.uid
+	}
+	return ""
+}
+
+// Wrote records a version that this process has written.
+func (v *Versions[K]) Wrote(key K, version string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.objects == nil {
+		v.objects = map[K]versions{}
+	}
+	known := v.objects[key]
+	if known.base == "" {
+		known.own = known.own[:0]
+	}
+	known.own = append(known.own, version)
+	v.objects[key] = known
+}
+
+// IsBehind returns whether a version of an object is older than one that this process has reconciled or written.
+func (v *Versions[K]) IsBehind(key K, version string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known, ok := v.objects[key]
+	switch {
+	case !ok:
+		return false
+	case IsOlder(version, known.base) || IsOlder(version, known.own...):
+		return true
+	case known.base == "" && !slices.Contains(known.own, version):
+		delete(v.objects, key) // another client has written it since
+	}
+	return false
+}
+
+// IsOwn returns whether this process has written a version of an object, and no later version was reconciled.
+func (v *Versions[K]) IsOwn(key K, version string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Contains(v.objects[key].own, version)
+}
+
+// IsByOthers returns whether another client has written a version of an object since the object was last reconciled.
+func (v *Versions[K]) IsByOthers(key K, version string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known := v.objects[key]
+	return version != known.base && !IsOlder(version, known.base) && !slices.Contains(known.own, version)
+}
+
+// Evict removes an object.
+func (v *Versions[K]) Evict(key K) { v.evict(key) }
+
+// evict removes an object and returns its UID, which is empty if it was never reconciled.
+func (v *Versions[K]) evict(key K) types.UID {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	uid := v.objects[key].uid
+	delete(v.objects, key)
+	return uid
+}
+
+// IsOlder returns whether a resource version is older than one of others.
+func IsOlder(version string, others ...string) bool {
+	for _, other := range others {
+		if other == "" || other == version {
+			continue
+		}
+		if order, err := resourceversion.CompareResourceVersion(version, other); err == nil && order < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// EnqueueOthers returns a handler that enqueues an object after another client has written its status.
+func EnqueueOthers(v *Versions[types.NamespacedName]) handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		key := client.ObjectKeyFromObject(e.ObjectNew)
+		if v.IsByOthers(key, e.ObjectNew.GetResourceVersion()) && !equality.Semantic.DeepEqual(statusOf(e.ObjectOld), statusOf(e.ObjectNew)) {
+			queue.AddAfter(reconcile.Request{NamespacedName: key}, othersDelay)
+		}
+	}}
+}

@@ -1,0 +1,95 @@
+package ownwrites
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Retries bounds how often a write is repeated after conflicts. After that, the queue backs off.
+const Retries = 5
+
+// Raced returns whether another client has written or deleted the object since it was read.
+func Raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+
+// Locked returns a patch that fails if the object has changed since it was read.
+func Locked(read client.Object) client.Patch {
+	return client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})
+}
+
+// Object is a typed object of type T, a pointer to a struct with a field Status.
+type Object[T any] interface {
+	client.Object
+	DeepCopy() T
+}
+
+// Writer writes one object, each time on the version that was last read or written.
+type Writer[T Object[T]] struct {
+	// Client writes.
+	Client client.Client
+	// Base is the object as it was last read or written. It must not be changed.
+	Base T
+	// Live reads from the API server after a conflict, and Unchanged returns whether two versions differ in nothing that the writes depend
+	// on besides the status: then the write is repeated. Without Unchanged, no write is repeated.
+	Live      client.Reader
+	Unchanged func(base, latest T) bool
+}
+
+// Write applies a change to the metadata of the object and writes it, unless the change returns false.
+func (w *Writer[T]) Write(ctx context.Context, change func(T) bool) error {
+	return w.write(ctx, change, func(obj T) error {
+		return w.Client.Patch(ctx, obj, Locked(w.Base), client.FieldOwner(v1alpha1.FieldManager))
+	})
+}
+
+// WriteStatus writes the status of an object unless it equals what was last read or written. It is one write, so that no client acts on a
+// part of it.
+func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
+	if equality.Semantic.DeepEqual(statusOf(w.Base), statusOf(decided)) {
+		return nil
+	}
+	return w.write(ctx, func(obj T) bool {
+		reflect.ValueOf(statusOf(decided)).MethodByName("DeepCopyInto").Call([]reflect.Value{reflect.ValueOf(statusOf(obj))})
+		return true
+	}, func(obj T) error {
+		return w.Client.Status().Patch(ctx, obj, Locked(w.Base), client.FieldOwner(v1alpha1.FieldManager))
+	})
+}
+
+// write changes and patches a copy of the object. After a conflict, it does so again with the latest version, unless the status or
+// something else that the change depends on differs: then another process has written it.
+func (w *Writer[T]) write(ctx context.Context, change func(T) bool, patch func(T) error) error {
+	for retry := 0; ; retry++ {
+		written := w.Base.DeepCopy()
+		if !change(written) {
+			return nil
+		}
+		err := patch(written)
+		if err == nil {
+			w.Base = written
+			return nil
+		}
+		if !apierrors.IsConflict(err) || retry == Retries || w.Unchanged == nil {
+			return err
+		}
+		latest := w.Base.DeepCopy()
+		reflect.ValueOf(latest).Elem().SetZero()
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(w.Base), latest); err != nil {
+			return err
+		}
+		if latest.GetUID() != w.Base.GetUID() || !equality.Semantic.DeepEqual(statusOf(latest), statusOf(w.Base)) || !w.Unchanged(w.Base, latest) {
+			return err
+		}
+		w.Base = latest
+	}
+}
+
+// statusOf returns a pointer to the status of an object.
+func statusOf(obj client.Object) any {
+	return reflect.ValueOf(obj).Elem().FieldByName("Status").Addr().Interface()
+}
