@@ -39,6 +39,8 @@ type CalendarReader struct {
 	shares   *calendarShares
 	// read are the calendars of each Gate.
 	read map[types.UID]readCalendars
+	// compiled are the specs of the Gates, compiled with these calendars.
+	compiled gate.Compilations
 	// wake and stop are to be enqueued and stopped once mu is released.
 	wake []types.NamespacedName
 	stop []*followedConfigMap
@@ -176,19 +178,20 @@ func (r *CalendarReader) atHand(obj *v1alpha1.Gate, now time.Time) bool {
 // errCalendarsPending means that the GateReconciler has not read the calendars of a Gate yet.
 var errCalendarsPending = errors.New("the calendars of the gate have not been read yet")
 
-// forLead returns the calendars that an exception of a Gate depends on, which only its lead time does. They are those that the GateReconciler
-// has read.
-func (r *CalendarReader) forLead(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
-	if g == nil || e.Spec.LeadTime == nil || g.Spec.Suspend || !g.DeletionTimestamp.IsZero() {
-		return nil, nil //nolint:nilnil // such an exception needs none
-	}
+// forException returns the calendars of the Gate of an exception that the GateReconciler has read. Only the lead time of the exception depends
+// on them: without one, none are returned if some have not been read.
+func (r *CalendarReader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	read := r.read[g.UID].calendars
 	for _, key := range timetable.CalendarsOf(g) {
-		if _, ok := read[key]; !ok {
-			return nil, errCalendarsPending
+		if _, ok := read[key]; ok {
+			continue
 		}
+		if e.Spec.LeadTime == nil || g.Spec.Suspend || !g.DeletionTimestamp.IsZero() {
+			return nil, nil //nolint:nilnil // such an exception needs none
+		}
+		return nil, errCalendarsPending
 	}
 	return read, nil
 }
@@ -240,7 +243,10 @@ func (r *CalendarReader) follow(by tally.Gate, keys []timetable.CalendarKey) map
 }
 
 // Forget evicts a Gate, and ends the watches that no other Gate needs.
-func (r *CalendarReader) Forget(by types.UID) { r.follow(tally.Gate{UID: by}, nil) }
+func (r *CalendarReader) Forget(by types.UID) {
+	r.follow(tally.Gate{UID: by}, nil)
+	r.compiled.Forget(by)
+}
 
 // unlock releases mu, and then enqueues and stops what was changed while it was held.
 func (r *CalendarReader) unlock() {

@@ -121,6 +121,18 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
 }
 
+// snapshot returns what a decision on an exception depends on. The spec of its Gate is compiled only if the GateReconciler has not compiled it.
+func (r *ExceptionReconciler) snapshot(obj *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException) (*gate.Snapshot, error) {
+	if g == nil {
+		return gate.NewSnapshot(nil, nil, exceptions...), nil
+	}
+	calendars, err := r.Calendars.forException(obj, g)
+	if err != nil {
+		return nil, err
+	}
+	return r.Calendars.compiled.Snapshot(g, calendars, exceptions...), nil
+}
+
 // remove deletes an exception, once it is time by the clock of the API server, too.
 func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
@@ -162,11 +174,11 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, writer *exceptionWr
 	if err != nil {
 		return time.Time{}, err
 	}
-	calendars, err := r.Calendars.forLead(obj, g)
+	snapshot, err := r.snapshot(obj, g, exceptions)
 	if err != nil {
 		return time.Time{}, err
 	}
-	decision := gate.NewSnapshot(g, calendars, exceptions...).DecideException(obj, now)
+	decision := snapshot.DecideException(obj, now)
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
 		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
 	}

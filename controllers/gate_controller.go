@@ -23,7 +23,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 )
@@ -69,10 +68,9 @@ type GateReconciler struct {
 	Backoff workqueue.TypedRateLimiter[types.UID]
 
 	// gates reads and writes the Gates that are reconciled.
-	gates        *ownwrites.Client
-	compilations *gate.Compilations
-	memory       *gateMemory
-	news         *targetNews
+	gates  *ownwrites.Client
+	memory *gateMemory
+	news   *targetNews
 	// accidents tell what nobody has meant.
 	accidents accidents
 	// foreteller tells what is to come.
@@ -133,7 +131,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if err != nil { // the last decision in the status stays in force
 		return ctrl.Result{}, err
 	}
-	p.snapshot = r.compilations.Snapshot(obj, calendars, exceptions...)
+	p.snapshot = r.Calendars.compiled.Snapshot(obj, calendars, exceptions...)
 	p.decision = r.Decider.decide(ctx, p.snapshot, now)
 	if p.decision.Unread && !p.decision.AffectsTargets {
 		if p.decision.IsNew {

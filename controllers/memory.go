@@ -5,7 +5,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -24,13 +23,12 @@ type memory struct {
 	appliers   *appliers
 	background *background
 	passes     *Passes
-	compiled   *gate.Compilations
 }
 
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gateMemory{},
-		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, appliers: &appliers{}, background: &background{}, passes: &Passes{}, compiled: &gate.Compilations{},
+		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
 	}
 }
 
@@ -42,7 +40,7 @@ type targetCache interface {
 
 // gateCaches returns the state of Gates, each of which evicts a Gate that was deleted.
 func (m *memory) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
-	return []ownwrites.Cache{m.tally, m.turns, m.book, m.gates, m.watcher, m.calendar, m.news, m.passes, m.compiled, backoff}
+	return []ownwrites.Cache{m.tally, m.turns, m.book, m.gates, m.watcher, m.calendar, m.news, m.passes, backoff}
 }
 
 // targetCaches returns the state of targets.

@@ -113,7 +113,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: backoff, Wake: wake,
-		memory: m.gates, compilations: m.compiled, news: m.news, Passes: m.passes,
+		memory: m.gates, news: m.news, Passes: m.passes,
 		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
