@@ -10,9 +10,9 @@ const (
 	// serverPrecision is the precision of the time that the API server returns. It is cut off, never rounded up.
 	serverPrecision = time.Second
 
-	// minPoll and MaxPoll bound the interval of requests for a time that the API server reaches within the same second.
-	minPoll = 5 * time.Millisecond
+	// MaxPoll and minPoll bound the interval of requests for a time that the API server reaches within the same second.
 	MaxPoll = 100 * time.Millisecond
+	minPoll = 5 * time.Millisecond
 
 	// reportedSkew is the smallest difference of the clocks that is reported.
 	reportedSkew = 500 * time.Millisecond
