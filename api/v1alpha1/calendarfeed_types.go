@@ -145,7 +145,9 @@ func (in *CalendarFeed) GetPath() string { return in.Status.CalendarPath }
 func (in *CalendarFeed) SetPath(path string) { in.Status.CalendarPath = path }
 
 // SetObservedGeneration sets status.observedGeneration.
-func (in *CalendarFeed) SetObservedGeneration(generation int64) { in.Status.ObservedGeneration = generation }
+func (in *CalendarFeed) SetObservedGeneration(generation int64) {
+	in.Status.ObservedGeneration = generation
+}
 
 // GetCalendarPath returns the path of the calendar for a token. The path of a
 // GateReceiver with the same token and name cannot be derived from it.

@@ -433,7 +433,9 @@ func (in *GateReceiver) GetPath() string { return in.Status.WebhookPath }
 func (in *GateReceiver) SetPath(path string) { in.Status.WebhookPath = path }
 
 // SetObservedGeneration sets status.observedGeneration.
-func (in *GateReceiver) SetObservedGeneration(generation int64) { in.Status.ObservedGeneration = generation }
+func (in *GateReceiver) SetObservedGeneration(generation int64) {
+	in.Status.ObservedGeneration = generation
+}
 
 // GetWebhookPath returns the path of the webhook for a token. A Receiver of
 // notification-controller with the same name has the same path.
