@@ -178,6 +178,18 @@ func (r *CalendarReader) atHand(obj *v1alpha1.Gate, now time.Time) bool {
 // errCalendarsPending means that the GateReconciler has not read the calendars of a Gate yet.
 var errCalendarsPending = errors.New("the calendars of the gate have not been read yet")
 
+// snapshotFor returns what a decision on an exception depends on. The spec of its Gate is compiled only if the GateReconciler has not compiled it.
+func (r *CalendarReader) snapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException) (*gate.Snapshot, error) {
+	if g == nil {
+		return gate.NewSnapshot(nil, nil, exceptions...), nil
+	}
+	calendars, err := r.forException(e, g)
+	if err != nil {
+		return nil, err
+	}
+	return r.compiled.Snapshot(g, calendars, exceptions...), nil
+}
+
 // forException returns the calendars of the Gate of an exception that the GateReconciler has read. Only the lead time of the exception depends
 // on them: without one, none are returned if some have not been read.
 func (r *CalendarReader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {

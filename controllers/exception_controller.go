@@ -121,18 +121,6 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
 }
 
-// snapshot returns what a decision on an exception depends on. The spec of its Gate is compiled only if the GateReconciler has not compiled it.
-func (r *ExceptionReconciler) snapshot(obj *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException) (*gate.Snapshot, error) {
-	if g == nil {
-		return gate.NewSnapshot(nil, nil, exceptions...), nil
-	}
-	calendars, err := r.Calendars.forException(obj, g)
-	if err != nil {
-		return nil, err
-	}
-	return r.Calendars.compiled.Snapshot(g, calendars, exceptions...), nil
-}
-
 // remove deletes an exception, once it is time by the clock of the API server, too.
 func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
@@ -174,7 +162,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, writer *exceptionWr
 	if err != nil {
 		return time.Time{}, err
 	}
-	snapshot, err := r.snapshot(obj, g, exceptions)
+	snapshot, err := r.Calendars.snapshotFor(obj, g, exceptions)
 	if err != nil {
 		return time.Time{}, err
 	}
