@@ -359,6 +359,9 @@ func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
 		if got := promoted(); got != minute+1 {
 			t.Errorf("after %d minutes %d are promoted", minute, got)
 		}
+		if r := f.ReadGate(g.Name).Status.Release; r == nil || r.Released != int64(minute+1) {
+			t.Errorf("after %d minutes the gate counts %+v", minute, r)
+		}
 	}
 }
 
