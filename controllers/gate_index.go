@@ -160,7 +160,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 		elsewhere.Stand = verdict.Denied
 		return elsewhere, nil
 	}
-	if verdict.IsCertificate(obj) { // its terms count
+	if _, renews := target.As[target.Renewer](&obj.Unstructured); renews { // the terms of the Gate count
 		g := &v1alpha1.Gate{}
 		if err := i.APIReader.Get(ctx, key, g); err == nil {
 			elsewhere.Object = g

@@ -168,7 +168,7 @@ func byAge(a, b *v1alpha1.GatedSource) int {
 // followers returns the GatedSources that follow or have pinned a source.
 func followers(ctx context.Context, targets TargetReader, source *unstructured.Unstructured) (keys []target.Key) {
 	adapter, err := target.For("", v1alpha1.GatedSourceKind)
-	if err != nil || !target.IsPinnable(source.GroupVersionKind().GroupKind()) {
+	if pinner, ok := adapter.(target.Pinner); err != nil || !ok || !pinner.CanPin(source.GroupVersionKind().GroupKind()) {
 		return nil
 	}
 	found, err := targets.Select(ctx, adapter, source.GetNamespace(), &v1alpha1.TargetReference{Name: v1alpha1.AnyName})

@@ -123,7 +123,7 @@ type sourcesNotRead struct{ TargetReader }
 
 // Get implements TargetReader.
 func (c sourcesNotRead) Get(ctx context.Context, key target.Key) (*target.Object, error) {
-	if target.IsPinnable(key.GroupKind) {
+	if key.Kind == "GitRepository" {
 		return nil, errNotRead
 	}
 	return c.TargetReader.Get(ctx, key)

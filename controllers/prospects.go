@@ -50,7 +50,7 @@ func prospectsOf(ctx context.Context, s *Selector, obj *v1alpha1.Gate, f gate.Fo
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
 		case state == target.Foreign:
 			continue
-		case state.IsHeld() && (key.GroupKind == target.GatedSource || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // nothing is written on a GatedSource
+		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // nothing is written on a GatedSource
 			p.held = append(p.held, found)
 		}
 		p.governed = append(p.governed, found)

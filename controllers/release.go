@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/pace"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
@@ -139,9 +137,8 @@ func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may whi
 // turnOf returns what decides on the turn of a target.
 func turnOf(g *v1alpha1.Gate, t *target.Object) pace.Item {
 	item := pace.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
-	if verdict.IsCertificate(t) {
-		notAfter, _, _ := unstructured.NestedString(t.Object, "status", "notAfter")
-		item.Expiry, _ = time.Parse(time.RFC3339, notAfter) // one that has none has its turn last
+	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {
+		item.Expiry = renewer.Expiry(t) // one that has none has its turn last
 	}
 	item.Failed = slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -39,8 +38,11 @@ type activator struct {
 }
 
 func namesOf(obj *target.Object) activation.Names {
-	staged, _, _ := unstructured.NestedString(obj.Object, "spec", "secretName")
-	return activation.Names{Certificate: obj.GetName(), Staged: staged, Live: obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation]}
+	names := activation.Names{Certificate: obj.GetName(), Live: obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation]}
+	if activator, ok := target.As[target.Activator](&obj.Unstructured); ok {
+		names.Staged = activator.StagedSecret(obj)
+	}
+	return names
 }
 
 // activationOf is the activation of one Certificate.

@@ -199,7 +199,7 @@ func (r *TargetReconciler) report(ctx context.Context, res targetResult) (target
 	obj, now := res.Ruling.Object, res.Ruling.Now
 	var activated *metav1.Condition
 	var failed error
-	if verdict.IsCertificate(obj) && verdict.Activates(obj) && slices.ContainsFunc(res.Gates, verdict.Gate.Covers) {
+	if verdict.Activates(obj) && slices.ContainsFunc(res.Gates, verdict.Gate.Covers) {
 		a := r.activator.run(ctx, obj, now)
 		activated = a.condition()
 		res.again(a.decision.Recheck)
@@ -215,7 +215,7 @@ func (r *TargetReconciler) report(ctx context.Context, res targetResult) (target
 		return res, err
 	case err != nil:
 		return res.failed(v1alpha1.StatusWriteFailedReason, err)
-	case changed && verdict.IsCertificate(obj):
+	case changed:
 		r.news.certified(obj, list)
 	}
 	return res, failed

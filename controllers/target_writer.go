@@ -82,8 +82,8 @@ func rereadTarget(ctx context.Context, live client.Reader, obj *target.Object) (
 	return latest, nil
 }
 
-// conditions makes ours of a target those that are given, and returns whether that changed anything. The ones of a
-// Certificate are a map for server-side apply; Flux's are an atomic list, so that this is a patch on a version.
+// conditions makes ours of a target those that are given, and returns whether that changed anything. Those of a
+// target.Reporter are applied. The conditions of Flux are an atomic list, which is patched on the version that was read.
 func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
 	before := map[string]metav1.Condition{}
 	var others []metav1.Condition
@@ -94,6 +94,7 @@ func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours 
 			others = append(others, condition)
 		}
 	}
+	_, byApply := target.As[target.Reporter](&obj.Unstructured)
 	changed := len(ours) != len(before)
 	after := map[string]metav1.Condition{}
 	for _, condition := range ours {
@@ -107,7 +108,7 @@ func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours 
 		if condition.LastTransitionTime.Before(&least) { // another clock is ahead
 			condition.LastTransitionTime = least
 		}
-		if !verdict.IsCertificate(obj) {
+		if !byApply {
 			condition.ObservedGeneration = obj.GetGeneration()
 		}
 		after[condition.Type] = condition
@@ -117,7 +118,7 @@ func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours 
 		return false, nil
 	}
 	list := slices.SortedFunc(maps.Values(after), func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	if verdict.IsCertificate(obj) {
+	if byApply {
 		return true, w.applyConditions(ctx, obj, list)
 	}
 	return true, w.patchConditions(ctx, obj, append(others, list...))

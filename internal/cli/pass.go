@@ -103,11 +103,9 @@ func (s *session) pass(ctx context.Context, f *passFlags, kind, namespace, name 
 // mayPass returns why an object cannot have a pass, as far as can be seen on it.
 func mayPass(obj *unstructured.Unstructured) error {
 	what := explain.RefOf(obj).String()
-	gk := obj.GroupVersionKind().GroupKind()
-	_, added := target.Added(gk)
-	switch adapter := target.Of(obj); {
-	case adapter == nil || added || !target.Suspends(adapter):
-		return fmt.Errorf("%s: there is no pass for a %s, only for what Flux reconciles and what is held by spec.suspend", what, gk.Kind)
+	switch {
+	case !verdict.CanPass(&target.Object{Unstructured: *obj}):
+		return fmt.Errorf("%s: there is no pass for a %s, only for what Flux reconciles and what is held by spec.suspend", what, obj.GetKind())
 	case !explain.IsHeld(obj) || len(verdict.HeldBy(obj)) == 0:
 		return fmt.Errorf("%s: no gate holds it, so there is nothing to let pass", what)
 	case explain.Wait(obj, nil, time.Time{}).Reason == explain.Passes:

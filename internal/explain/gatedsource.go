@@ -18,7 +18,7 @@ type Approvals struct {
 
 // gatedSource returns an object as a GatedSource, nil if it is none.
 func gatedSource(obj *unstructured.Unstructured) *v1alpha1.GatedSource {
-	if obj.GroupVersionKind().GroupKind() != target.GatedSource {
+	if !target.Pins(obj.GroupVersionKind().GroupKind()) {
 		return nil
 	}
 	g := &v1alpha1.GatedSource{}

@@ -218,7 +218,8 @@ func (e *Explanation) resume() Remedy {
 	if slices.ContainsFunc(e.Owners, func(o Owner) bool { return o.Manager == "kustomize-controller" }) {
 		effect += fmt.Sprintf(". Flux applies it again: remove %s from Git", fieldOf(e.Target))
 	}
-	if e.Target.Kind == target.Certificate.Kind {
+	adapter, _ := target.For(e.Target.APIVersion, e.Target.Kind)
+	if _, renews := adapter.(target.Renewer); renews {
 		return Remedy{fmt.Sprintf("kubectl edit certificate %s -n %s", e.Target.Name, e.Target.Namespace), "lets you remove spec.renewal, which " + e.owners() + " has set"}
 	}
 	return Remedy{command("resume", e.Target), effect}

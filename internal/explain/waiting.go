@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -78,11 +76,10 @@ func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 
 // IsHeld returns whether Gates hold an object at present, also while one reconciliation passes. The object is as the API server has it, with its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
-	adapter := target.Of(obj)
-	if adapter != nil && adapter.GroupKind() == target.GatedSource { // nothing is written on it
+	if _, ok := target.As[target.Pinner](obj); ok { // nothing is written on it
 		return observe(obj).IsHeld()
 	}
-	if adapter == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
+	if target.Of(obj) == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
 		return false
 	}
 	return observe(obj).IsHeld() || passing(obj) != nil
@@ -126,48 +123,23 @@ func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	if w.Source != nil || w.Reason == Passes {
 		return w
 	}
-	switch kind := target.Of(obj).GroupKind(); kind {
-	case target.Certificate:
-		w.renewal(obj, now)
-	default:
-		if _, added := target.Added(kind); added {
-			w.Reason = Stopped
-		}
+	if renewer, ok := target.As[target.Renewer](obj); ok {
+		w.renewal(renewer, obj, now)
+	} else if _, added := target.Added(obj.GroupVersionKind().GroupKind()); added {
+		w.Reason = Stopped
 	}
 	return w
 }
 
 var (
-	kustomization = fields.New[kustomizev1.Kustomization]()
-	helmRelease   = fields.New[helmv2.HelmRelease]()
-	helmChart     = fields.New[sourcev1.HelmChart]()
-
-	appliedPath   = fields.Path(kustomization, &kustomization.Status.LastAppliedRevision)
-	helmChartPath = fields.Path(helmRelease, &helmRelease.Status.HelmChart)
-	historyPath   = fields.Path(helmRelease, &helmRelease.Status.History)
-	wantedPath    = fields.Path(helmRelease, &helmRelease.Spec.Chart.Spec.Version)
-	digestPath    = fields.Path(helmRelease, &helmRelease.Status.LastAttemptedRevisionDigest)
-	versionPath   = fields.Path(helmChart, &helmChart.Spec.Version)
-	updatedPath   = fields.Path(helmChart, &helmChart.Status.Artifact.LastUpdateTime)
-
-	release      = &helmv2.Snapshot{}
-	chartVersion = fields.Name(release, &release.ChartVersion)
+	helmChart   = fields.New[sourcev1.HelmChart]()
+	updatedPath = fields.Path(helmChart, &helmChart.Status.Artifact.LastUpdateTime)
 )
 
 // inEffect returns the revision that is applied, or that a source has.
 func inEffect(obj *unstructured.Unstructured) string {
-	switch obj.GetKind() {
-	case kustomizev1.KustomizationKind:
-		return text(obj, appliedPath...)
-	case helmv2.HelmReleaseKind:
-		history, _, _ := unstructured.NestedSlice(obj.Object, historyPath...)
-		for _, item := range history {
-			release, _ := item.(map[string]any)
-			if version, ok := release[chartVersion].(string); ok {
-				return version
-			}
-		}
-		return text(obj, "status", "lastAppliedRevision")
+	if applier, ok := target.As[target.Applier](obj); ok {
+		return applier.Applied(obj)
 	}
 	return target.Revision(&target.Object{Unstructured: *obj})
 }
@@ -175,54 +147,28 @@ func inEffect(obj *unstructured.Unstructured) string {
 // compare compares the revision in effect with that of the source.
 func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	w.Reason = SourceUnknown
-	if source == nil {
+	applier, ok := target.As[target.Applier](obj)
+	if !ok || source == nil {
 		return
 	}
-	revision := text(source, target.ArtifactRevisionPath...)
-	if wanted := newerChart(obj, source); wanted != "" {
-		w.Reason, w.Waits = NewRevision, wanted
+	pending, known := applier.Pending(obj, source)
+	if !known {
 		return
 	}
-	if revision == "" {
+	if w.Reason = NothingNew; pending == "" {
 		return
 	}
-	w.Reason = NothingNew
-	if isApplied(obj, w.Revision, revision) {
-		return
-	}
-	w.Reason, w.Waits = NewRevision, revision
-	if at, err := time.Parse(time.RFC3339, text(source, updatedPath...)); err == nil {
+	w.Reason, w.Waits = NewRevision, pending
+	if at, err := time.Parse(time.RFC3339, text(source, updatedPath...)); err == nil && pending == text(source, target.ArtifactRevisionPath...) {
 		w.Since = timeOf(at)
 	}
 }
 
-// newerChart returns the version of a chart that a HelmRelease asks for, if helm-controller has not told its HelmChart yet: it does
-// not while the HelmRelease is held.
-func newerChart(obj, source *unstructured.Unstructured) string {
-	if obj.GetKind() != helmv2.HelmReleaseKind || source.GetKind() != sourcev1.HelmChartKind {
-		return ""
-	}
-	wanted := cmp.Or(text(obj, wantedPath...), "*")
-	if _, made, _ := unstructured.NestedMap(obj.Object, target.ChartPath...); !made || wanted == cmp.Or(text(source, versionPath...), "*") {
-		return ""
-	}
-	return wanted
-}
-
-// isApplied returns whether an object has applied a revision. A HelmRelease whose chart is not a HelmChart has another version than
-// the artifact: it notes the digest.
-func isApplied(obj *unstructured.Unstructured, applied, revision string) bool {
-	if digest := text(obj, digestPath...); obj.GetKind() == helmv2.HelmReleaseKind && digest != "" && strings.Contains(revision, ":") {
-		return strings.HasSuffix(revision, digest)
-	}
-	return applied == revision
-}
-
 // renewal says whether a renewal is due.
-func (w *Waiting) renewal(obj *unstructured.Unstructured, now time.Time) {
+func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured, now time.Time) {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
-	due := target.RenewalDue(t, observe(obj))
+	due := renewer.RenewalDue(t, observe(obj))
 	w.Since, w.Reason = timeOf(due), NothingNew
 	if !due.IsZero() && !due.After(now) {
 		w.Reason = RenewalDue

@@ -43,6 +43,7 @@ var (
 	renewalPath     = []string{"spec", "renewal"}
 	renewBeforePath = []string{"spec", "renewBefore"}
 	percentagePath  = []string{"spec", "renewBeforePercentage"}
+	secretNamePath  = []string{"spec", "secretName"}
 )
 
 // certificate is the adapter of Certificates.
@@ -56,9 +57,28 @@ func (certificate) levers() [][]string { return [][]string{renewalPath, renewBef
 
 func (certificate) reads() [][]string {
 	return [][]string{
-		conditionsPath, percentagePath, {"spec", "secretName"}, {"status", "notBefore"}, {"status", "notAfter"},
+		conditionsPath, percentagePath, secretNamePath, {"status", "notBefore"}, {"status", "notAfter"},
 		{"status", "renewalTime"}, {"status", "acme", "ari", "suggestedWindow"},
 	}
+}
+
+// StagedSecret implements Activator.
+func (certificate) StagedSecret(obj *Object) string { return text(obj, secretNamePath) }
+
+// ReportsByApply implements Reporter: cert-manager declares its conditions as a map.
+func (certificate) ReportsByApply() bool { return true }
+
+// Expiry implements Renewer.
+func (certificate) Expiry(obj *Object) time.Time { return observe(obj).notAfter }
+
+// RenewalDue implements Renewer, by the rules of cert-manager.
+func (certificate) RenewalDue(obj *Object, state State) time.Time {
+	o := observe(obj)
+	lifetime := o.notAfter.Sub(o.notBefore)
+	if o.notAfter.IsZero() || lifetime <= 0 {
+		return time.Time{}
+	}
+	return o.notAfter.Add(-renewBefore(obj, state, lifetime))
 }
 
 func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }

@@ -17,21 +17,11 @@ import (
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatedsources,verbs=get;list;watch
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatedsources/status,verbs=get;patch
 
-var _ = register(gatedSource{GatedSource})
+var _ = register(gatedSource{groupKind: GatedSource})
 
 // GatedSource is the kind of our own whose objects move from revision to revision. Nothing is written on them to hold
 // them: they ask their Gates before they move.
 var GatedSource = schema.GroupKind{Group: api.Group, Kind: "GatedSource"}
-
-// Pinner is the role of adapters whose objects pin sources. Nothing is written on these objects to hold them: they check their Gates
-// before they move a pin, and have a reconciler of their own.
-type Pinner interface{ pins() }
-
-// Pins returns whether objects of a kind pin sources.
-func Pins(kind schema.GroupKind) bool {
-	_, ok := registry.Load().adapters[kind].(Pinner)
-	return ok
-}
 
 // pinnable are the kinds of sources that GatedSources pin.
 var pinnable = map[schema.GroupKind]bool{
@@ -39,9 +29,6 @@ var pinnable = map[schema.GroupKind]bool{
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.OCIRepositoryKind}: true,
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.HelmChartKind}:     true,
 }
-
-// IsPinnable returns whether GatedSources pin objects of a kind.
-func IsPinnable(kind schema.GroupKind) bool { return pinnable[kind] }
 
 // Content is a field of the spec of a source that, besides the revision, decides the content of the artifact. Observed is the field
 // of the status in which source-controller records its value.
@@ -66,12 +53,14 @@ func content(obj, spec, observed any) Content {
 
 // gatedSource is the adapter of GatedSources. It keeps them whole.
 type gatedSource struct {
+	follower
 	groupKind schema.GroupKind
 }
 
 func (g gatedSource) GroupKind() schema.GroupKind { return g.groupKind }
 
-func (gatedSource) pins() {}
+// CanPin implements Pinner.
+func (gatedSource) CanPin(source schema.GroupKind) bool { return pinnable[source] }
 
 func (gatedSource) levers() [][]string { return nil }
 

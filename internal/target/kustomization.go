@@ -1,6 +1,8 @@
 package target
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 
 	"github.com/fluxcd/gating-controller/internal/fields"
@@ -11,5 +13,21 @@ import (
 
 var kustomization = fields.New[kustomizev1.Kustomization]()
 
-var _ = register(suspend(kustomizev1.GroupVersion, kustomizev1.KustomizationKind, kustomization, &kustomization.Spec.Suspend,
-	&kustomization.Status.LastAppliedRevision, &kustomization.Status.LastAttemptedRevision))
+var _ = register(kustomizations{suspendable: suspend(kustomizev1.GroupVersion, kustomizev1.KustomizationKind, kustomization, &kustomization.Spec.Suspend,
+	&kustomization.Status.LastAppliedRevision, &kustomization.Status.LastAttemptedRevision)})
+
+var appliedPath = fields.Path(kustomization, &kustomization.Status.LastAppliedRevision)
+
+// kustomizations is the adapter of Kustomizations.
+type kustomizations struct {
+	suspendable
+	follower
+}
+
+// Applied implements Applier.
+func (kustomizations) Applied(obj *unstructured.Unstructured) string { return textAt(obj, appliedPath) }
+
+// Pending implements Applier.
+func (k kustomizations) Pending(obj, source *unstructured.Unstructured) (string, bool) {
+	return newer(k.Applied(obj), source)
+}

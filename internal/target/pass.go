@@ -85,7 +85,4 @@ func duration(obj *Object, path []string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-func text(obj *Object, path []string) string {
-	value, _, _ := unstructured.NestedString(obj.Object, path...)
-	return value
-}
+func text(obj *Object, path []string) string { return textAt(&obj.Unstructured, path) }

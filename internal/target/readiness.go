@@ -111,12 +111,8 @@ func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 
 // isSuspended returns whether the field that suspends objects of the kind is set.
 func isSuspended(obj *Object) bool {
-	adapter, ok := Of(&obj.Unstructured).(suspendable)
-	if !ok {
-		return false
-	}
-	suspended, _, _ := unstructured.NestedBool(obj.Object, adapter.field...)
-	return suspended
+	adapter, ok := As[Suspender](&obj.Unstructured)
+	return ok && adapter.IsSuspended(obj)
 }
 
 // saysReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.

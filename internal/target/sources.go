@@ -1,12 +1,15 @@
 package target
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
@@ -36,4 +39,45 @@ func ReferenceAt(obj *unstructured.Unstructured, path []string) (ref fluxmeta.Na
 		return fluxmeta.NamespacedObjectKindReference{}
 	}
 	return ref
+}
+
+// follower implements Applier for kinds whose spec.sourceRef names the source.
+type follower struct{}
+
+// Source implements Applier.
+func (follower) Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool) {
+	return sourceAt(obj, SourceRefPath)
+}
+
+// Applied implements Applier.
+func (follower) Applied(obj *unstructured.Unstructured) string {
+	return Revision(&Object{Unstructured: *obj})
+}
+
+// Pending implements Applier.
+func (f follower) Pending(obj, source *unstructured.Unstructured) (string, bool) {
+	return newer(f.Applied(obj), source)
+}
+
+// sourceAt reads a reference to a source, with defaults.
+func sourceAt(obj *unstructured.Unstructured, path []string) (fluxmeta.NamespacedObjectKindReference, bool) {
+	ref := ReferenceAt(obj, path)
+	if ref.Kind == "" || ref.Name == "" {
+		return fluxmeta.NamespacedObjectKindReference{}, false
+	}
+	ref.APIVersion, ref.Namespace = cmp.Or(ref.APIVersion, sourcev1.GroupVersion.String()), cmp.Or(ref.Namespace, obj.GetNamespace())
+	return ref, true
+}
+
+// newer returns the revision of a source unless it is applied, and whether the source has one.
+func newer(applied string, source *unstructured.Unstructured) (revision string, known bool) {
+	if revision = textAt(source, ArtifactRevisionPath); revision == applied {
+		return "", revision != ""
+	}
+	return revision, revision != ""
+}
+
+func textAt(obj *unstructured.Unstructured, path []string) string {
+	value, _, _ := unstructured.NestedString(obj.Object, path...)
+	return value
 }

@@ -17,15 +17,15 @@ type suspendable struct {
 	revision  [][]string
 }
 
-// Suspends returns whether an adapter is for a kind that a boolean field stops.
-func Suspends(a Adapter) bool {
-	_, ok := a.(suspendable)
-	return ok
+// IsSuspended implements Suspender.
+func (s suspendable) IsSuspended(obj *Object) bool {
+	suspended, _, err := unstructured.NestedBool(obj.Object, s.field...)
+	return err == nil && suspended
 }
 
 // suspend returns the adapter of a kind that a boolean field stops. It takes the addresses of that field and of the fields with the
 // revision in an object of fields.New. The first revision that is set counts.
-func suspend(version schema.GroupVersion, kind string, obj, field any, revisions ...any) Adapter {
+func suspend(version schema.GroupVersion, kind string, obj, field any, revisions ...any) suspendable {
 	return suspendable{version.WithKind(kind).GroupKind(), fields.Path(obj, field), fields.Paths(obj, revisions...)}
 }
 
@@ -37,7 +37,7 @@ func (s suspendable) levers() [][]string { return [][]string{s.field} }
 func (s suspendable) reads() [][]string {
 	paths := slices.Concat(passPaths, [][]string{conditionsPath, ObservedGenerationPath})
 	switch {
-	case IsPinnable(s.groupKind):
+	case pinnable[s.groupKind]:
 		for _, c := range ContentOf[s.groupKind.Kind] {
 			paths = append(paths, c.Observed)
 		}
@@ -51,7 +51,7 @@ func (s suspendable) reads() [][]string {
 func (s suspendable) revisions() [][]string { return s.revision }
 
 func (s suspendable) Observe(obj *Object, us Identity) State {
-	if suspended, _, err := unstructured.NestedBool(obj.Object, s.field...); err != nil || !suspended {
+	if !s.IsSuspended(obj) {
 		return Free
 	}
 	_, named := obj.GetAnnotations()[us.HeldBy]

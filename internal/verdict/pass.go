@@ -59,8 +59,8 @@ const (
 	PassInterrupted = "Interrupted"
 )
 
-// canPass returns whether a target can have a pass. The policies guard the note on no others.
-func canPass(obj *target.Object) bool {
+// CanPass returns whether a target can have a pass. The policies guard the note on no others.
+func CanPass(obj *target.Object) bool {
 	_, isAdded := target.Added(obj.GroupVersionKind().GroupKind())
 	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))
 }
@@ -68,7 +68,7 @@ func canPass(obj *target.Object) bool {
 // PassOf returns what is noted on a trimmed target of the last pass. A record that only another manager owns
 // still says which request was handled, and nothing else: nothing passes by it.
 func PassOf(obj *target.Object) Pass {
-	if !canPass(obj) {
+	if !CanPass(obj) {
 		return Pass{}
 	}
 	record := obj.GetAnnotations()[v1alpha1.PassAnnotation]

@@ -53,7 +53,7 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 		ask.Refused, ask.Unnoted = fmt.Sprintf("it was requested more than %s ago, request it again", gate.MaxPass), true
 	case err == nil && !request.At.After(notedAt) && !wasAhead:
 		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
-	case !canPass(obj):
+	case !CanPass(obj):
 		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy checks the requester of a pass of a %s", obj.GetKind()), true
 	case !definition.Handles:
 		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())

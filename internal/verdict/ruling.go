@@ -112,7 +112,7 @@ func (r Ruling) Dropped() []string {
 // isLate returns whether a Certificate that waits for a slot of a Gate must be renewed now, and
 // otherwise when it must be, zero for never. An open Gate is never strict.
 func (r *Ruling) isLate(g Gate) (bool, time.Time) {
-	if !IsCertificate(r.Object) {
+	if !renews(r.Object) {
 		return false, time.Time{}
 	}
 	terms := Terms([]Gate{g})
@@ -121,15 +121,17 @@ func (r *Ruling) isLate(g Gate) (bool, time.Time) {
 	return plan.Exempt != target.NotExempt, plan.Recheck
 }
 
-// IsCertificate returns whether a target is a Certificate.
-func IsCertificate(obj *target.Object) bool {
-	return obj.GroupVersionKind().GroupKind() == target.Certificate
+// renews returns whether a target is renewed before it expires, as a Certificate is.
+func renews(obj *target.Object) bool {
+	_, ok := target.As[target.Renewer](&obj.Unstructured)
+	return ok
 }
 
 // Activates returns whether Gates govern when the certificate of a Certificate is put to
 // use, and not its renewal.
 func Activates(obj *target.Object) bool {
-	return obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
+	_, ok := target.As[target.Activator](&obj.Unstructured)
+	return ok && obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
 }
 
 // isWindowIgnored returns whether cert-manager has misread our window.
@@ -174,7 +176,7 @@ func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
 		return list
 	}
 	add(Approved(ApprovedOf(r.Object), r.Verdict, r.Step, r.Plan, r.Now))
-	if IsCertificate(r.Object) {
+	if renews(r.Object) {
 		list = append(list, r.Renewal()...)
 	}
 	return list

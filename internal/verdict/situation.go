@@ -121,7 +121,7 @@ func (s Situation) decide(gates []Gate) Ruling {
 		gates = barred(gates, now)
 	}
 	r.Verdict = Judge(r.Observed, gates)
-	if IsCertificate(obj) {
+	if _, renews := adapter.(target.Renewer); renews {
 		r.Terms = Terms(r.Verdict.Holders)
 		r.Terms.Definition = s.Definition
 		r.Terms.Activates = Activates(obj)

@@ -1,0 +1,74 @@
+package target
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+)
+
+// Suspender is the role of adapters whose objects are suspended by a boolean field: spec.suspend of the kinds of Flux. GateLocks lock
+// only these.
+type Suspender interface {
+	// IsSuspended returns whether the field is set.
+	IsSuspended(obj *Object) bool
+}
+
+// Renewer is the role of adapters whose objects are renewed before they expire.
+type Renewer interface {
+	// Expiry returns when a trimmed object expires, zero if unknown.
+	Expiry(obj *Object) time.Time
+	// RenewalDue returns when a trimmed object would be renewed if nothing held it, zero if unknown.
+	RenewalDue(obj *Object, state State) time.Time
+}
+
+// Activator is the role of adapters whose objects issue a Secret that can be staged, and activated later.
+type Activator interface {
+	// StagedSecret returns the name of the Secret that is issued.
+	StagedSecret(obj *Object) string
+}
+
+// Pinner is the role of adapters whose objects pin sources. Nothing is written on these objects to hold them: they check their Gates
+// before they move a pin, and have a reconciler of their own.
+type Pinner interface {
+	// CanPin returns whether the objects can pin sources of a kind.
+	CanPin(source schema.GroupKind) bool
+}
+
+// Reporter is the role of adapters whose objects have their conditions in a map by type. Each client applies its own conditions.
+// Conditions of other kinds are one list, which is patched on the version that was read.
+type Reporter interface {
+	// ReportsByApply returns whether server-side apply merges the conditions.
+	ReportsByApply() bool
+}
+
+// Applier is the role of adapters whose objects apply or follow the revisions of a source.
+type Applier interface {
+	// Source returns a reference to the source, with its API version and namespace. It returns false if the object has none.
+	Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool)
+	// Applied returns the revision in effect, empty if there is none.
+	Applied(obj *unstructured.Unstructured) string
+	// Pending returns the revision of the source that is not applied, empty if there is none. It returns false if the revision of the
+	// source is unknown.
+	Pending(obj, source *unstructured.Unstructured) (revision string, known bool)
+}
+
+// As returns the adapter of an object in a role, and whether it has that role.
+func As[Role any](obj *unstructured.Unstructured) (Role, bool) {
+	role, ok := Of(obj).(Role)
+	return role, ok
+}
+
+// Suspends returns whether an adapter has the role Suspender.
+func Suspends(a Adapter) bool {
+	_, ok := a.(Suspender)
+	return ok
+}
+
+// Pins returns whether the adapter of a kind has the role Pinner.
+func Pins(kind schema.GroupKind) bool {
+	_, ok := registry.Load().adapters[kind].(Pinner)
+	return ok
+}
