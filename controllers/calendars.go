@@ -187,7 +187,7 @@ func (r *CalendarReader) snapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate
 	if err != nil {
 		return nil, err
 	}
-	return r.compiled.Snapshot(g, calendars, exceptions...), nil
+	return r.compiled.Lookup(g, calendars, exceptions...), nil
 }
 
 // forException returns the calendars of the Gate of an exception that the GateReconciler has read. Only the lead time of the exception depends

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -169,4 +170,25 @@ func TestNoTargetIsWrittenIfTheRequestCannotBeKept(t *testing.T) {
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectReleased(app, g)
+}
+
+// The API server may take seconds for a write, during which the next transition may become due.
+func TestTheDelayUntilTheNextTransitionIsCountedFromTheWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: *duration(hours(24)), Targets: []v1alpha1.TargetReference{named("apps")},
+		OpenPeriods: []v1alpha1.Period{dated("now", hours(1), hours(1)+time.Second)},
+	})
+	w.reconcile(g)
+	w.in(hours(1) + 200*time.Millisecond)
+	w.writes.before = func(string) error {
+		w.in(hours(1) + 2*time.Second)
+		return nil
+	}
+	result, err := w.on().gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+	w.Must(err)
+	if result.RequeueAfter != time.Millisecond {
+		t.Errorf("the Gate was due to close a second ago, and is reconciled after %s", result.RequeueAfter)
+	}
 }

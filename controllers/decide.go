@@ -44,7 +44,7 @@ type decision struct {
 	observed gate.Observed
 	// faults are the dependencies that cannot be read.
 	faults []fault
-	// closing is when the Gate closes whatever its dependencies are, zero if it does not.
+	// closing is when the Gate closes even if its dependencies are ready, zero if it does not.
 	closing time.Time
 }
 
@@ -52,6 +52,7 @@ type decision struct {
 func (r *Decider) decide(ctx context.Context, s *gate.Snapshot, now time.Time) decision {
 	d := decision{observed: r.observe(ctx, s.Gate)}
 	for {
+		d.observed.Behind = r.ServerClock.Behind() // each response may show it
 		d.Resolution = s.Resolve(d.observed, now)
 		switch d.Needs {
 		case gate.NeedsDependencies, gate.NeedsCurrentDependencies:
@@ -62,6 +63,7 @@ func (r *Decider) decide(ctx context.Context, s *gate.Snapshot, now time.Time) d
 		case gate.NeedsServerTime:
 			d.observed.Server = r.readServerTime(ctx)
 		case gate.NeedsNothing:
+			r.ServerClock.report(r.Skew, d.observed.Behind)
 			r.logDelay(ctx, s.Gate, &d)
 			return d
 		}
@@ -82,9 +84,7 @@ func (r *Decider) observe(ctx context.Context, obj *v1alpha1.Gate) gate.Observed
 	if len(obj.Spec.DependsOn) == 0 {
 		r.Dependencies.Forget(obj.UID)
 	}
-	behind := r.ServerClock.Behind()
-	r.ServerClock.report(r.Skew, behind)
-	return gate.Observed{Stamps: r.stamps(ctx, obj), TwoClocks: r.ServerTime != nil, Behind: behind}
+	return gate.Observed{Stamps: r.stamps(ctx, obj), TwoClocks: r.ServerTime != nil}
 }
 
 // readDependencies reads the dependencies of a Gate. Before the Gate opens, it reads all of them from the API server.
@@ -95,7 +95,7 @@ func (r *Decider) readDependencies(ctx context.Context, obj *v1alpha1.Gate, d *d
 	}
 	if !d.closing.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.closing.Sub(d.At))
+		ctx, cancel = context.WithTimeout(ctx, d.closing.Sub(r.Clock.Now()))
 		defer cancel()
 	}
 	d.observed.Dependencies, d.faults, d.observed.Cached = r.Dependencies.read(ctx, obj, d.At, opens)
@@ -115,7 +115,7 @@ func (r *Decider) readServerTime(ctx context.Context) *gate.ServerTime {
 // logDelay logs that the clock of the API server delays the opening of a Gate, once.
 func (r *Decider) logDelay(ctx context.Context, before *v1alpha1.Gate, d *decision) {
 	delayed := func(message string) bool { return strings.HasSuffix(message, gate.ClocksDiffer) }
-	if t := d.observed.Server; t != nil && delayed(d.Message) && !delayed(conditions.GetMessage(before, v1alpha1.OpenedCondition)) {
+	if t := d.observed.Server; t != nil && d.State == v1alpha1.StateClosed && delayed(d.Message) && !delayed(conditions.GetMessage(before, v1alpha1.OpenedCondition)) {
 		ctrl.LoggerFrom(ctx).Info("Gate stays closed until the clock of the API server says that it is open, too",
 			"gate", client.ObjectKeyFromObject(before).String(), "clock", t.Asked.UTC(), "server", t.Shown.UTC(), "ahead", t.Ahead().String())
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -121,6 +123,49 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	w.expectOpened(g, app)
 	if got := reads.reads.Load(); got != 1 {
 		t.Errorf("%d reads to open", got)
+	}
+}
+
+// slow is a reader that takes a while.
+type slow struct {
+	TargetReader
+	read func(context.Context)
+}
+
+func (s *slow) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	s.read(ctx)
+	return s.TargetReader.Read(ctx, adapter, key)
+}
+
+// Before a Gate opens, dependencies from the cache are read again. Both reads together must end when the Gate is due to close.
+func TestAllReadsOfDependenciesEndWhenTheGateIsDueToClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _, stage := w.openUntilAFreeze()
+	other := w.kustomization("other", nil)
+	w.reports(other, "True", "Succeeded", "")
+	w.Edit(g, func() {
+		g.Spec.DependsOn = append(g.Spec.DependsOn, v1alpha1.DependencyReference{Kind: other.GetKind(), Name: other.GetName()})
+	})
+	w.reconcile(g)
+	w.in(hours(1) - time.Minute)
+	w.reconcile(g)
+	w.in(hours(1) - 8*time.Second)
+	var mu sync.Mutex
+	var left []time.Duration
+	w.Targets = &slow{w.Targets, func(ctx context.Context) {
+		mu.Lock()
+		defer mu.Unlock()
+		deadline, _ := ctx.Deadline()
+		left = append(left, time.Until(deadline))
+		w.in(hours(1) - 2*time.Second)
+	}}
+	w.flux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
+	w.Edit(g, func() { g.Spec.Window = duration(hours(3)) })
+	_, err := w.on().gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+	w.Must(err)
+	if len(left) < 3 || left[0] > 8*time.Second || left[len(left)-1] > 2*time.Second {
+		t.Errorf("the reads had %v left", left)
 	}
 }
 

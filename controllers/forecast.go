@@ -27,8 +27,8 @@ type foreteller struct {
 // settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
 const settleFor = time.Minute
 
-// look returns the changes to announce, and when to look again. It does nothing while targets are being held or released, or before all
-// targets are reconciled, because the number of held targets is unknown then.
+// look returns the changes to announce, and the time of the next check. While targets are being held or released, and before all targets are
+// reconciled, it announces nothing, because the number of held targets is unknown.
 func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
 	unchanged := gate.Forecast{Announced: obj.Status.Memory.Announced}
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {

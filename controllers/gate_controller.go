@@ -144,14 +144,14 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if !p.decision.AffectsTargets {
 		return p.report(ctx)
 	}
-	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(wakeDelay)))}, p.writeDecision(ctx)
+	if err := p.writeDecision(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(wakeDelay)))}, nil
 }
 
 // wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
 const wakeDelay = time.Second
-
-// isCurrent returns whether the status of a Gate is about its spec as it is.
-func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
 
 // requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
 // decision took a while, so the delay is counted from the current time. A Gate that closes then comes before other Gates of its namespace.
@@ -205,7 +205,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 		return ctrl.Result{}, err
 	}
 	r.GateMetrics.Delete(key)
-	r.gates.Forget(key)
+	r.gates.Evict(obj.UID)
 	return ctrl.Result{}, nil
 }
 

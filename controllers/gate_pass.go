@@ -89,7 +89,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	told := gateTeller{p.EventRecorder, p.Selector.Targets}
 	told.requests(ctx, after, d.Handled)
 	p.GateMetrics.emergencyOpenings(after, d.Handled)
-	if isCurrent(after) && !isCurrent(p.before) {
+	if gate.IsCurrent(after) && !gate.IsCurrent(p.before) {
 		told.ambiguities(after, d.At)
 	}
 	if d.Changed {

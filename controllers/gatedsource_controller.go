@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,17 +64,15 @@ func gatedSourceKey(name types.NamespacedName) target.Key {
 func (r *GatedSourceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := gatedSourceKey(req.NamespacedName)
 	r.Tally.Look(key)
-	obj, err := r.Targets.Get(ctx, key)
+	obj, isBehind, err := fetchTarget(ctx, r.Targets, r.writer.versions, key)
 	switch {
-	case errors.Is(err, errNotRead):
-		return r.requeue(key, cacheDelay), nil
 	case err != nil:
 		return ctrl.Result{}, err
-	case obj == nil || !obj.GetDeletionTimestamp().IsZero():
+	case isBehind:
+		return requeue(r.Wake, key, cacheDelay), nil
+	case obj == nil:
 		r.forget(key)
 		return ctrl.Result{}, nil
-	case r.writer.versions.IsBehind(key, obj.GetResourceVersion()):
-		return r.requeue(key, cacheDelay), nil
 	case !r.Shard.Matches(labels.Set(obj.GetLabels())):
 		r.report(key, &promotionState{now: r.Clock.Now()})
 		return ctrl.Result{}, nil
@@ -93,7 +90,7 @@ func (r *GatedSourceReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	if next := s.nextCheck(r.Gates.AllGates != nil); !next.IsZero() {
-		return r.requeue(key, next.Sub(r.Clock.Now())), nil
+		return requeue(r.Wake, key, next.Sub(r.Clock.Now())), nil
 	}
 	return ctrl.Result{}, nil
 }
@@ -205,12 +202,6 @@ func (r *GatedSourceReconciler) report(key target.Key, s *promotionState) {
 	if s.after != nil {
 		r.GateMetrics.waits(key.NamespacedName, s.after.Status)
 	}
-}
-
-// requeue requeues a GatedSource with the urgency of a hold.
-func (r *GatedSourceReconciler) requeue(key target.Key, after time.Duration) ctrl.Result {
-	r.Wake.Urge(key)
-	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }
 
 // forget deletes the state of a GatedSource that is gone.

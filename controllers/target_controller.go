@@ -49,18 +49,15 @@ type TargetReconciler struct {
 func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	r.Tally.Look(key)
-	obj, err := r.Targets.Get(ctx, key)
+	obj, isBehind, err := fetchTarget(ctx, r.Targets, r.writer.versions, key)
 	switch {
-	case errors.Is(err, errNotRead):
-		return r.again(key, cacheDelay), nil
 	case err != nil:
 		return ctrl.Result{}, err
-	case obj == nil || !obj.GetDeletionTimestamp().IsZero():
-		// Flux prunes nothing of an object that is deleted while suspended.
+	case isBehind:
+		return requeue(r.Wake, key, cacheDelay), nil
+	case obj == nil:
 		r.forget(key)
 		return ctrl.Result{}, nil
-	case r.writer.versions.IsBehind(key, obj.GetResourceVersion()):
-		return r.again(key, cacheDelay), nil
 	}
 	res, err := r.pass(ctx, obj, now)
 	for retry := 0; isOutdated(err) && retry < ownwrites.Retries; retry++ {
@@ -149,7 +146,9 @@ func (r *TargetReconciler) fetch(ctx context.Context, s *verdict.Situation, fact
 	case verdict.Lockers:
 		s.Lockers, err = r.lockers(ctx, s.Object)
 	case verdict.Live:
-		s.Live, err = r.Gates.Live(ctx, s.Object, s.Now)
+		if s.Live, err = r.Gates.Live(ctx, s.Object, s.Now); s.Live == nil {
+			s.Live = []verdict.Gate{} // nil means that they were not read
+		}
 	case verdict.Slots:
 		s.NoSlot = r.slots.missing(s.Object, s.Gates)
 	}
@@ -227,12 +226,25 @@ func (r *TargetReconciler) result(key target.Key, res targetResult) ctrl.Result 
 	if res.at.IsZero() {
 		return ctrl.Result{}
 	}
-	return r.again(key, res.at.Sub(r.Clock.Now()))
+	return requeue(r.Wake, key, res.at.Sub(r.Clock.Now()))
 }
 
-// again has a target looked at later, as urgently as if it were to be held.
-func (r *TargetReconciler) again(key target.Key, after time.Duration) ctrl.Result {
-	r.Wake.Urge(key)
+// fetchTarget returns a target from the cache, nil if it does not exist or is being deleted: Flux prunes nothing of an object that is deleted
+// while suspended. isBehind is true if the cache has not been read, or is older than our last write.
+func fetchTarget(ctx context.Context, targets TargetReader, versions *ownwrites.Versions[target.Key], key target.Key) (obj *target.Object, isBehind bool, err error) {
+	obj, err = targets.Get(ctx, key)
+	switch {
+	case errors.Is(err, errNotRead):
+		return nil, true, nil
+	case err != nil, obj == nil, !obj.GetDeletionTimestamp().IsZero():
+		return nil, false, err
+	}
+	return obj, versions.IsBehind(key, obj.GetResourceVersion()), nil
+}
+
+// requeue requeues a target with the urgency of a hold.
+func requeue(wake Waker, key target.Key, after time.Duration) ctrl.Result {
+	wake.Urge(key)
 	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }
 

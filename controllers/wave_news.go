@@ -47,9 +47,9 @@ func (n gateTeller) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveNew
 // waveNews is an event about a release in waves.
 type waveNews struct {
 	notice
-	// by is who has it go on, and why.
+	// by is the user who continues the release, why the reason.
 	by, why string
-	// on is the target that is told as well, if it is one.
+	// on is the target that gets an event, too, nil if there is none.
 	on *v1alpha1.WaitingTarget
 }
 

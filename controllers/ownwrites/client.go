@@ -30,23 +30,21 @@ type Client struct {
 // Get reads an object that is reconciled from now on. It reads from the API server if the cache is behind.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := c.Client.Get(ctx, key, obj, opts...)
-	if err == nil && c.Versions.IsBehind(key, obj.GetResourceVersion()) {
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Evict(c.Versions.evict(key))
+	case err == nil && c.Versions.IsBehind(key, obj.GetResourceVersion()):
 		reflect.ValueOf(obj).Elem().SetZero() // decoding keeps fields that the response lacks
 		err = c.Live.Get(ctx, key, obj, opts...)
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		c.Forget(key)
-	case err == nil:
-		c.evict(c.Versions.Reconciles(key, obj))
+	if err == nil {
+		c.Evict(c.Versions.Reconciles(key, obj))
 	}
 	return err
 }
 
-// Forget evicts the object that has a name from all caches.
-func (c *Client) Forget(key types.NamespacedName) { c.evict(c.Versions.evict(key)) }
-
-func (c *Client) evict(uid types.UID) {
+// Evict evicts an object from all caches. Its version remains until the cache of the client says that it is gone.
+func (c *Client) Evict(uid types.UID) {
 	if uid == "" {
 		return
 	}

@@ -35,15 +35,8 @@ type revision struct {
 // Snapshot returns the same as NewSnapshot, from the cache if possible. That requires the same calendars value as in the last call, which
 // the caller must pass unless the calendars have changed.
 func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
-	s := NewSnapshot(g, calendars, exceptions...)
-	var revisions []revision
-	for _, e := range exceptions {
-		revisions = append(revisions, revision{e.UID, e.Generation})
-	}
-	slices.SortFunc(revisions, func(a, b revision) int { return strings.Compare(string(a.uid), string(b.uid)) }) // informers list in any order
-	cached, ok := c.get(g.UID)
-	if ok && cached.generation == g.Generation && reflect.ValueOf(cached.calendars).Pointer() == reflect.ValueOf(calendars).Pointer() && slices.Equal(cached.exceptions, revisions) {
-		s.compiled = cached.compilation
+	s := c.Lookup(g, calendars, exceptions...)
+	if s.compiled != nil {
 		return s
 	}
 	compiled := s.compile() // without the lock, so that other Gates do not wait for it
@@ -52,8 +45,27 @@ func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars,
 	if c.gates == nil {
 		c.gates = map[types.UID]cachedCompilation{}
 	}
-	c.gates[g.UID] = cachedCompilation{compiled, g.Generation, calendars, revisions}
+	c.gates[g.UID] = cachedCompilation{compiled, g.Generation, calendars, revisionsOf(exceptions)}
 	return s
+}
+
+// Lookup returns the same as Snapshot, and stores nothing: the Gate may have been evicted.
+func (c *Compilations) Lookup(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
+	s := NewSnapshot(g, calendars, exceptions...)
+	cached, ok := c.get(g.UID)
+	if ok && cached.generation == g.Generation && reflect.ValueOf(cached.calendars).Pointer() == reflect.ValueOf(calendars).Pointer() && slices.Equal(cached.exceptions, revisionsOf(exceptions)) {
+		s.compiled = cached.compilation
+	}
+	return s
+}
+
+// revisionsOf returns the revisions of exceptions in order, because informers list in any order.
+func revisionsOf(exceptions []*v1alpha1.GateException) (revisions []revision) {
+	for _, e := range exceptions {
+		revisions = append(revisions, revision{e.UID, e.Generation})
+	}
+	slices.SortFunc(revisions, func(a, b revision) int { return strings.Compare(string(a.uid), string(b.uid)) })
+	return revisions
 }
 
 func (c *Compilations) get(uid types.UID) (cachedCompilation, bool) {

@@ -65,8 +65,7 @@ type Resolution struct {
 	Unread bool
 	// Err is why the Gate could not open, nil if nothing prevented it.
 	Err error
-	// Changed is true if the state of the Gate differs from the one in its status, or if the Gate changed its state and changed it back
-	// since.
+	// Changed is true if the state of the Gate differs from the one in its status.
 	Changed bool
 	// Proceeds is true if there is a new request to proceed with the release.
 	Proceeds bool

@@ -69,7 +69,18 @@ func TestResolveSaysUntilWhenDependenciesMatter(t *testing.T) {
 	}
 }
 
-// The largest accepted lists of a status must not be shared between the status before and the one after, or a later write changes both.
+// The state did not change, so that nothing is announced. The history has what was missed.
+func TestAMissedTransitionIsOnlyInTheHistory(t *testing.T) {
+	g := closed(windows(weekly("lunch", "12:00", "13:00")))
+	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon.Add(-time.Hour)).Status(&gate.Progress{Settled: true})
+	r := gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon.Add(2*time.Hour))
+	after := r.Status(nil)
+	if r.Changed || len(after.History) != 2 || !after.LastTransition.At.Time.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("changed %t, history %+v, last transition %s", r.Changed, after.History, after.LastTransition.At)
+	}
+}
+
+// The lists of a status must not be shared between the status before and the one after, or a later write changes both.
 func TestStatusIsAValue(t *testing.T) {
 	g := opened()
 	annotate(g, v1alpha1.RequestClose, stamp(noon))

@@ -38,15 +38,16 @@ func (r *Resolution) record() {
 	s.NextTransition, s.RequestedAt, s.ResetToDefaultAt = r.Next, r.RequestedAt, r.ResetToDefaultAt
 	r.recordConditions(&g)
 	s.Exceptions = r.snapshot.With(&g).exceptionRecords(r.At)
-	r.Changed = stateChanged(before, &g) || r.missed()
-	s.LastTransition = lastTransition(&g, r.Decision, r.At, r.Changed)
-	s.History = history(&g, r.Decision, r.Handled, r.At, r.Changed)
+	r.Changed = stateChanged(before, &g)
+	hasTransition := r.Changed || r.missed()
+	s.LastTransition = lastTransition(&g, r.Decision, r.At, hasTransition)
+	s.History = history(&g, r.Decision, r.Handled, r.At, hasTransition)
 	if r.State == v1alpha1.StateOpened && HasWaves(&g) && !g.Audits() && HasNewProceed(&g, s.Release) {
 		r.Proceeds, s.Release = true, withProceed(&g, r.At)
 	}
 	stampConditions(before, &g, r.At)
-	r.AffectsTargets = AffectsTargets(before, &g) || r.Err == nil && !isCurrent(before)
-	r.IsNew = r.AffectsTargets || r.Changed || !isCurrent(before) || len(r.Handled) > 0 || r.Proceeds || before.Status.Memory.LastHandledLine != s.Memory.LastHandledLine
+	r.AffectsTargets = AffectsTargets(before, &g) || r.Err == nil && !IsCurrent(before)
+	r.IsNew = r.AffectsTargets || r.Changed || !IsCurrent(before) || len(r.Handled) > 0 || r.Proceeds || before.Status.Memory.LastHandledLine != s.Memory.LastHandledLine
 	if r.IsNew {
 		r.recordEffect(&g)
 	}
@@ -73,7 +74,7 @@ func (r *Resolution) recordConditions(g *v1alpha1.Gate) {
 // Gate from opening: otherwise both clocks are read again, even after a crash.
 func (r *Resolution) recordEffect(g *v1alpha1.Gate) {
 	before := r.snapshot.Gate
-	if !conditions.IsStalled(g) && (r.Changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
+	if !conditions.IsStalled(g) && (r.Changed || !IsCurrent(before)) { // Reconciling and Stalled exclude each other
 		conditions.MarkReconciling(g, meta.ProgressingReason, "%s", startText(g, r.State))
 	}
 	if r.Err != nil {
@@ -106,8 +107,8 @@ func AffectsTargets(before, after *v1alpha1.Gate) bool {
 		!equality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)
 }
 
-// isCurrent returns whether the status of a Gate is about its present spec.
-func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
+// IsCurrent returns whether the status of a Gate is about its present spec.
+func IsCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
 
 // stampConditions sets the times of the conditions: that of an instant for those that have changed, and that of before for the others.
 func stampConditions(before, after *v1alpha1.Gate, now time.Time) {
