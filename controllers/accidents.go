@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -65,7 +65,7 @@ type accident struct {
 }
 
 // look looks at a Gate whose targets are settled. It returns nil if it is not the time to look.
-func (a accidents) look(ctx context.Context, before, obj *v1alpha1.Gate, s tally.Sums, now time.Time) *accident {
+func (a accidents) look(ctx context.Context, before, obj *v1alpha1.Gate, s summary.Sums, now time.Time) *accident {
 	if !s.IsSettled() {
 		return nil
 	}

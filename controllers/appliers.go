@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/origin"
+	"github.com/fluxcd/gating-controller/internal/applier"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -25,13 +25,13 @@ const appliersFor = 10 * time.Second
 type appliers struct {
 	mu   sync.Mutex
 	at   time.Time
-	read map[origin.Reference]*unstructured.Unstructured
+	read map[applier.Reference]*unstructured.Unstructured
 	// reading shares one GET of an applier among all Gates that need it at the same time.
 	reading singleflight.Group
 }
 
 // get returns an applier, nil if it does not exist.
-func (a *appliers) get(ctx context.Context, targets TargetReader, ref origin.Reference, now time.Time) (*unstructured.Unstructured, error) {
+func (a *appliers) get(ctx context.Context, targets TargetReader, ref applier.Reference, now time.Time) (*unstructured.Unstructured, error) {
 	if obj, ok := a.cached(ref, now); ok {
 		return obj, nil
 	}
@@ -53,11 +53,11 @@ func (a *appliers) get(ctx context.Context, targets TargetReader, ref origin.Ref
 }
 
 // cached returns an applier from the cache, and evicts all appliers that are too old.
-func (a *appliers) cached(ref origin.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
+func (a *appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if age := now.Sub(a.at); age < 0 || age >= appliersFor || a.read == nil {
-		a.at, a.read = now, map[origin.Reference]*unstructured.Unstructured{}
+		a.at, a.read = now, map[applier.Reference]*unstructured.Unstructured{}
 	}
 	obj, ok = a.read[ref]
 	return obj, ok
@@ -65,25 +65,25 @@ func (a *appliers) cached(ref origin.Reference, now time.Time) (obj *unstructure
 
 // originOf says on what it depends whether a Gate governs what applies it.
 func originOf(g *v1alpha1.Gate) string {
-	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), origin.Appliers(g.Labels))
+	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }
 
 // heldOrigin returns what a Gate governs of that which applies it from Git. Labels count as the cache has them.
-func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appliers, now time.Time) (held []origin.Reference, err error) {
+func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.scope(ctx)
-	for _, applier := range origin.Appliers(g.Labels) {
-		if !s.reaches(g.Namespace, applier.Namespace) {
+	for _, root := range applier.Appliers(g.Labels) {
+		if !s.reaches(g.Namespace, root.Namespace) {
 			continue // who forges the labels must not learn what is there
 		}
-		obj, err := read.get(ctx, s.Targets, applier, now)
+		obj, err := read.get(ctx, s.Targets, root, now)
 		if err != nil {
 			return nil, err
 		}
 		if obj == nil {
 			continue // the labels are of before
 		}
-		known := origin.Known{applier: obj}
-		for _, ref := range known.Sources(applier) {
+		known := applier.Known{root: obj}
+		for _, ref := range known.Sources(root) {
 			if adapter, err := target.For("", ref.Kind); err == nil {
 				source, err := s.Targets.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
 				if err != nil {
@@ -94,7 +94,7 @@ func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appli
 				}
 			}
 		}
-		for _, ref := range known.Governed(g, []origin.Reference{applier}, scope) {
+		for _, ref := range known.Governed(g, []applier.Reference{root}, scope) {
 			if s.reaches(g.Namespace, ref.Namespace) && s.watches(ref.Namespace) {
 				held = append(held, ref)
 			}
@@ -104,7 +104,7 @@ func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appli
 }
 
 // originMessage says that a Gate governs what applies it, and what to do.
-func originMessage(g *v1alpha1.Gate, held []origin.Reference) string {
+func originMessage(g *v1alpha1.Gate, held []applier.Reference) string {
 	names := ""
 	for i, ref := range held {
 		if i > 0 {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxcd/gating-controller/internal/origin"
+	"github.com/fluxcd/gating-controller/internal/applier"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -31,7 +31,7 @@ func TestAnApplierThatIsReadSlowlyDelaysNoOther(t *testing.T) {
 	read, slow := &appliers{}, slowReader{reading: make(chan struct{}), released: make(chan struct{})}
 	done := make(chan error)
 	get := func(name string) error {
-		obj, err := read.get(t.Context(), slow, origin.Reference{Kind: "Kustomization", Namespace: "shop", Name: name}, start)
+		obj, err := read.get(t.Context(), slow, applier.Reference{Kind: "Kustomization", Namespace: "shop", Name: name}, start)
 		if err == nil && obj == nil {
 			t.Errorf("%s was not found", name)
 		}

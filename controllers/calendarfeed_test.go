@@ -20,21 +20,21 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/feed"
+	"github.com/fluxcd/gating-controller/internal/calendarfeed"
 )
 
 // calendarReplica is a controller of calendars with a table of its own, and what serves it.
 type calendarReplica struct {
 	*CalendarReconciler
-	handler *feed.Handler
+	handler *calendarfeed.Handler
 }
 
 func newCalendarReplica(now time.Time) *calendarReplica {
-	source := &feed.Source{Cache: cluster.Client, Watch: func(types.NamespacedName) feed.ConfigMapWatch { return nil }}
-	table := feed.NewTable(cluster.Client, source)
+	source := &calendarfeed.Source{Cache: cluster.Client, Watch: func(types.NamespacedName) calendarfeed.ConfigMapWatch { return nil }}
+	table := calendarfeed.NewTable(cluster.Client, source)
 	return &calendarReplica{
 		&CalendarReconciler{Client: cluster.Client, Table: table},
-		feed.NewHandler(table, clocktesting.NewFakePassiveClock(now), logr.Discard(), feed.MustMakeMetrics(prometheus.NewRegistry())),
+		calendarfeed.NewHandler(table, clocktesting.NewFakePassiveClock(now), logr.Discard(), calendarfeed.MustMakeMetrics(prometheus.NewRegistry())),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
@@ -214,7 +214,7 @@ func configMapOf(key timetable.CalendarKey) types.NamespacedName {
 }
 
 // follow records which ConfigMaps a Gate refers to. It returns them, and watches no other for this Gate any more.
-func (r *CalendarReader) follow(by tally.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
+func (r *CalendarReader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
 	defer r.unlock()
 	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]timetable.CalendarKey{}
@@ -256,7 +256,7 @@ func (r *CalendarReader) follow(by tally.Gate, keys []timetable.CalendarKey) map
 
 // Forget evicts a Gate, and ends the watches that no other Gate needs.
 func (r *CalendarReader) Forget(by types.UID) {
-	r.follow(tally.Gate{UID: by}, nil)
+	r.follow(summary.Gate{UID: by}, nil)
 	r.compiled.Forget(by)
 }
 

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
@@ -46,7 +46,7 @@ type configMapVersion struct {
 }
 
 // use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
-func (f *followedConfigMap) use(by tally.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
+func (f *followedConfigMap) use(by summary.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
 	before := f.gates[by.UID].keys
 	if slices.Equal(before, keys) {
 		return nil

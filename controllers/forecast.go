@@ -13,13 +13,13 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
 // foreteller tells in time that Gates open and close.
 type foreteller struct {
 	selector   *Selector
-	tally      *tally.Tally
+	tally      *summary.Tally
 	events     kuberecorder.EventRecorder
 	background *background
 }

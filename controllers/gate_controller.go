@@ -24,7 +24,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
@@ -52,7 +52,7 @@ type GateReconciler struct {
 	// Locks reads GateLocks.
 	Locks LockReader
 	// Tally has what became of the targets, Turns those that wait to be released.
-	Tally *tally.Tally
+	Tally *summary.Tally
 	Turns *Turns
 	// Book has the targets of Gates that release in waves.
 	Book *Book
@@ -210,7 +210,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 }
 
 // waitFor returns an error if a failure keeps a Gate from going, and when to look again if that is only a matter of time.
-func waitFor(t *tally.Tally, g tally.Gate) (ctrl.Result, error) {
+func waitFor(t *summary.Tally, g summary.Gate) (ctrl.Result, error) {
 	var all []error
 	for _, f := range t.Failures(g) {
 		all = append(all, errors.New(f.Key.String()+": "+f.Message))

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -45,7 +45,7 @@ func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision g
 }
 
 // summary tells on a Gate with many targets that all of them are as its new state wants them: not each of them is told.
-func (n gateTeller) summary(obj *v1alpha1.Gate, s tally.Sums, now time.Time) {
+func (n gateTeller) summary(obj *v1alpha1.Gate, s summary.Sums, now time.Time) {
 	last := obj.Status.LastTransition
 	if s.Total <= maxTold || last == nil {
 		return

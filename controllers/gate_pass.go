@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
 // gatePass is one reconciliation of a Gate.
@@ -102,7 +102,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 type targetProgress struct {
 	gate.Progress
 	released
-	sums     tally.Sums
+	sums     summary.Sums
 	forecast gate.Forecast
 	found    *accident
 	// rechecks are when to reconcile again.

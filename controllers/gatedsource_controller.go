@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/promotion"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -38,7 +38,7 @@ type GatedSourceReconciler struct {
 	// Gates looks up the Gates of a GatedSource.
 	Gates *GateIndex
 	// Tally counts the outcomes for the Gates. Turns has the GatedSources that wait for a release slot.
-	Tally *tally.Tally
+	Tally *summary.Tally
 	Turns *Turns
 	// Wake enqueues Gates and GatedSources.
 	Wake Waker
@@ -187,13 +187,13 @@ func (r *GatedSourceReconciler) leaveSlots(s *promotionState) {
 func (r *GatedSourceReconciler) report(key target.Key, s *promotionState) {
 	entries := s.entries()
 	for _, g := range s.gates {
-		i := slices.IndexFunc(entries, func(e tally.Entry) bool { return g.Object != nil && e.Gate == tallied(g.Object) })
+		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return g.Object != nil && e.Gate == tallied(g.Object) })
 		if !g.Audits || i < 0 {
 			continue
 		}
 		before := r.Tally.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
-		if entries[i].Outcome == tally.WouldHold && before != tally.WouldHold && before != tally.Held && r.Tally.IsComplete() {
+		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Tally.IsComplete() {
 			r.news.audited(s.current(), g, s.now)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/promotion"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/internal/waves"
@@ -35,7 +35,7 @@ type promotionState struct {
 	now   time.Time
 	recheck
 	// failure is why the step was not taken, nil if it was.
-	failure *tally.Failure
+	failure *summary.Failure
 }
 
 // decide decides the next step and the status, from an input.
@@ -46,7 +46,7 @@ func (s *promotionState) decide(in promotion.Input) {
 
 // failed records why the step was not taken.
 func (s *promotionState) failed(reason string, err error) (*promotionState, error) {
-	s.failure = &tally.Failure{Reason: reason, Message: err.Error()}
+	s.failure = &summary.Failure{Reason: reason, Message: err.Error()}
 	return s, err
 }
 
@@ -63,20 +63,20 @@ func (s *promotionState) current() *target.Object {
 }
 
 // entries returns the outcome for each of the Gates that this process reconciles. Those with mode Audit count as Other, see audit.
-func (s *promotionState) entries() []tally.Entry {
-	var entries []tally.Entry
+func (s *promotionState) entries() []summary.Entry {
+	var entries []summary.Entry
 	for _, g := range s.gates {
 		counts := g.Governs || g.Audits
 		if !g.IsOurs() || !counts && s.failure == nil {
 			continue
 		}
-		e := tally.Entry{Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Stand == verdict.Undecided}
+		e := summary.Entry{Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Stand == verdict.Undecided}
 		switch {
 		case !counts || g.Stand != verdict.Closed || s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
 		case s.isPending():
-			e.Outcome = tally.Held
+			e.Outcome = summary.Held
 		default:
-			e.Outcome = tally.Exempt
+			e.Outcome = summary.Exempt
 		}
 		entries = append(entries, e)
 	}
@@ -84,16 +84,16 @@ func (s *promotionState) entries() []tally.Entry {
 }
 
 // audit returns the outcome if a Gate with mode Audit enforced. Until the Gate has decided, that is the outcome before.
-func (s *promotionState) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
+func (s *promotionState) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
-		return tally.Other
+		return summary.Other
 	case g.Would != verdict.Closed:
 		return before
 	case s.isPending():
-		return tally.WouldHold
+		return summary.WouldHold
 	}
-	return tally.Exempt
+	return summary.Exempt
 }
 
 // member returns the GatedSource as a target of a Gate that releases in waves.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/internal/waves"
@@ -18,7 +18,7 @@ import (
 
 // outcomes is what one Gate counts of a GatedSource, and what its rollout records.
 type outcomes struct {
-	outcome         tally.Outcome
+	outcome         summary.Outcome
 	pending, failed bool
 	phase           waves.Phase
 	message         string
@@ -43,14 +43,14 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 		want      outcomes // of the first Gate
 		uncounted bool
 	}{
-		"closed, a revision waits":              {gates: []verdict.Gate{closed}, want: outcomes{outcome: tally.Held, phase: waves.Held}},
-		"closed, nothing waits":                 {gates: []verdict.Gate{closed}, nothing: true, want: outcomes{outcome: tally.Exempt, phase: waves.Skipped}},
+		"closed, a revision waits":              {gates: []verdict.Gate{closed}, want: outcomes{outcome: summary.Held, phase: waves.Held}},
+		"closed, nothing waits":                 {gates: []verdict.Gate{closed}, nothing: true, want: outcomes{outcome: summary.Exempt, phase: waves.Skipped}},
 		"open, another one is closed":           {gates: []verdict.Gate{open, closed}, want: outcomes{phase: waves.Blocked, message: "held by shop/closed"}},
-		"closed, another one is open":           {gates: []verdict.Gate{closed, open}, want: outcomes{outcome: tally.Held, phase: waves.Held}},
+		"closed, another one is open":           {gates: []verdict.Gate{closed, open}, want: outcomes{outcome: summary.Held, phase: waves.Held}},
 		"open":                                  {gates: []verdict.Gate{open}, want: outcomes{phase: waves.Progressing}},
 		"open, waits for a slot":                {gates: []verdict.Gate{open}, waits: true, want: outcomes{phase: waves.Held}},
 		"undecided":                             {gates: []verdict.Gate{undecided}, want: outcomes{pending: true, phase: waves.Held}},
-		"closed, the status is not written":     {gates: []verdict.Gate{closed}, failed: v1alpha1.StatusWriteFailedReason, want: outcomes{outcome: tally.Held, failed: true, message: errBroken.Error()}},
+		"closed, the status is not written":     {gates: []verdict.Gate{closed}, failed: v1alpha1.StatusWriteFailedReason, want: outcomes{outcome: summary.Held, failed: true, message: errBroken.Error()}},
 		"open, the pinned source isn't written": {gates: []verdict.Gate{open}, failed: v1alpha1.WriteFailedReason, want: outcomes{failed: true, phase: waves.Progressing}},
 		"closed, drift is not corrected":        {gates: []verdict.Gate{closed}, failed: v1alpha1.WriteFailedReason, want: outcomes{failed: true, message: errBroken.Error()}},
 		"open, a missing one holds":             {gates: []verdict.Gate{open, missing}, want: outcomes{phase: waves.Blocked, message: "held by shop/missing", check: verdict.MissingInterval}},

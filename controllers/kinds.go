@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -32,7 +32,7 @@ type kindReconciler struct {
 	gates   client.Reader
 	targets *TargetCache
 	locks   *LockCache
-	tally   *tally.Tally
+	tally   *summary.Tally
 	wake    Waker
 	// allGates has the metadata of the Gates of all shards, nil unless there are shards.
 	allGates ctrlcache.Cache

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/lock"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -42,7 +42,7 @@ type LockReconciler struct {
 	// Targets reads targets.
 	Targets TargetReader
 	// Tally takes the failures.
-	Tally *tally.Tally
+	Tally *summary.Tally
 }
 
 // Reconcile makes the GateLock of a namespace, which is the name in the request, or that of all namespaces what all Gates want it
@@ -110,9 +110,9 @@ func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, left []s
 }
 
 func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
-	var entries []tally.Entry
+	var entries []summary.Entry
 	for _, g := range gates {
-		entries = append(entries, tally.Entry{Gate: tallied(g), Uncounted: true, Failure: &tally.Failure{Reason: reason, Message: err.Error()}})
+		entries = append(entries, summary.Entry{Gate: tallied(g), Uncounted: true, Failure: &summary.Failure{Reason: reason, Message: err.Error()}})
 	}
 	r.Tally.Put(talliedLock(namespace), entries, now)
 }

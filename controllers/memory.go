@@ -5,13 +5,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // memory is the state of the controllers in memory. After a restart, everything is reconciled once.
 type memory struct {
-	tally      *tally.Tally
+	tally      *summary.Tally
 	turns      *Turns
 	book       *Book
 	versions   *ownwrites.Versions[types.NamespacedName]
@@ -27,7 +27,7 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gateMemory{},
+		tally: &summary.Tally{}, turns: &Turns{}, book: &Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gateMemory{},
 		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
 	}
 }

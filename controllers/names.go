@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -43,8 +43,8 @@ func keyNamed(name string) types.NamespacedName {
 }
 
 // tallied returns the key of a Gate in the Tally.
-func tallied(g *v1alpha1.Gate) tally.Gate {
-	return tally.KeyFor(g)
+func tallied(g *v1alpha1.Gate) summary.Gate {
+	return summary.KeyFor(g)
 }
 
 // namespaceOf returns the namespace of the targets of a reference, v1alpha1.AnyName if it spans namespaces.

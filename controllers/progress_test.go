@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -18,7 +18,7 @@ import (
 // that has nothing left to write tells it at once.
 func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
 	for n, interval := range map[int]time.Duration{1: time.Second, 39: time.Second, 40: 2 * time.Second, 200: 10 * time.Second} {
-		r := &GateReconciler{memory: &gateMemory{}, Tally: &tally.Tally{}}
+		r := &GateReconciler{memory: &gateMemory{}, Tally: &summary.Tally{}}
 		gates := make([]*v1alpha1.Gate, n)
 		for i := range gates {
 			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
@@ -40,7 +40,7 @@ func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
 				}
 			}
 		}
-		if at := r.mayWrite(gates[0], tally.Sums{Total: 1}, start.Add(21*time.Second)); !at.IsZero() {
+		if at := r.mayWrite(gates[0], summary.Sums{Total: 1}, start.Add(21*time.Second)); !at.IsZero() {
 			t.Errorf("a gate has its targets as it wants them, and tells it at %s", at)
 		}
 	}

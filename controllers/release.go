@@ -11,25 +11,25 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/pace"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/slots"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
 // Turns has the targets that wait for their turn to be released, by Gate.
-type Turns = pace.Turns[types.UID, target.Key]
+type Turns = slots.Turns[types.UID, target.Key]
 
 // Book has the targets of the Gates that release in waves.
 type Book = waves.Book
 
 // which says which targets may have their turn.
-type which = pace.Which[target.Key]
+type which = slots.Which[target.Key]
 
 // releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
 type releaser struct {
 	turns  *Turns
-	tally  *tally.Tally
+	tally  *summary.Tally
 	book   *Book
 	memory *gateMemory
 }
@@ -51,7 +51,7 @@ type released struct {
 }
 
 // release gives as many targets of a Gate their turn as are due.
-func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, now time.Time) released {
+func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) released {
 	before := released{status: obj.Status.Release, stop: gate.StopOf(obj)}
 	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
 		return r.end(obj)
@@ -113,7 +113,7 @@ func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may whi
 	waiting, n := r.turns.Counts(obj.UID)
 	due, next := math.MaxInt, now
 	if perMinute > 0 {
-		due, next = pace.Due(perMinute, timeOf(status.NextAt), now)
+		due, next = slots.Due(perMinute, timeOf(status.NextAt), now)
 	}
 	called, left := r.turns.Call(obj.UID, due, status.LastNamespace, may)
 	done.n, done.called = n, called
@@ -128,15 +128,15 @@ func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may whi
 	case perMinute == 0 || !inWaves && waiting == 0:
 		status.NextAt = nil
 	case !inWaves || len(called)+left > 0:
-		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), pace.Wake(next, now)
+		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), slots.Wake(next, now)
 	default: // something has to happen before another target may have a turn
 	}
 	return done
 }
 
 // turnOf returns what decides on the turn of a target.
-func turnOf(g *v1alpha1.Gate, t *target.Object) pace.Item {
-	item := pace.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
+func turnOf(g *v1alpha1.Gate, t *target.Object) slots.Item {
+	item := slots.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
 	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {
 		item.Expiry = renewer.Expiry(t) // one that has none has its turn last
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/pace"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/slots"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -223,7 +223,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeldOf(apps, "bcd")
 	r, waiting := w.on().targets, target.KeyOf(apps[1])
-	called, _ := w.memory.turns.Call(g.UID, 1, "", pace.Which[target.Key]{Some: map[target.Key]bool{waiting: true}})
+	called, _ := w.memory.turns.Call(g.UID, 1, "", slots.Which[target.Key]{Some: map[target.Key]bool{waiting: true}})
 	obj, err := w.Targets.Get(w.Context(), waiting)
 	w.Must(err)
 	gates, err := r.Gates.Of(w.Context(), obj, start)
@@ -234,7 +234,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 		t.Fatalf("%+v", ruling.Step)
 	}
 	w.memory.turns.Recall(g.UID, called)
-	if res, err := r.apply(w.Context(), targetResult{Result: tally.Result{Ruling: ruling, Gates: gates}}); !isOutdated(err) || res.Wrote {
+	if res, err := r.apply(w.Context(), targetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}); !isOutdated(err) || res.Wrote {
 		t.Errorf("wrote is %t, error %v", res.Wrote, err)
 	}
 	w.expectHeldOf(apps, "bcd")

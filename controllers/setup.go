@@ -33,8 +33,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/origin"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/applier"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -184,7 +184,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	c.Backoff = opts.RateLimiter()
 	l := c.loops(m, queues)
 	kinds.targets.handler, kinds.locks.Handler = l.events.targets(ctx), l.events.locks(ctx)
-	m.tally.Changed = func(g tally.Gate, settled bool) {
+	m.tally.Changed = func(g summary.Gate, settled bool) {
 		if settled {
 			queues.Gate(g.NamespacedName)
 		} else {
@@ -350,5 +350,5 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 		v1alpha1.UnhandledAnnotation, v1alpha1.ProceedRequestedAtAnnotation,
 		v1alpha1.ApproveRequestedByAnnotation,
 	}, func(name string) bool { return before[name] != after[name] }) ||
-		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))
+		!slices.Equal(applier.Appliers(e.ObjectOld.GetLabels()), applier.Appliers(e.ObjectNew.GetLabels()))
 }

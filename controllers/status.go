@@ -9,7 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
 // retried are the reasons of failures of targets that a retry may resolve.
@@ -46,25 +46,25 @@ func (r *GateReconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d d
 }
 
 // countsOf returns the numbers of targets for the status.
-func countsOf(s tally.Sums) v1alpha1.TargetCounts {
+func countsOf(s summary.Sums) v1alpha1.TargetCounts {
 	return v1alpha1.TargetCounts{
 		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 }
 
 // failsNow returns whether the status of a Gate does not say yet that something has failed.
-func failsNow(before *v1alpha1.Gate, s tally.Sums) bool {
+func failsNow(before *v1alpha1.Gate, s summary.Sums) bool {
 	return s.Failed > 0 && (before.Status.Targets == nil || before.Status.Targets.Failed == 0)
 }
 
 // mayWrite returns when the status of a Gate may be written, zero for now.
-func (r *GateReconciler) mayWrite(obj *v1alpha1.Gate, s tally.Sums, now time.Time) time.Time {
+func (r *GateReconciler) mayWrite(obj *v1alpha1.Gate, s summary.Sums, now time.Time) time.Time {
 	return r.memory.mayWrite(obj, s.IsSettled(), progressInterval*time.Duration(max(1, r.Tally.Unsettled()/progressPerSecond)), now)
 }
 
 // measure sets the metrics of a Gate. If all targets are as a scheduled transition wants them, it observes how late that
 // was.
-func (r *GateReconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s tally.Sums) {
+func (r *GateReconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s summary.Sums) {
 	r.RecordReadiness(ctx, obj)
 	r.RecordReconciling(ctx, obj)
 	r.RecordStalled(ctx, obj)

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/activation"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -80,11 +80,11 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 }
 
 // failure returns why the certificate is not put to use, nil if nothing is wrong.
-func (a *activationOf) failure() *tally.Failure {
+func (a *activationOf) failure() *summary.Failure {
 	if a.decision.Outcome != activation.Refused {
 		return nil
 	}
-	return &tally.Failure{Reason: v1alpha1.ActivationFailedReason, Message: a.decision.Message}
+	return &summary.Failure{Reason: v1alpha1.ActivationFailedReason, Message: a.decision.Message}
 }
 
 func (a *activationOf) refuse(message string) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -20,13 +20,13 @@ func (r *TargetReconciler) note(key target.Key, s *targetResult, now time.Time) 
 		if !g.Audits || !g.IsOurs() {
 			continue
 		}
-		i := slices.IndexFunc(entries, func(e tally.Entry) bool { return e.Gate == tallied(g.Object) })
-		if i < 0 || entries[i].Outcome != tally.Other {
+		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return e.Gate == tallied(g.Object) })
+		if i < 0 || entries[i].Outcome != summary.Other {
 			continue
 		}
 		before := r.Tally.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
-		if entries[i].Outcome == tally.WouldHold && before != tally.WouldHold && before != tally.Held && r.Tally.IsComplete() {
+		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Tally.IsComplete() {
 			r.news.audited(s.Ruling.Object, g, s.Ruling.Now)
 		}
 	}
@@ -36,10 +36,10 @@ func (r *TargetReconciler) note(key target.Key, s *targetResult, now time.Time) 
 
 // audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
 // before.
-func (s *targetResult) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
+func (s *targetResult) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
-		return tally.Other
+		return summary.Other
 	case g.Would != verdict.Closed:
 		return before
 	}
@@ -47,13 +47,13 @@ func (s *targetResult) audit(g verdict.Gate, before tally.Outcome) tally.Outcome
 	s.again(would.Plan.Recheck)
 	switch {
 	case would.Step.Hold:
-		return tally.WouldHold
+		return summary.WouldHold
 	case would.Step.Outcome == verdict.Foreign:
-		return tally.Foreign
+		return summary.Foreign
 	case would.Step.Outcome == verdict.Exempt:
-		return tally.Exempt
+		return summary.Exempt
 	}
-	return tally.Other
+	return summary.Other
 }
 
 // notePasses has the Gates of a target write down what became of a pass.

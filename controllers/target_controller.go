@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/lock"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -30,7 +30,7 @@ type TargetReconciler struct {
 	// Locks reads GateLocks.
 	Locks LockReader
 	// Tally counts what became of targets.
-	Tally *tally.Tally
+	Tally *summary.Tally
 	// Book has the targets of Gates that release in waves.
 	Book *Book
 	// Wake wakes a Gate when a target waits for its turn.
@@ -94,7 +94,7 @@ func (r *TargetReconciler) pass(ctx context.Context, obj *target.Object, now tim
 		return targetResult{}, err
 	}
 	ruling, err := r.rule(ctx, obj, gates, now)
-	res := targetResult{Result: tally.Result{Ruling: ruling, Gates: gates}}
+	res := targetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}
 	if err != nil {
 		return res.failed(v1alpha1.ReadFailedReason, err)
 	}

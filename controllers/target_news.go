@@ -13,7 +13,7 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -67,7 +67,7 @@ func (n *targetNews) mayTellOf(g *v1alpha1.Gate, key target.Key) bool {
 }
 
 // notify emits the events of a pass over a target.
-func (n *targetNews) notify(res *tally.Result) {
+func (n *targetNews) notify(res *summary.Result) {
 	if !res.Wrote {
 		n.passRefused(&res.Ruling, res.Gates)
 		return

@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/sentence"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/internal/waves"
@@ -25,7 +25,7 @@ func (r *TargetReconciler) rollout() rollout { return rollout{r.Book, r.Wake} }
 
 // record records a target for those of its Gates that release in waves, and deletes it for all others.
 func (r rollout) record(key target.Key, targetGates []verdict.Gate, member func(verdict.Gate) waves.Member) {
-	var gates []tally.Gate
+	var gates []summary.Gate
 	for _, g := range targetGates {
 		if !g.IsOurs() || !g.Governs || !gate.HasWaves(g.Object) {
 			continue
@@ -33,7 +33,7 @@ func (r rollout) record(key target.Key, targetGates []verdict.Gate, member func(
 		of := tallied(g.Object)
 		gates = append(gates, of)
 		m := member(g)
-		m.Message = sentence.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
+		m.Message = format.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
 		changed, added := r.book.Put(of, g.Object.Generation, key, m)
 		if changed && gate.ReleasesInWaves(g.Object) {
 			r.wake.GateSoon(of.NamespacedName)

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -39,7 +39,7 @@ type Events struct {
 	// Locks reads GateLocks.
 	Locks LockReader
 	// Tally is told of what is to be looked at.
-	Tally *tally.Tally
+	Tally *summary.Tally
 	// Book knows which targets are released in waves, so that their readiness matters.
 	Book *Book
 	// Wake is what the events are turned into.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
@@ -28,7 +28,7 @@ type waveDecision struct {
 }
 
 // inWaves gives those targets their turn that may have it by the waves of a Gate.
-func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s tally.Sums, now time.Time) released {
+func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now time.Time) released {
 	opened := obj.Status.LastTransition.At
 	if s.Awaits || !r.tally.IsComplete() || !r.memory.isLookedAt(obj, s.IsSettled()) {
 		return done

@@ -21,7 +21,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/queue"
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 // forget forgets what the controllers remember.
 func (w *world) forget() {
 	w.memory = newMemory()
-	w.memory.tally.Changed = func(g tally.Gate, _ bool) { w.woken.Gate(g.NamespacedName) }
+	w.memory.tally.Changed = func(g summary.Gate, _ bool) { w.woken.Gate(g.NamespacedName) }
 }
 
 // on returns the controllers as they are made of this world.

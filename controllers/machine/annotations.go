@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 )
 
 const (
@@ -58,9 +58,9 @@ func nameOf(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyFro
 func baseName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
 // stateOf returns what matters of a Machine.
-func stateOf(m *metav1.PartialObjectMetadata, selected bool) refresh.Machine {
+func stateOf(m *metav1.PartialObjectMetadata, selected bool) machinecerts.Machine {
 	_, controlPlane := m.Labels[controlPlaneLabel]
-	return refresh.Machine{
+	return machinecerts.Machine{
 		Name: nameOf(m), Cluster: m.Namespace + "/" + m.Labels[clusterNameLabel], ControlPlane: controlPlane, Selected: selected,
 		Deleting: !m.DeletionTimestamp.IsZero(), Expiry: m.Annotations[expiryAnnotation], Status: m.Annotations[statusAnnotation],
 		Record: recordOn(m), Request: requestOn(m),
@@ -68,22 +68,22 @@ func stateOf(m *metav1.PartialObjectMetadata, selected bool) refresh.Machine {
 }
 
 // recordOn returns the record on a Machine. One that another manager has written, or that was restored from a backup, does not count.
-func recordOn(m *metav1.PartialObjectMetadata) *refresh.Record {
+func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	if !isOurs(m, v1alpha1.RefreshAnnotation) {
 		return nil
 	}
-	return refresh.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
+	return machinecerts.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
 }
 
 // requestOn returns who has requested a refresh.
-func requestOn(m *metav1.PartialObjectMetadata) refresh.Request {
+func requestOn(m *metav1.PartialObjectMetadata) machinecerts.Request {
 	switch _, ok := m.Annotations[requestAnnotation]; {
 	case !ok:
-		return refresh.None
+		return machinecerts.None
 	case isOurs(m, requestAnnotation):
-		return refresh.Ours
+		return machinecerts.Ours
 	}
-	return refresh.Others
+	return machinecerts.Others
 }
 
 // isOurs returns whether this controller owns an annotation.

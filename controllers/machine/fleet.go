@@ -19,7 +19,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -30,7 +30,7 @@ type fleet struct {
 	obj      *v1alpha1.MachineCertificateRefresh
 	writer   writer
 	selector labels.Selector
-	policy   refresh.Policy
+	policy   machinecerts.Policy
 	// waits means that nothing is written to Machines until the Gates are known.
 	waits bool
 	// opened is when the last of the Gates opened, and closed are those that are closed.
@@ -120,16 +120,16 @@ func (f *fleet) unready(reason, message string) {
 	}
 }
 
-func (f *fleet) decide() refresh.Decision {
-	machines := make([]refresh.Machine, len(f.machines))
+func (f *fleet) decide() machinecerts.Decision {
+	machines := make([]machinecerts.Machine, len(f.machines))
 	for i, m := range f.machines {
 		machines[i] = stateOf(m, f.selector.Matches(labels.Set(m.Labels)))
 	}
-	return refresh.Decide(f.policy, machines, f.now)
+	return machinecerts.Decide(f.policy, machines, f.now)
 }
 
 // act ends the refreshes that are over. If there are none, it begins the next one.
-func (f *fleet) act(ctx context.Context, d refresh.Decision) error {
+func (f *fleet) act(ctx context.Context, d machinecerts.Decision) error {
 	var failed []error
 	for _, end := range d.Ends {
 		failed = append(failed, f.check(end.Machine, f.end(ctx, end)))
@@ -177,14 +177,14 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 	if err != nil {
 		return err
 	}
-	if state.Status == refresh.StatusFailed {
+	if state.Status == machinecerts.StatusFailed {
 		// A provider that fails again leaves the status as it is, so that the failure would not be seen.
 		if err := f.clearStatus(ctx, m); err != nil {
 			return err
 		}
 	}
 	ttl := f.obj.Spec.TTL
-	record := refresh.Record{Refresh: f.policy.Name, RequestedAt: f.now, Expiry: expiry}
+	record := machinecerts.Record{Refresh: f.policy.Name, RequestedAt: f.now, Expiry: expiry}
 	if err := f.annotate(ctx, m, map[string]string{requestAnnotation: ttl, v1alpha1.RefreshAnnotation: record.String()}); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 }
 
 // end removes what is left of a request. A failure is in the status before it leaves the Machine.
-func (f *fleet) end(ctx context.Context, end refresh.End) error {
+func (f *fleet) end(ctx context.Context, end machinecerts.End) error {
 	if end.Outcome.Stops() && f.obj != nil {
 		f.policy.Idle = true
 		f.obj.Status.Stopped = &v1alpha1.MachineFailure{Machine: baseName(end.Machine), Message: end.Message, RecordedAt: metav1.NewTime(f.now)}
@@ -212,14 +212,14 @@ func (f *fleet) end(ctx context.Context, end refresh.End) error {
 	switch {
 	case end.Outcome.Stops():
 		f.Eventf(m, corev1.EventTypeWarning, v1alpha1.RefreshCertsFailedReason, "Refresh of the certificates failed: %s", end.Message)
-	case end.Outcome == refresh.Done:
+	case end.Outcome == machinecerts.Done:
 		f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsDoneReason, "Certificates have been refreshed: %s", end.Message)
 	}
 	return nil
 }
 
 // report writes the status unless it is up to date.
-func (f *fleet) report(ctx context.Context, d refresh.Decision, failed error) error {
+func (f *fleet) report(ctx context.Context, d machinecerts.Decision, failed error) error {
 	status := &f.obj.Status
 	status.Due, status.Refreshing = int64(d.Due), baseName(d.Running)
 	if s := status.Stopped; s != nil {
@@ -245,7 +245,7 @@ func (f *fleet) report(ctx context.Context, d refresh.Decision, failed error) er
 	return f.writeStatus(ctx)
 }
 
-func (f *fleet) progress(d refresh.Decision) string {
+func (f *fleet) progress(d machinecerts.Decision) string {
 	text := fmt.Sprintf("%d Machines are due", d.Due)
 	if d.Due == 1 {
 		text = "1 Machine is due"

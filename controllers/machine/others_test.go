@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -77,7 +77,7 @@ func TestWhatIsNotRefreshed(t *testing.T) {
 	gone := harness.Object("cluster.x-k8s.io/v1beta2", "Machine", w.Key("leaving"))
 	w.Must(cluster.Client.Delete(w.Context(), gone))
 	copied := w.machine("copied", 90*day)
-	record := refresh.Record{Refresh: w.Namespace + "/nodes", RequestedAt: start.Add(-day), Expiry: start}
+	record := machinecerts.Record{Refresh: w.Namespace + "/nodes", RequestedAt: start.Add(-day), Expiry: start}
 	w.annotateAs("velero", copied, map[string]any{v1alpha1.RefreshAnnotation: record.String(), statusAnnotation: "failed"})
 	w.gate("nights", opened)
 	obj := w.refreshes("nodes", func(s *v1alpha1.MachineCertificateRefreshSpec) {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
-	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 )
 
 const (
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	for _, name := range p.orphans() {
-		f := &fleet{pass: p, selector: labels.Nothing(), policy: refresh.Policy{Name: name, Idle: true, Timeout: v1alpha1.DefaultMachineTimeout}}
+		f := &fleet{pass: p, selector: labels.Nothing(), policy: machinecerts.Policy{Name: name, Idle: true, Timeout: v1alpha1.DefaultMachineTimeout}}
 		d := f.decide()
 		p.again(d.Recheck)
 		failed = append(failed, f.act(ctx, d))
@@ -116,7 +116,7 @@ func (p *pass) orphans() []string {
 		switch record := recordOn(m); {
 		case record != nil:
 			names = append(names, record.Refresh)
-		case requestOn(m) == refresh.Ours:
+		case requestOn(m) == machinecerts.Ours:
 			names = append(names, "")
 		}
 	}
@@ -133,7 +133,7 @@ func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRe
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 	defer func() { p.RecordDuration(ctx, obj, start) }()
 
-	f := &fleet{pass: p, obj: obj, writer: writer{Client: p.Client, Base: obj.DeepCopy()}, policy: refresh.Policy{
+	f := &fleet{pass: p, obj: obj, writer: writer{Client: p.Client, Base: obj.DeepCopy()}, policy: machinecerts.Policy{
 		Name: client.ObjectKeyFromObject(obj).String(), Within: obj.Spec.Within.Or(0), Timeout: obj.Spec.Timeout.Or(v1alpha1.DefaultMachineTimeout),
 	}}
 	failed := f.prepare(ctx)

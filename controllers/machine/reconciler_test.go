@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 )
 
 type machines = []*metav1.PartialObjectMetadata
@@ -44,7 +44,7 @@ func TestMachinesAreRefreshedOneByOneWhileTheGateIsOpen(t *testing.T) {
 		w.told("")
 		w.reconcile()
 		w.expectRequested(all, m.Name)
-		if request, _ := w.requested(m); request != "1y" || requestOn(m) != refresh.Ours {
+		if request, _ := w.requested(m); request != "1y" || requestOn(m) != machinecerts.Ours {
 			t.Errorf("%s has the request %q", m.Name, request)
 		}
 		record := recordOn(m)

@@ -25,7 +25,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -250,7 +250,7 @@ func (w *world) provider(m *metav1.PartialObjectMetadata, fault string) {
 	w.Helper()
 	w.Read(m)
 	ttl, requested := m.Annotations[requestAnnotation]
-	working := m.Annotations[statusAnnotation] == refresh.StatusInProgress
+	working := m.Annotations[statusAnnotation] == machinecerts.StatusInProgress
 	change := map[string]any{}
 	switch {
 	case working && !requested:
@@ -258,11 +258,11 @@ func (w *world) provider(m *metav1.PartialObjectMetadata, fault string) {
 	case !requested, fault == ignores, working && fault == stuck:
 		return
 	case !working && fault != failsAtOnce:
-		change[statusAnnotation] = refresh.StatusInProgress
+		change[statusAnnotation] = machinecerts.StatusInProgress
 	case fault == fails, fault == failsAtOnce:
-		change[statusAnnotation] = refresh.StatusFailed
+		change[statusAnnotation] = machinecerts.StatusFailed
 	default:
-		change[requestAnnotation], change[statusAnnotation] = nil, refresh.StatusDone
+		change[requestAnnotation], change[statusAnnotation] = nil, machinecerts.StatusDone
 		if fault != neverAdvances {
 			spec := v1alpha1.MachineCertificateRefreshSpec{TTL: ttl}
 			change[expiryAnnotation] = w.clock.Now().Add(spec.Lifetime()).Format(time.RFC3339)

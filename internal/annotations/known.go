@@ -7,7 +7,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/similar"
+	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
 // Writers of annotations that users do not write.
@@ -80,5 +80,5 @@ func closest(key string) string {
 	for name := range known {
 		names[plain(name)] = name
 	}
-	return names[similar.Closest(plain(key), slices.Sorted(maps.Keys(names)))]
+	return names[suggest.Closest(plain(key), slices.Sorted(maps.Keys(names)))]
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/internal/calendarfeed"
 	"github.com/fluxcd/gating-controller/internal/configmap"
-	"github.com/fluxcd/gating-controller/internal/feed"
 )
 
 // addCalendars adds the server of calendars, if it has an address.
@@ -28,15 +28,15 @@ func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metric
 	if err != nil {
 		return fmt.Errorf("unable to create the client of calendars: %w", err)
 	}
-	source := &feed.Source{Cache: gates, Watch: func(key types.NamespacedName) feed.ConfigMapWatch {
+	source := &calendarfeed.Source{Cache: gates, Watch: func(key types.NamespacedName) calendarfeed.ConfigMapWatch {
 		return configmap.NewWatch(configMaps, key, nil, func() {})
 	}}
-	table := feed.NewTable(mgr.GetAPIReader(), source)
+	table := calendarfeed.NewTable(mgr.GetAPIReader(), source)
 	if err := (&controllers.CalendarReconciler{Client: mgr.GetClient(), Metrics: common, Table: table}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of calendars: %w", err)
 	}
-	handler := feed.NewHandler(table, clock.RealClock{}, ctrl.Log.WithName("calendars"), feed.MustMakeMetrics(ctrlmetrics.Registry))
-	server := feed.NewServer(o.CalendarAddr, handler, mgr.GetCache())
+	handler := calendarfeed.NewHandler(table, clock.RealClock{}, ctrl.Log.WithName("calendars"), calendarfeed.MustMakeMetrics(ctrlmetrics.Registry))
+	server := calendarfeed.NewServer(o.CalendarAddr, handler, mgr.GetCache())
 	server.Ready = func(ctx context.Context) error {
 		// Until a replica leads, nothing else makes it read them.
 		if _, err := gates.GetInformer(ctx, &v1alpha1.Gate{}); err != nil {

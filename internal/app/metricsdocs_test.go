@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/metrics"
 
 	"github.com/fluxcd/gating-controller/controllers"
-	"github.com/fluxcd/gating-controller/internal/feed"
-	"github.com/fluxcd/gating-controller/internal/wall"
+	"github.com/fluxcd/gating-controller/internal/calendarfeed"
+	"github.com/fluxcd/gating-controller/internal/webauth"
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
@@ -54,8 +54,8 @@ func ours(t *testing.T) map[string]string {
 	registry := prometheus.NewRegistry()
 	controllers.MustMakeGateMetrics(registry)
 	receivers.MustMakeMetrics(registry)
-	feed.MustMakeMetrics(registry)
-	wall.MustMakeMetrics(registry)
+	calendarfeed.MustMakeMetrics(registry)
+	webauth.MustMakeMetrics(registry)
 	registry.MustRegister(buildInfo())
 	all := described(t, registry)
 	maps.Copy(all, ofCertificates)

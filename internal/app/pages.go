@@ -17,7 +17,7 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/internal/configmap"
-	"github.com/fluxcd/gating-controller/internal/wall"
+	"github.com/fluxcd/gating-controller/internal/webauth"
 )
 
 // addPages adds the server of pages, if it has an address.
@@ -34,19 +34,19 @@ func addPages(mgr ctrl.Manager, gates cache.Cache, o Options) error {
 	if err != nil {
 		return fmt.Errorf("unable to create the client of calendars: %w", err)
 	}
-	log, metrics := ctrl.Log.WithName("ui"), wall.MustMakeMetrics(ctrlmetrics.Registry)
-	source := &wall.Source{Cache: gates, Watch: func(key types.NamespacedName, changed func()) wall.ConfigMapWatch {
+	log, metrics := ctrl.Log.WithName("ui"), webauth.MustMakeMetrics(ctrlmetrics.Registry)
+	source := &webauth.Source{Cache: gates, Watch: func(key types.NamespacedName, changed func()) webauth.ConfigMapWatch {
 		return configmap.NewWatch(configMaps, key, nil, changed)
 	}}
-	options := wall.Options{
-		Source: source, Reviews: wall.NewReviews(direct, clock.RealClock{}, log, metrics), Live: direct, Mapper: mgr.GetRESTMapper(), Clock: clock.RealClock{},
+	options := webauth.Options{
+		Source: source, Reviews: webauth.NewReviews(direct, clock.RealClock{}, log, metrics), Live: direct, Mapper: mgr.GetRESTMapper(), Clock: clock.RealClock{},
 		Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Calendars: o.CalendarAddr != "", Anonymous: o.UIAnonymous,
 	}
 	if o.Watch.AllNamespaces {
 		options.Namespaces = mgr.GetCache()
 	}
-	pages := wall.New(options)
-	server := wall.NewServer(o.UIAddr, pages.Handler(log, metrics), func(ctx context.Context) error {
+	pages := webauth.New(options)
+	server := webauth.NewServer(o.UIAddr, pages.Handler(log, metrics), func(ctx context.Context) error {
 		context.AfterFunc(ctx, source.Stop)
 		return source.Ready(ctx)
 	})

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/internal/check"
-	"github.com/fluxcd/gating-controller/internal/kinds"
+	"github.com/fluxcd/gating-controller/internal/suspendkinds"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -35,7 +35,7 @@ func TestWhatIsHeldOfAKindThatNobodyHoldsIsFound(t *testing.T) {
 }
 
 // added has kinds known for one test.
-func added(t *testing.T, values ...string) (resources []kinds.Resource) {
+func added(t *testing.T, values ...string) (resources []suspendkinds.Resource) {
 	t.Helper()
 	parsed, err := target.ParseKinds(values)
 	if err != nil {
@@ -44,7 +44,7 @@ func added(t *testing.T, values ...string) (resources []kinds.Resource) {
 	target.SetKinds(parsed...)
 	t.Cleanup(func() { target.SetKinds() })
 	for _, k := range parsed {
-		resources = append(resources, kinds.Guess(k))
+		resources = append(resources, suspendkinds.Guess(k))
 	}
 	return resources
 }
@@ -57,8 +57,8 @@ func TestAKindThatThePoliciesLackIsFound(t *testing.T) {
 	const unlocked, unjudged = ": no policy of the lock is for it", ": the policy on targets does not know it"
 	finds(t, check.Added(all, installedKinds), "warning kind CronJob of batch"+unlocked, "warning kind CronJob of batch"+unjudged,
 		"warning kind Deployment of apps"+unlocked, "warning kind Deployment of apps"+unjudged)
-	for _, some := range [][]kinds.Resource{resources[:1], resources[1:]} {
-		for _, make := range []func([]kinds.Resource) ([]byte, error){kinds.Lock, kinds.Policies} {
+	for _, some := range [][]suspendkinds.Resource{resources[:1], resources[1:]} {
+		for _, make := range []func([]suspendkinds.Resource) ([]byte, error){suspendkinds.Lock, suspendkinds.Policies} {
 			text, err := make(some)
 			if err != nil {
 				t.Fatal(err)

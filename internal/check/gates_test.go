@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/applier"
 	"github.com/fluxcd/gating-controller/internal/check"
-	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -91,13 +91,13 @@ func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T
 func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 	labels := map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "repo", Namespace: "sources"}
-	known := origin.Known{
+	known := applier.Known{
 		{Kind: "Kustomization", Namespace: "flux-system", Name: "gates"}: kustomization(t, "gates", ", labels: {tier: platform}}\nspec: {sourceRef: {kind: GitRepository, name: repo, namespace: sources}}"),
 	}
 	for name, tc := range map[string]struct {
 		labels  map[string]string
 		targets []v1alpha1.TargetReference
-		known   origin.Known
+		known   applier.Known
 		want    []string
 	}{
 		"another Kustomization":          {labels, gate("", "apps").Spec.Targets, known, nil},
@@ -116,12 +116,12 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil, verdict.Scope{}), tc.want...)
 		})
 	}
-	bootstrap := origin.Known{{Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system"}: kustomization(t, "flux-system", ", labels: {freeze: exempt}}")}
+	bootstrap := applier.Known{{Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system"}: kustomization(t, "flux-system", ", labels: {freeze: exempt}}")}
 	all, exempted := gate("production", "*"), gate("production", "*")
 	exempted.Spec.Targets[0].MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "freeze", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"exempt"}}}
 	finds(t, check.OwnSource([]v1alpha1.Gate{all}, bootstrap, nil, verdict.Scope{}), "warning Gate flux-system/production: it holds Kustomization flux-system/flux-system, from which Flux applies this cluster")
 	finds(t, check.OwnSource([]v1alpha1.Gate{exempted}, bootstrap, nil, verdict.Scope{}))
-	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, origin.Appliers(labels), verdict.Scope{}),
+	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, applier.Appliers(labels), verdict.Scope{}),
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
@@ -132,8 +132,8 @@ func TestAGateHoldsNoSourceOutOfReach(t *testing.T) {
 	g := gate("production")
 	g.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "elsewhere"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: "*"}}
-	gates, bootstrap := []v1alpha1.Gate{g}, origin.Known{{Kind: "Kustomization", Namespace: "infra", Name: "infra"}: object(t, "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: infra, name: infra}}")}
-	installs := origin.Appliers(g.Labels)
+	gates, bootstrap := []v1alpha1.Gate{g}, applier.Known{{Kind: "Kustomization", Namespace: "infra", Name: "infra"}: object(t, "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: infra, name: infra}}")}
+	installs := applier.Appliers(g.Labels)
 	finds(t, check.OwnSource(gates, bootstrap, installs, verdict.Scope{}), "error Gate flux-system/production: it holds its own source", "error Gate flux-system/production: it holds Kustomization elsewhere/gates", "warning Gate flux-system/production: it holds Kustomization infra/infra")
 	finds(t, check.OwnSource(gates, bootstrap, installs, ownNamespace))
 }
@@ -160,7 +160,7 @@ func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) 
 	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
 	release := object(t, "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: team, name: gates}, spec: {chartRef: {kind: OCIRepository, name: charts}}}")
-	known := origin.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
+	known := applier.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
 	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil, verdict.Scope{}), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
 }
 

@@ -5,23 +5,23 @@ import (
 	"slices"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/origin"
+	"github.com/fluxcd/gating-controller/internal/applier"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // ControllerAppliers returns which objects of Flux install a controller.
-func ControllerAppliers(controllers []Controller) (found []origin.Reference) {
+func ControllerAppliers(controllers []Controller) (found []applier.Reference) {
 	for _, c := range controllers {
-		found = append(found, origin.Appliers(c.labels)...)
+		found = append(found, applier.Appliers(c.labels)...)
 	}
 	return found
 }
 
 // OwnSource finds Gates that hold what brings them into the cluster, what installs the controller, or what "flux bootstrap" created.
-func OwnSource(gates []v1alpha1.Gate, known origin.Known, installs []origin.Reference, scope verdict.Scope) (findings []Finding) {
+func OwnSource(gates []v1alpha1.Gate, known applier.Known, installs []applier.Reference, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
-		own := known.Governed(g, origin.Appliers(g.Labels), scope)
+		own := known.Governed(g, applier.Appliers(g.Labels), scope)
 		for _, r := range own {
 			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, no change of it in Git arrives, not even one that opens it", r), "apply it from elsewhere, or take " + r.String() + " out of its targets"})
 		}

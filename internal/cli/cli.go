@@ -19,8 +19,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/preview"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
@@ -206,7 +206,7 @@ func (s *session) incomplete(err error) error {
 }
 
 // oneLine returns a text without line breaks and without what a terminal would take for commands.
-func oneLine(text string) string { return strings.Join(strings.Fields(sentence.Printable(text)), " ") }
+func oneLine(text string) string { return strings.Join(strings.Fields(format.Printable(text)), " ") }
 
 // now returns the time in the zone that the user wants.
 func (s *session) now() (time.Time, error) {

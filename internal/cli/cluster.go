@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/similar"
+	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
 // cluster is a cluster as a command sees it.
@@ -264,7 +264,7 @@ func nearest(name string, names []string) string {
 	best, least := "", 1+max(2, len(name)/3)
 	sorted := slices.Sorted(slices.Values(names))
 	for _, other := range sorted {
-		if d := similar.Distance(name, other); d < least {
+		if d := suggest.Distance(name, other); d < least {
 			best, least = other, d
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/internal/check"
-	"github.com/fluxcd/gating-controller/internal/kinds"
+	"github.com/fluxcd/gating-controller/internal/suspendkinds"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -97,10 +97,10 @@ The cluster says whether the field is there, and what its resources are called. 
 }
 
 // resources returns kinds as the cluster has them, and the parts to print.
-func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.Kind) (resources []kinds.Resource, parts []string, err error) {
+func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.Kind) (resources []suspendkinds.Resource, parts []string, err error) {
 	if f.offline {
 		for _, k := range added {
-			resources = append(resources, kinds.Guess(k))
+			resources = append(resources, suspendkinds.Guess(k))
 		}
 		if parts = f.with; len(parts) == 0 {
 			parts = []string{rolePart}
@@ -139,7 +139,7 @@ func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.K
 }
 
 // resource returns a kind as the cluster has it. That it cannot be held is an error.
-func (c *cluster) resource(ctx context.Context, mapper meta.RESTMapper, k target.Kind) (r kinds.Resource, err error) {
+func (c *cluster) resource(ctx context.Context, mapper meta.RESTMapper, k target.Kind) (r suspendkinds.Resource, err error) {
 	mapping, err := mapper.RESTMapping(k.GroupKind)
 	switch {
 	case meta.IsNoMatchError(err):
@@ -163,7 +163,7 @@ func (c *cluster) resource(ctx context.Context, mapper meta.RESTMapper, k target
 	if fault := k.Fault(found, mapping.Scope.Name() == meta.RESTScopeNameNamespace); fault != "" {
 		return r, errors.New(fault)
 	}
-	return kinds.Resource{Kind: k, Plural: mapping.Resource.Resource, Told: !k.IsBuiltIn() && found.Tells()}, nil
+	return suspendkinds.Resource{Kind: k, Plural: mapping.Resource.Resource, Told: !k.IsBuiltIn() && found.Tells()}, nil
 }
 
 // hasPolicy returns whether the cluster has one of our policies.
@@ -178,12 +178,12 @@ func (c *cluster) hasPolicy(ctx context.Context, name string) (bool, error) {
 }
 
 // printKinds prints the parts for kinds, in an order that does not change.
-func (s *session) printKinds(resources []kinds.Resource, parts []string) error {
+func (s *session) printKinds(resources []suspendkinds.Resource, parts []string) error {
 	var all bytes.Buffer
 	for _, part := range []struct {
 		name string
-		make func([]kinds.Resource) ([]byte, error)
-	}{{rolePart, kinds.Role}, {lockPart, kinds.Lock}, {policiesPart, kinds.Policies}} {
+		make func([]suspendkinds.Resource) ([]byte, error)
+	}{{rolePart, suspendkinds.Role}, {lockPart, suspendkinds.Lock}, {policiesPart, suspendkinds.Policies}} {
 		if !slices.Contains(parts, part.name) {
 			continue
 		}

@@ -20,8 +20,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/applier"
 	"github.com/fluxcd/gating-controller/internal/check"
-	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
@@ -292,14 +292,14 @@ func (r *reading) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objec
 }
 
 // known returns objects by their names, those that apply Gates or the controller with their specs.
-func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []origin.Reference) origin.Known {
-	known := origin.Known{}
+func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Known {
+	known := applier.Known{}
 	for _, obj := range objects {
-		known[origin.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
+		known[applier.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
 	}
 	appliers := slices.Clone(installs)
 	for i := range gates {
-		appliers = append(appliers, origin.Appliers(gates[i].Labels)...)
+		appliers = append(appliers, applier.Appliers(gates[i].Labels)...)
 	}
 	for i, a := range appliers {
 		adapter, err := target.For("", a.Kind)

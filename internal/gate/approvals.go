@@ -12,8 +12,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Bounds of the approvals that the status keeps, and of what a refusal quotes.
@@ -127,10 +127,10 @@ func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {
 		return fmt.Sprintf("Exception cannot be approved: its authors are unknown, because it was created without config/policies, and gate '%s/%s' requires %s; create it again",
-			g.Namespace, g.Name, sentence.Count(Required(g, e), "approval"))
+			g.Namespace, g.Name, format.Count(Required(g, e), "approval"))
 	}
-	names := func(list []string) string { return sentence.OneLine(strings.Join(list, ", "), ledger.MaxMessage) }
-	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' requires %s, %d given", g.Namespace, g.Name, sentence.Count(Required(g, e), "approval"), len(approvers(e)))
+	names := func(list []string) string { return format.OneLine(strings.Join(list, ", "), ledger.MaxMessage) }
+	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' requires %s, %d given", g.Namespace, g.Name, format.Count(Required(g, e), "approval"), len(approvers(e)))
 	if approvers := approvers(e); len(approvers) > 0 {
 		text += " by " + names(approvers)
 	}

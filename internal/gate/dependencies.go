@@ -14,9 +14,9 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/expression"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 func readyExpr(text string) (*expression.Bool, error) {
 	compiled, err := expression.NewBool(text, expression.OfDependency...)
 	if err != nil {
-		return nil, errors.New(sentence.OneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
+		return nil, errors.New(format.OneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
 	}
 	return compiled, nil
 }
@@ -93,7 +93,7 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
 	status := v1alpha1.DependencyStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: DependencyNamespace(g, ref), Name: ref.Name,
-		Ready: ready, Message: sentence.OneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
+		Ready: ready, Message: format.OneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
 	}
 	if before := FindDependency(g, ref); before != nil && before.Ready == ready {
 		status.Since = before.Since

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
@@ -175,7 +175,7 @@ func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 	}
 	return fmt.Sprintf("Exception is broken: %d other exceptions of gate '%s' are not over, and no more take effect. "+
 		"From %s until %s it opens nothing, and everything that it could close is closed. Delete exceptions that are no longer needed",
-		v1alpha1.MaxEffectiveExceptions, gate, sentence.Time(e.Spec.ValidFrom.Time), sentence.Time(e.Spec.ValidUntil.Time))
+		v1alpha1.MaxEffectiveExceptions, gate, format.Time(e.Spec.ValidFrom.Time), format.Time(e.Spec.ValidUntil.Time))
 }
 
 // ExceptionDecision is what a GateException is at an instant.
@@ -217,10 +217,10 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 		d.Errors = timetable.ValidateException(e)
 	}
 	name := e.Namespace + "/" + e.Spec.GateRef.Name
-	valid := fmt.Sprintf("from %s until %s", sentence.Time(e.Spec.ValidFrom.Time), sentence.Time(e.Spec.ValidUntil.Time))
+	valid := fmt.Sprintf("from %s until %s", format.Time(e.Spec.ValidFrom.Time), format.Time(e.Spec.ValidUntil.Time))
 	switch d.Reason {
 	case v1alpha1.ExpiredReason:
-		d.Message = "Exception expired at " + sentence.Time(e.Spec.ValidUntil.Time)
+		d.Message = "Exception expired at " + format.Time(e.Spec.ValidUntil.Time)
 		if !e.ExpiredBy(now) {
 			d.Message = "Exception is being deleted"
 		}
@@ -237,7 +237,7 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	case v1alpha1.PendingReason:
 		d.Message = fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)
 	case v1alpha1.InForceReason:
-		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, sentence.Time(e.Spec.ValidUntil.Time))
+		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, format.Time(e.Spec.ValidUntil.Time))
 	}
 	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
 	if d.TooMany == "" && e.Spec.LeadTime != nil {
@@ -263,11 +263,11 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 		return ""
 	}
 	first := newer[max(0, slices.IndexFunc(newer, func(n *v1alpha1.GateException) bool { return isValidAt(n, p.now) }))]
-	format := "Exception '%s' of gate '%s' is newer and wins from %s until %s"
+	layout := "Exception '%s' of gate '%s' is newer and wins from %s until %s"
 	if timetable.MayClose(&e.Spec) && p.letsClose(first) {
-		format = "Exception '%s' of gate '%s' is newer and broken: from %s until %s this exception closes the gate, but does not open it"
+		layout = "Exception '%s' of gate '%s' is newer and broken: from %s until %s this exception closes the gate, but does not open it"
 	}
-	return fmt.Sprintf(format, first.Name, gate, sentence.Time(first.Spec.ValidFrom.Time), sentence.Time(first.Spec.ValidUntil.Time))
+	return fmt.Sprintf(layout, first.Name, gate, format.Time(first.Spec.ValidFrom.Time), format.Time(first.Spec.ValidUntil.Time))
 }
 
 // notReady says why the exceptions of a Gate change nothing at present. It is empty if

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // maxRefused bounds in bytes what the history says about a refused request.
@@ -85,7 +85,7 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 	}
 	switch end := r.End(g.Spec.Window); {
 	case r.Err != nil:
-		e.Refused = sentence.OneLine(r.Err.Error(), maxRefused)
+		e.Refused = format.OneLine(r.Err.Error(), maxRefused)
 	case r.ApprovedBy == "" && e.Reason != v1alpha1.RequestWithdrawnReason && !end.IsZero():
 		e.Until = &metav1.Time{Time: end}
 	}

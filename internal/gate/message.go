@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
@@ -17,7 +17,7 @@ import (
 func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
-			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, sentence.Time(e.Spec.ValidUntil.Time))
+			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, format.Time(e.Spec.ValidUntil.Time))
 		}
 		switch {
 		case slices.Contains(excess, e):
@@ -49,7 +49,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		if next.State == v1alpha1.StateClosed {
 			verb = "closing"
 		}
-		then = fmt.Sprintf("scheduled for %s at %s", verb, sentence.Time(next.At.Time))
+		then = fmt.Sprintf("scheduled for %s at %s", verb, format.Time(next.At.Time))
 	}
 	text := ""
 	switch s.Reason {
@@ -58,9 +58,9 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	case schedule.ClosePeriod:
 		text = fmt.Sprintf("Gate closed by close period '%s'%s", s.By, inBrackets(s.Event))
 	case schedule.NotYetActive:
-		text = fmt.Sprintf("Gate closed before %s", sentence.Time(spec.NotBefore.Time))
+		text = fmt.Sprintf("Gate closed before %s", format.Time(spec.NotBefore.Time))
 	case schedule.Expired:
-		text = fmt.Sprintf("Gate closed since %s", sentence.Time(spec.NotAfter.Time))
+		text = fmt.Sprintf("Gate closed since %s", format.Time(spec.NotAfter.Time))
 	case schedule.ExceptionApplies:
 		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
 	case schedule.OpenPeriod:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // PassRequest is a request for a pass.
@@ -50,7 +50,7 @@ func PassCovers(list, name string) bool {
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
-		Value: value, By: sentence.OneLine(annotations[v1alpha1.PassRequestedByAnnotation], ledger.MaxRequestedBy), Reason: sentence.OneLine(annotations[v1alpha1.PassReasonAnnotation], ledger.MaxMessage),
+		Value: value, By: format.OneLine(annotations[v1alpha1.PassRequestedByAnnotation], ledger.MaxRequestedBy), Reason: format.OneLine(annotations[v1alpha1.PassReasonAnnotation], ledger.MaxMessage),
 		Gates: annotations[v1alpha1.PassGatesAnnotation],
 	}
 	var err error
@@ -58,7 +58,7 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 	case err != nil:
 		r.Err = fmt.Errorf("the annotation %s %w", v1alpha1.PassRequestedAtAnnotation, err)
 	case IsAhead(r.At, now):
-		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", sentence.Time(r.At), sentence.Time(now))
+		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", format.Time(r.At), format.Time(now))
 	}
 	return r, ok
 }

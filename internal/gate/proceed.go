@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // maxProceed bounds the stored value of the annotation v1alpha1.ProceedRequestedAtAnnotation, in bytes. Valid values are shorter.
@@ -20,7 +20,7 @@ const maxProceed = 128
 func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
 	release := ptr.Deref(g.Status.Release, v1alpha1.ReleaseStatus{})
 	release.Proceed = &v1alpha1.ProceedRequest{
-		Value: proceedOf(g), RequestedBy: sentence.OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], ledger.MaxRequestedBy), Message: sentence.OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], ledger.MaxMessage),
+		Value: proceedOf(g), RequestedBy: format.OneLine(g.Annotations[v1alpha1.ProceedRequestedByAnnotation], ledger.MaxRequestedBy), Message: format.OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], ledger.MaxMessage),
 		RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
 	}
 	return &release

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/sentence"
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // emergencySource is the source in the line of an emergency, an open request that needs no approvals.
@@ -53,7 +53,7 @@ func parseLine(line string) (*Request, bool) {
 	number, err := strconv.ParseInt(fields[1], 10, 64)
 	r := &Request{
 		Action: v1alpha1.RequestAction(fields[2]), Annotation: v1alpha1.UnhandledAnnotation, Value: fields[4],
-		By: sentence.OneLine(fields[5], MaxRequestedBy), Reason: sentence.OneLine(fields[6], MaxMessage), source: fields[3], line: number,
+		By: format.OneLine(fields[5], MaxRequestedBy), Reason: format.OneLine(fields[6], MaxMessage), source: fields[3], line: number,
 	}
 	if r.source == emergencySource {
 		r.source, r.emergency = v1alpha1.SourceAnnotation, true

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
-	"github.com/fluxcd/gating-controller/internal/sentence"
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // maxRequestDistance bounds how far the time of a request may be from now. A larger distance is treated as a typing error.
@@ -85,10 +85,10 @@ func (r Request) EventReason() string {
 
 // String returns a description of the request: action, time, duration, requester, approvals and reason.
 func (r Request) String() string {
-	text := fmt.Sprintf("%s requested at %s", r.Action, sentence.Time(r.At))
+	text := fmt.Sprintf("%s requested at %s", r.Action, format.Time(r.At))
 	switch {
 	case Withdraws(r.Window):
-		text = fmt.Sprintf("%s requests withdrawn at %s", opposite(r.Action), sentence.Time(r.At))
+		text = fmt.Sprintf("%s requests withdrawn at %s", opposite(r.Action), format.Time(r.At))
 	case r.Window != nil:
 		text += " for " + r.Window.String()
 	case r.Unlimited:
@@ -104,7 +104,7 @@ func (r Request) String() string {
 		text += " in an emergency"
 	}
 	if r.Waits > 0 && r.Err == nil {
-		text += ", waits for " + sentence.Count(r.Waits, "approval")
+		text += ", waits for " + format.Count(r.Waits, "approval")
 	}
 	if r.Reason != "" {
 		text += ": " + r.Reason
@@ -204,7 +204,7 @@ func (l *Ledger) unhandledIn(a requestAnnotation) *Request {
 	}
 	r := &Request{
 		Action: a.action, Annotation: a.requestedAt, Value: value, source: v1alpha1.SourceAnnotation,
-		By: sentence.OneLine(g.Annotations[a.requestedBy], MaxRequestedBy), Reason: sentence.OneLine(g.Annotations[a.reason], MaxMessage),
+		By: format.OneLine(g.Annotations[a.requestedBy], MaxRequestedBy), Reason: format.OneLine(g.Annotations[a.reason], MaxMessage),
 	}
 	if strings.HasPrefix(r.By, v1alpha1.ReceiverRequester) {
 		if g.Annotations[a.received] == value {
@@ -278,7 +278,7 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 	}
 	// A close request that has ended may have ended an open request before the controller read either.
 	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(r, end, now) {
-		return fmt.Errorf("is refused, it was over at %s, request it again", sentence.Time(end))
+		return fmt.Errorf("is refused, it was over at %s, request it again", format.Time(end))
 	}
 	if err := l.beginOrWait(accepted, now); err != nil {
 		return err
@@ -325,7 +325,7 @@ func (r *Request) parse(memory *v1alpha1.HandledRequest, now time.Time) error {
 	}
 	at := v.At.Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
-		return fmt.Errorf("must be at most 366 days away from now, %s", sentence.Time(now))
+		return fmt.Errorf("must be at most 366 days away from now, %s", format.Time(now))
 	}
 	behind := time.Duration(0)
 	if memory.Action == v1alpha1.RequestClose {

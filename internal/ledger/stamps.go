@@ -9,7 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
-	"github.com/fluxcd/gating-controller/internal/sentence"
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // Stamps is whether the API server stamps the names of requesters and approvers.
@@ -57,7 +57,7 @@ func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 	}
 	for line := range strings.Lines(l.gate.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
 		what, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if by != sentence.OneLine(by, MaxRequestedBy) {
+		if by != format.OneLine(by, MaxRequestedBy) {
 			continue // OneLine changes the requester in the same way, so the names cannot be compared
 		}
 		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == by })

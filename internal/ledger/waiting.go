@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 const (
@@ -49,7 +49,7 @@ func (l *Ledger) mayAsk(r *v1alpha1.AcceptedRequest) error {
 	case l.required == 0 || r.Action != v1alpha1.RequestOpen:
 		return nil
 	case !r.Stamped:
-		return fmt.Errorf("is refused, the gate requires %s, and the requester is not verified: that needs config/policies, see docs/guides/approval-by-hand.md", sentence.Count(l.required, "approval"))
+		return fmt.Errorf("is refused, the gate requires %s, and the requester is not verified: that needs config/policies, see docs/guides/approval-by-hand.md", format.Count(l.required, "approval"))
 	case r.Emergency && r.Message == "":
 		return errors.New("is refused, an emergency needs a reason: request it again with one")
 	}
@@ -140,7 +140,7 @@ func (l *Ledger) voidOlder(closed *Request) {
 func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 	for _, r := range l.waiting {
 		if deadline := l.deadlineOf(&r); !now.Before(deadline) {
-			l.void(fmt.Errorf("is void, not enough people have approved it until %s", sentence.Time(deadline)),
+			l.void(fmt.Errorf("is void, not enough people have approved it until %s", format.Time(deadline)),
 				func(other *v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
 		}
 	}
@@ -199,7 +199,7 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 			return errors.New("is void, there is no close request to withdraw any more")
 		}
 	case !end.IsZero() && !now.Before(end):
-		return fmt.Errorf("is void, it was over at %s", sentence.Time(end))
+		return fmt.Errorf("is void, it was over at %s", format.Time(end))
 	}
 	return l.begin(r, now)
 }
@@ -224,7 +224,7 @@ func Lacks(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) int { return Read(g).l
 
 // WaitsForOthers returns the message that an open request for a Gate lacks approvals, with the command that approves it.
 func WaitsForOthers(namespace, name string, lacks int) string {
-	return fmt.Sprintf("waits for %s by others: %s", sentence.Count(lacks, "approval"), approveCommand(namespace, name))
+	return fmt.Sprintf("waits for %s by others: %s", format.Count(lacks, "approval"), approveCommand(namespace, name))
 }
 
 // approveCommand returns the command that approves the open request of a Gate.
@@ -250,7 +250,7 @@ func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 	if Withdraws(r.Window) {
 		what = "a request of " + r.RequestedBy + " to withdraw close requests"
 	}
-	text := fmt.Sprintf("%s at %s waits for %s", what, sentence.Time(r.RequestedAt.Time), sentence.Count(l.lacks(r), "more approval"))
+	text := fmt.Sprintf("%s at %s waits for %s", what, format.Time(r.RequestedAt.Time), format.Count(l.lacks(r), "more approval"))
 	if has := approversOf(r); has != "" {
 		text += " (has " + has + ")"
 	}
@@ -270,7 +270,7 @@ func approversOf(r *v1alpha1.AcceptedRequest) string {
 	for _, a := range r.Approvals {
 		names = append(names, a.ApprovedBy)
 	}
-	return sentence.OneLine(strings.Join(names, ", "), maxApprovedBy)
+	return format.OneLine(strings.Join(names, ", "), maxApprovedBy)
 }
 
 // maxApprovedBy bounds the names of the approvers in a message, in bytes.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/sentence"
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // Withdraws returns whether a request with a window only withdraws requests for the opposite action. Its window is zero then.
@@ -30,7 +30,7 @@ func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 	}
 	inForce := l.isClosed(now)
 	if lacks := l.lacks(&r); lacks > 0 && !inForce {
-		return fmt.Errorf("is refused, the gate requires %s, which can only withdraw a close request in force", sentence.Count(lacks, "approval"))
+		return fmt.Errorf("is refused, the gate requires %s, which can only withdraw a close request in force", format.Count(lacks, "approval"))
 	}
 	if r.Action == v1alpha1.RequestClose {
 		inForce = l.open != nil && l.open.lasts(now)

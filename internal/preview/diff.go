@@ -8,9 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/fluxcd/gating-controller/internal/format"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Changes is what differs between two sets in a range.
@@ -143,7 +142,7 @@ func (c *Change) rows(all *Changes, zone *time.Location) (rows [][]string) {
 		return [][]string{{in(zone, all.From), in(zone, all.Until), "gate", "no gate", "-"}}
 	}
 	for _, s := range c.Stretches {
-		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, sentence.Printable(s.After.Words() + ", was " + s.Before.Words())})
+		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, format.Printable(s.After.Words() + ", was " + s.Before.Words())})
 	}
 	return rows
 }

@@ -2,9 +2,8 @@ package preview
 
 import (
 	"fmt"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"strings"
-
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Fault is what is wrong with an object, or doubtful.
@@ -30,7 +29,7 @@ func (f Fault) String() string {
 			parts = append(parts, part)
 		}
 	}
-	return sentence.Printable(strings.Join(parts, ": "))
+	return format.Printable(strings.Join(parts, ": "))
 }
 
 // causesOf returns faults without their objects.

@@ -6,9 +6,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/fluxcd/gating-controller/internal/format"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Table writes a report for people, an interval in each line. Times are in RFC 3339 and in a zone.
@@ -17,7 +16,7 @@ func (r *Report) Table(w io.Writer, zone *time.Location) error {
 	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tDECIDED BY") //nolint:errcheck // Flush returns it
 	for _, t := range r.Gates {
 		for _, i := range t.Intervals {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, in(zone, i.From), in(zone, i.Until), i.State, i.Reason, sentence.Printable(i.By())) //nolint:errcheck // as above
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, in(zone, i.From), in(zone, i.Until), i.State, i.Reason, format.Printable(i.By())) //nolint:errcheck // as above
 		}
 	}
 	return table.Flush()

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ical"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Bounds of a reference to a calendar, as in the CRD.
@@ -244,7 +244,7 @@ func (f CalendarFile) Read(files *Files, selections []Selection, from, until tim
 		ahead = until
 	}
 	parsed, err := ical.Parse(text, ical.Options{
-		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return strings.Clone(sentence.OneLine(summary, maxEvent)) }, // does not keep the text in memory
+		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return strings.Clone(format.OneLine(summary, maxEvent)) }, // does not keep the text in memory
 	})
 	if err != nil {
 		return BrokenCalendars(selections, err)
@@ -303,7 +303,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}
 	broken.Causes = []string{broken.Cause}
 	if known {
-		broken.Cause, broken.Causes = sentence.OneLine(found.Err.Error(), maxBroken), causes(found.Err)
+		broken.Cause, broken.Causes = format.OneLine(found.Err.Error(), maxBroken), causes(found.Err)
 	}
 	c.broken = append(c.broken, broken)
 	if opens {
@@ -316,10 +316,10 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 func causes(err error) (all []string) {
 	several := ical.Errors(nil)
 	if !errors.As(err, &several) {
-		return []string{sentence.OneLine(err.Error(), maxBroken)}
+		return []string{format.OneLine(err.Error(), maxBroken)}
 	}
 	for _, one := range several {
-		all = append(all, sentence.OneLine(one.Error(), maxBroken))
+		all = append(all, format.OneLine(one.Error(), maxBroken))
 	}
 	return all
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // InvalidDuration returns the error for a value that is outside the bounds of a field, or not a duration.
@@ -50,7 +50,7 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	}
 	config.NotBefore, config.NotAfter = schedule.RoundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
-		c.add(field.Invalid(root.Child("notAfter"), sentence.Time(spec.NotAfter.Time), "must be later than notBefore"))
+		c.add(field.Invalid(root.Child("notAfter"), format.Time(spec.NotAfter.Time), "must be later than notBefore"))
 	}
 	if len(spec.OpenPeriods) > 0 && spec.Default == v1alpha1.StateOpened {
 		c.add(field.Invalid(root.Child("openPeriods"), len(spec.OpenPeriods), "needs default: closed; with default: opened use closePeriods"))

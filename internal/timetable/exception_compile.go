@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/schedule"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Bounds of a GateException, as in the CRD.
@@ -125,9 +125,9 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	switch {
 	case from.IsZero() || until.IsZero():
 	case !from.Before(until):
-		c.add(field.Invalid(root.Child("validUntil"), sentence.Time(until), "must be later than validFrom"))
+		c.add(field.Invalid(root.Child("validUntil"), format.Time(until), "must be later than validFrom"))
 	case until.Sub(from) > v1alpha1.MaxExceptionDuration:
-		c.add(field.Invalid(root.Child("validUntil"), sentence.Time(until), "must be at most 2160h (90 days) after validFrom"))
+		c.add(field.Invalid(root.Child("validUntil"), format.Time(until), "must be at most 2160h (90 days) after validFrom"))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/preview"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // bar is a timeline as a drawing. All places are in percent of its width, so that it fits any screen.
@@ -144,7 +144,7 @@ func span(from, until time.Time) string {
 
 // cut returns a text that a drawing has room for, without what changes the order of others.
 func cut(text string) string {
-	text = sentence.Printable(text)
+	text = format.Printable(text)
 	if len(text) <= maxLabel {
 		return text
 	}

@@ -15,10 +15,10 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/preview"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -219,7 +219,7 @@ func manifest(g *v1alpha1.Gate) (string, error) {
 	})
 	lines := strings.Split(string(raw), "\n")
 	for i := range lines {
-		lines[i] = sentence.Printable(lines[i])
+		lines[i] = format.Printable(lines[i])
 	}
 	return strings.Join(lines, "\n"), err
 }

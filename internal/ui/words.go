@@ -6,14 +6,14 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/preview"
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"words":     preview.Words,
-	"printable": sentence.Printable,
+	"printable": format.Printable,
 	"short":     short,
 	"happened":  happened,
 	"legend":    legend,
@@ -37,7 +37,7 @@ func happened(e v1alpha1.HistoryEntry) string {
 	if e.Refused != "" {
 		text += ": " + e.Refused
 	}
-	return sentence.Printable(strings.TrimSpace(text))
+	return format.Printable(strings.TrimSpace(text))
 }
 
 // legend says what the patterns mean, or only those of the states.

@@ -22,7 +22,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/similar"
+	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
 // Object returns all errors in a manifest of our API group, each with the path of its field. It ignores the status.
@@ -93,7 +93,7 @@ func definitionFor(obj *unstructured.Unstructured) (*definition, *field.Error) {
 	compile, ok := known[obj.GetKind()]
 	if !ok {
 		cause := "is not a kind of " + v1alpha1.GroupVersion.Group + ": must be one of " + strings.Join(Kinds(), ", ")
-		if meant := similar.Closest(obj.GetKind(), Kinds()); meant != "" {
+		if meant := suggest.Closest(obj.GetKind(), Kinds()); meant != "" {
 			cause = "is not a kind of " + v1alpha1.GroupVersion.Group + ", did you mean " + meant + "?"
 		}
 		return nil, field.Invalid(field.NewPath("kind"), obj.GetKind(), cause)
@@ -139,7 +139,7 @@ func closest(name string, fields []string) string {
 			return ref
 		}
 	}
-	return similar.Closest(name, fields)
+	return suggest.Closest(name, fields)
 }
 
 // metadataErrors returns the errors in the metadata.

@@ -1,12 +1,11 @@
 package verdict
 
 import (
+	"github.com/fluxcd/gating-controller/internal/format"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // recordField is a line of the record of a pass, as key=value. Each has one of the two pointers.
@@ -47,7 +46,7 @@ func (p Pass) Record() string {
 
 // inLine returns a text that fits into a line of a record, in quotes if it must be escaped: users can write what Flux reports as handled.
 func inLine(text string) string {
-	if strings.TrimSpace(text) == text && sentence.Printable(text) == text && text[0] != '"' {
+	if strings.TrimSpace(text) == text && format.Printable(text) == text && text[0] != '"' {
 		return text
 	}
 	return strconv.Quote(text)

@@ -2,10 +2,9 @@ package verdict
 
 import (
 	"fmt"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"strings"
 	"time"
-
-	"github.com/fluxcd/gating-controller/internal/sentence"
 )
 
 // Granted says in sentences that one reconciliation passes some Gates, who asked for it,
@@ -44,7 +43,7 @@ func (p Pass) EndedSaying() string {
 
 // RefusedSaying says in a sentence why nothing passes.
 func (p Pass) RefusedSaying(why string) string {
-	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", sentence.Printable(p.Value), p.asked(), why)
+	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", format.Printable(p.Value), p.asked(), why)
 }
 
 // result describes the last pass of a held target.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -23,7 +23,7 @@ type Book struct {
 
 // page has the targets of one Gate.
 type page struct {
-	gate    tally.Gate
+	gate    summary.Gate
 	members map[target.Key]entry
 }
 
@@ -53,7 +53,7 @@ func (b *Book) Has(key target.Key) bool {
 
 // Put notes what a target is for a Gate of a generation. One that has failed has failed until it is ready: that it is tried
 // once more changes nothing. It returns whether that is new, and whether the target is.
-func (b *Book) Put(gate tally.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
+func (b *Book) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pages == nil {
@@ -75,7 +75,7 @@ func (b *Book) Put(gate tally.Gate, generation int64, key target.Key, m Member) 
 }
 
 // Keep forgets a target for all Gates but some, and returns those that had it.
-func (b *Book) Keep(key target.Key, gates ...tally.Gate) (dropped []tally.Gate) {
+func (b *Book) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
 	if b.IsEmpty() {
 		return nil
 	}

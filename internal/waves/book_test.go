@@ -3,11 +3,11 @@ package waves_test
 import (
 	"testing"
 
-	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-var gate = tally.Gate{UID: "gate"}
+var gate = summary.Gate{UID: "gate"}
 
 func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
 	var book waves.Book
@@ -42,7 +42,7 @@ func TestTheBookKnowsWhetherAllWereLookedAtWithTheSpecAsItIs(t *testing.T) {
 	if _, current := book.Members(gate.UID, 2); current {
 		t.Error("b was not looked at")
 	}
-	if dropped := book.Keep(key("b"), tally.Gate{UID: "another"}); len(dropped) != 1 || book.Has(key("b")) || !book.Has(key("a")) {
+	if dropped := book.Keep(key("b"), summary.Gate{UID: "another"}); len(dropped) != 1 || book.Has(key("b")) || !book.Has(key("a")) {
 		t.Errorf("dropped by %v", dropped)
 	}
 	if members, current := book.Members(gate.UID, 2); !current || len(members) != 1 {

@@ -62,7 +62,7 @@ func runRestless(ctx context.Context, b *bench) (*result, error) {
 	}
 	for _, s := range []suite{
 		{"Decisions", "./internal/gate", []string{"-bench", "Decide$", "-benchmem"}}, {"Pages", "./internal/ui", []string{"-bench", "Largest"}},
-		{"Calendars", "./internal/feed", []string{"-bench", "Largest"}},
+		{"Calendars", "./internal/calendarfeed", []string{"-bench", "Largest"}},
 	} {
 		t, err := b.runSuite(ctx, s)
 		if err != nil {

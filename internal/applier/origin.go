@@ -1,0 +1,93 @@
+// Package applier says what applies a Gate from Git, and whether the Gate governs that. It is pure, for the controller and for the
+// plug-in.
+package applier
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Reference names an object that Gates can hold.
+type Reference struct{ Kind, Namespace, Name string }
+
+// String returns the kind, the namespace and the name.
+func (r Reference) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+// Appliers returns which objects of Flux apply something that has these labels.
+func Appliers(labels map[string]string) (found []Reference) {
+	for _, a := range []struct{ kind, group string }{{kustomizev1.KustomizationKind, kustomizev1.GroupVersion.Group}, {helmv2.HelmReleaseKind, helmv2.GroupVersion.Group}} {
+		if name := labels[a.group+"/name"]; name != "" {
+			found = append(found, Reference{a.kind, labels[a.group+"/namespace"], name})
+		}
+	}
+	return found
+}
+
+// Known are objects by what they are called. Those that could not be read are missing.
+type Known map[Reference]*unstructured.Unstructured
+
+// of returns an object, or one that has nothing but its name.
+func (k Known) of(r Reference) *unstructured.Unstructured {
+	if obj := k[r]; obj != nil {
+		return obj
+	}
+	obj := &unstructured.Unstructured{}
+	if a, err := target.For("", r.Kind); err == nil {
+		obj.SetAPIVersion(a.GroupKind().Group + "/v1")
+	}
+	obj.SetKind(r.Kind)
+	obj.SetNamespace(r.Namespace)
+	obj.SetName(r.Name)
+	return obj
+}
+
+// Sources returns what an applier gets its content from. It is empty if the applier is not known.
+func (k Known) Sources(applier Reference) (all []Reference) {
+	obj := k.of(applier)
+	for i, path := range [][]string{target.SourceRefPath, target.ChartRefPath, target.ChartSourceRefPath} {
+		ref := target.ReferenceAt(obj, path)
+		if ref.Name == "" {
+			continue
+		}
+		namespace := cmp.Or(ref.Namespace, applier.Namespace)
+		all = append(all, Reference{ref.Kind, namespace, ref.Name})
+		if i == 2 { // helm-controller makes a HelmChart of it
+			all = append(all, Reference{sourcev1.HelmChartKind, namespace, target.HelmChartName(applier.Namespace, applier.Name)})
+		}
+	}
+	return all
+}
+
+// Bootstrap returns the objects that "flux bootstrap" creates: a source and a Kustomization with the name of their namespace.
+func (k Known) Bootstrap() (all []Reference) {
+	for r := range k {
+		if r.Name == r.Namespace && slices.Contains(gate.BootstrapKinds, r.Kind) {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Reference) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+// Governed returns what a Gate governs of some appliers and their sources.
+func (k Known) Governed(g *v1alpha1.Gate, appliers []Reference, scope verdict.Scope) (governed []Reference) {
+	for _, a := range appliers {
+		for _, r := range append([]Reference{a}, k.Sources(a)...) {
+			if scope.GovernsInReach(g, k.of(r)) {
+				governed = append(governed, r)
+			}
+		}
+	}
+	return governed
+}

@@ -1,0 +1,28 @@
+package calendarfeed
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics count requests for calendars.
+type Metrics struct{ answered *prometheus.CounterVec }
+
+// MustMakeMetrics registers the metrics of calendars and panics if that fails.
+func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{answered: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gating_calendar_requests_total",
+		Help: "Number of requests for calendars by the CalendarFeed, empty for a path that is that of none, and by the status code of the answer.",
+	}, []string{"name", "namespace", "code"})}
+	registry.MustRegister(m.answered)
+	return m
+}
+
+func (m *Metrics) count(e *entry, code int) {
+	name, namespace := "", ""
+	if e != nil {
+		name, namespace = e.key.Name, e.key.Namespace
+	}
+	m.answered.WithLabelValues(name, namespace, strconv.Itoa(code)).Inc()
+}

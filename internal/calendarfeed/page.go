@@ -1,0 +1,111 @@
+package calendarfeed
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// page is what the readers of a calendar get.
+type page struct {
+	// one reader at a time looks at the objects, the others wait for what comes of it.
+	one *semaphore.Weighted
+
+	// latest is what they got last, nil before the first.
+	latest *version
+	// looked is when the objects were looked at, and next when to look at them again.
+	looked, next time.Time
+}
+
+// version is what readers get for a while.
+type version struct {
+	body []byte
+	// etag is that of the body. All replicas have the same for the same objects.
+	etag string
+	// modified is when this replica had another body last.
+	modified time.Time
+	// of names the objects that it was made of.
+	of string
+	// generation is that of the calendar, and day the first that it shows.
+	generation int64
+	day        time.Time
+}
+
+func newPage() *page { return &page{one: semaphore.NewWeighted(1)} }
+
+// of returns what a reader gets. It is computed once for each state of the objects and each day.
+func (h *Handler) of(ctx context.Context, e *entry) (*version, error) {
+	p := e.page
+	if err := p.one.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer p.one.Release(1)
+	now := h.Clock.Now()
+	day := now.UTC().Truncate(24 * time.Hour)
+	same := p.latest != nil && p.latest.generation == e.obj.Generation && p.latest.day.Equal(day)
+	if back := now.Before(p.looked); same && now.Before(p.next) && !back {
+		return p.latest, nil
+	}
+	c, err := h.Table.Source.read(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if of := c.versions(); !same || p.latest.of != of {
+		body, err := h.write(ctx, c, e, day)
+		if err != nil {
+			return nil, err
+		}
+		p.latest = p.latest.replaced(&version{body: body, of: of, generation: e.obj.Generation, day: day}, now)
+	}
+	p.looked, p.next = now, h.Clock.Now().Add(max(lookInterval, share*h.Clock.Since(now)))
+	return p.latest, nil
+}
+
+// write computes a calendar when it is its turn.
+func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Time) ([]byte, error) {
+	if err := h.turn.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer h.turn.Release(1)
+	return c.write(ctx, e, day)
+}
+
+// replaced returns the version that comes after this one, with its tag and its time. The time goes on by a second at least whenever the body is
+// another one: who only tells the time must hear of it.
+func (v *version) replaced(next *version, now time.Time) *version {
+	next.etag = fmt.Sprintf(`"%x"`, sha256.Sum256(next.body))
+	next.modified = now.UTC().Truncate(time.Second)
+	switch {
+	case v == nil:
+	case v.etag == next.etag:
+		next.modified = v.modified
+	case !next.modified.After(v.modified):
+		next.modified = v.modified.Add(time.Second)
+	}
+	return next
+}
+
+// write returns the calendar of a day. It depends on nothing else than the objects and the day.
+func (c *contents) write(ctx context.Context, e *entry, day time.Time) ([]byte, error) {
+	in := preview.Range{From: day, Until: day.AddDate(0, 0, e.obj.GetDays())}
+	set := c.set().Within(ctx, preview.PageLookups)
+	set.AtMost(2*maxEvents + 2)
+	report, _, err := set.Preview(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range c.absent {
+		report.Gates = append(report.Gates, preview.NotFound(name, in))
+	}
+	var out bytes.Buffer
+	err = preview.Calendar{
+		Range: in, Name: e.key.String(), State: string(e.obj.Spec.State), Stamp: c.changed(day), Lacks: c.lacks, Events: maxEvents, Bytes: maxBytes,
+	}.Write(&out, report)
+	return out.Bytes(), err
+}

@@ -1,0 +1,117 @@
+package calendarfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
+)
+
+// entry is a CalendarFeed that is ready to be read.
+type entry struct {
+	obj    *v1alpha1.CalendarFeed
+	key    types.NamespacedName
+	tokens []string
+	// selector selects Gates, nil if spec.gateRefs names them.
+	selector labels.Selector
+	limiter  *rate.Limiter
+	page     *page
+}
+
+// Key implements endpoint.Entry.
+func (e *entry) Key() types.NamespacedName { return e.key }
+
+// Created implements endpoint.Entry.
+func (e *entry) Created() time.Time { return e.obj.CreationTimestamp.Time }
+
+// Paths implements endpoint.Entry.
+func (e *entry) Paths() (paths []string) {
+	for _, token := range e.tokens {
+		paths = append(paths, e.obj.GetCalendarPath(token))
+	}
+	return paths
+}
+
+// Bearers implements endpoint.Entry.
+func (*entry) Bearers() []string { return nil }
+
+// Inherit implements endpoint.Entry: a change of the calendar gives no new burst, and does not turn back the time of its last change.
+func (e *entry) Inherit(before *entry) { e.limiter, e.page = before.limiter, before.page }
+
+// Table has the CalendarFeeds that are ready to be read. Each replica has its own.
+type Table struct {
+	// Secrets reads from the API server: Secrets are in no cache.
+	Secrets client.Reader
+	// Source is told which calendars are gone.
+	Source *Source
+
+	*endpoint.Table[*entry]
+}
+
+// NewTable returns an empty Table.
+func NewTable(secrets client.Reader, source *Source) *Table {
+	return &Table{Secrets: secrets, Source: source, Table: endpoint.NewTable[*entry]()}
+}
+
+// Load makes a calendar ready and returns its path, if it has one. The error is an endpoint.Refused if the calendar or its Secret has to change
+// first.
+func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, error) {
+	e, err := compile(obj)
+	if err != nil {
+		t.Put(e.key, nil, false)
+		return "", endpoint.Refuse(v1alpha1.InvalidSpecReason, err)
+	}
+	if e.tokens, err = endpoint.Tokens(ctx, t.Secrets, types.NamespacedName{Namespace: obj.Namespace, Name: obj.Spec.SecretRef.Name}, "config/calendar-feed"); err != nil {
+		refused := errors.As(err, new(*endpoint.Refused))
+		if refused || !t.keep(e) {
+			t.Put(e.key, nil, !refused)
+		}
+		return "", err
+	}
+	if other := t.Put(e.key, e, false); other != "" {
+		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of CalendarFeed %s: use another one", other))
+	}
+	return e.Paths()[0], nil
+}
+
+// keep lets a calendar go on with the tokens that it had if its Secret cannot be read just now.
+func (t *Table) keep(e *entry) bool {
+	before := t.Get(e.key)
+	if before == nil || before.obj.Spec.SecretRef != e.obj.Spec.SecretRef {
+		return false
+	}
+	e.tokens = before.tokens
+	return t.Put(e.key, e, false) == ""
+}
+
+// Forget removes a calendar.
+func (t *Table) Forget(key types.NamespacedName) {
+	t.Table.Forget(key)
+	t.Source.forget(key)
+}
+
+// compile returns an entry without tokens.
+func compile(obj *v1alpha1.CalendarFeed) (e *entry, err error) {
+	e = &entry{
+		obj: obj.DeepCopy(), key: client.ObjectKeyFromObject(obj),
+		limiter: rate.NewLimiter(requestsPerSecond, burst), page: newPage(),
+	}
+	if (len(obj.Spec.GateRefs) == 0) == (obj.Spec.Selector == nil) {
+		return e, errors.New("exactly one of gateRefs and selector must be set")
+	}
+	if obj.Spec.Selector != nil {
+		if e.selector, err = metav1.LabelSelectorAsSelector(obj.Spec.Selector.Kubernetes()); err != nil {
+			return e, fmt.Errorf("spec.selector: %w", err)
+		}
+	}
+	return e, nil
+}

@@ -1,6 +1,0 @@
-// Package feed serves CalendarFeeds: the plans of Gates, as calendars to which people subscribe. It answers from caches, and asks the API server for
-// nothing when it is asked.
-package feed
-
-// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=calendarfeeds,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=calendarfeeds/status,verbs=get;patch

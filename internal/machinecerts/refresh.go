@@ -1,0 +1,251 @@
+// Package machinecerts decides which Machine of Cluster API gets new certificates next, and
+// when. It is pure: no client, no clock, the standard library only.
+//
+// The provider Canonical Kubernetes refreshes the certificates of a Machine that has an
+// annotation with their new lifetime, the request. It reports a status, at first
+// in-progress. In the end it removes the request, sets the status to done and writes the
+// new expiry. If it fails, it sets the status to failed, leaves the request and tries
+// again. It never starts a refresh again that is in progress: after a crash in the middle
+// it waits until the request is gone, and then removes the status.
+package machinecerts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy is what a MachineCertificateRefresh allows at an instant.
+type Policy struct {
+	// Name of the MachineCertificateRefresh as namespace/name. Empty for requests whose record was removed.
+	Name string
+	// Open means that all Gates are open.
+	Open bool
+	// Idle means that no refresh begins: one has failed, or the MachineCertificateRefresh does not exist.
+	Idle bool
+	// Within is how long before their expiry certificates are refreshed.
+	Within time.Duration
+	// Timeout is how long the refresh of one Machine may take.
+	Timeout time.Duration
+	// Margin is how long before their expiry certificates are refreshed even though a
+	// Gate is closed, unless Strict is set.
+	Margin time.Duration
+	Strict bool
+}
+
+// Outcome of a refresh.
+type Outcome uint8
+
+const (
+	// Done means that the certificates have been refreshed.
+	Done Outcome = iota
+	// Failed means that they have not.
+	Failed
+	// TooShort means that they have been refreshed, but are already due again.
+	TooShort
+	// Withdrawn means that a Gate closed before the provider began.
+	Withdrawn
+	// TakenOver means that somebody else has changed the request.
+	TakenOver
+)
+
+// Stops returns whether no other refresh may begin after an outcome.
+func (o Outcome) Stops() bool { return o == Failed || o == TooShort }
+
+// End is the end of a refresh. The record is to be removed, and the request if it is still
+// there.
+type End struct {
+	// Machine as namespace/name.
+	Machine string
+	Outcome Outcome
+	// Message for people.
+	Message string
+}
+
+// Fault is a Machine that is not refreshed although it is due, or may be due.
+type Fault struct {
+	// Machine as namespace/name.
+	Machine string
+	// Message for people.
+	Message string
+}
+
+// Decision is what to do with the Machines of a policy.
+type Decision struct {
+	// Ends are the refreshes that are over.
+	Ends []End
+	// Next are the Machines that may be refreshed, the most urgent first. Start one of
+	// them, then decide again.
+	Next []string
+	// Running is the Machine that is being refreshed for the policy.
+	Running string
+	// Due is the number of Machines to refresh. Held of them wait for the Gates to open.
+	Due, Held int
+	// Faults are what people should look at.
+	Faults []Fault
+	// Recheck is when to decide again even if no Machine changes. Zero means never.
+	Recheck time.Time
+}
+
+// Decide returns what to do at an instant with the Machines that a policy selects and those
+// that have its record.
+func Decide(policy Policy, machines []Machine, now time.Time) Decision {
+	d := Decision{}
+	machines = slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
+	slices.SortFunc(machines, compare)
+	busy := map[string]*Machine{}
+	var candidates []*Machine
+	for i := range machines {
+		m := &machines[i]
+		if end, ok := policy.end(m, now); ok {
+			d.Ends = append(d.Ends, end)
+		}
+		if m.Record != nil && m.Record.Refresh == policy.Name {
+			d.Running = m.Name
+			d.recheck(m.Record.RequestedAt.Add(policy.Timeout), now)
+		}
+		if m.busy() {
+			if was := busy[m.Cluster]; was == nil || m.stuck() {
+				busy[m.Cluster] = m
+			}
+		}
+		if policy.consider(&d, m, now) {
+			candidates = append(candidates, m)
+		}
+	}
+	if policy.Idle {
+		return d
+	}
+	for _, m := range candidates {
+		by := busy[m.Cluster]
+		switch {
+		case by == nil && d.Running == "":
+			d.Next = append(d.Next, m.Name)
+		case by == nil:
+		case by.stuck():
+			d.fault(by.Name, "the refresh that somebody else requested failed: remove the request, other Machines of the cluster wait for it")
+		}
+	}
+	return d
+}
+
+// compare puts first what is to be refreshed first.
+func compare(a, b Machine) int {
+	if a.ControlPlane != b.ControlPlane {
+		if a.ControlPlane {
+			return -1
+		}
+		return 1
+	}
+	expiryA, _ := a.expiry()
+	expiryB, _ := b.expiry()
+	return cmp.Or(expiryA.Compare(expiryB), strings.Compare(a.Name, b.Name))
+}
+
+// busy returns whether a refresh is requested or under way. Until it is over, the provider
+// would not see another request.
+func (m *Machine) busy() bool {
+	return m.Request != None || m.Record != nil || m.Status == StatusInProgress
+}
+
+// stuck returns whether somebody else's request keeps others waiting.
+func (m *Machine) stuck() bool { return m.Request == Others && m.Status == StatusFailed }
+
+// consider counts a Machine, records when to check it again, and returns whether
+// it may be refreshed now.
+func (p Policy) consider(d *Decision, m *Machine, now time.Time) bool {
+	if !m.Selected || p.Within == 0 || m.Expiry == "" {
+		return false
+	}
+	expiry, ok := m.expiry()
+	if !ok {
+		d.fault(m.Name, fmt.Sprintf("the expiry of the certificates is not a time in RFC 3339: %.64q", m.Expiry))
+		return false
+	}
+	d.recheck(expiry.Add(-p.Within), now)
+	if !p.Open && !p.Strict {
+		d.recheck(expiry.Add(-p.Margin), now)
+	}
+	if expiry.Add(-p.Within).After(now) {
+		return false
+	}
+	d.Due++
+	switch {
+	case m.busy():
+		return false
+	case p.Open || p.Imminent(expiry, now):
+		return true
+	}
+	d.Held++
+	return false
+}
+
+// Imminent returns whether certificates that expire at an instant are refreshed even
+// though a Gate is closed.
+func (p Policy) Imminent(expiry, now time.Time) bool {
+	return !p.Strict && !expiry.Add(-p.Margin).After(now)
+}
+
+// end returns whether a refresh is over, and how.
+func (p Policy) end(m *Machine, now time.Time) (End, bool) {
+	over := func(outcome Outcome, format string, args ...any) (End, bool) {
+		return End{Machine: m.Name, Outcome: outcome, Message: fmt.Sprintf(format, args...)}, true
+	}
+	ours := m.Record != nil && m.Record.Refresh == p.Name
+	deadline := time.Time{}
+	if ours {
+		deadline = m.Record.RequestedAt.Add(p.Timeout)
+	}
+	expiry, known := m.expiry()
+	switch {
+	case ours && m.Request == Others:
+		return over(TakenOver, "somebody else requested a refresh")
+	case ours && m.Request == None && m.Status == StatusDone && known && expiry.After(m.Record.Expiry):
+		if p.Within > 0 && !expiry.Add(-p.Within).After(now) {
+			return over(TooShort, "the certificates have been refreshed but expire at %s, which is due at once: does the CA expire?", stamp(expiry))
+		}
+		return over(Done, "the certificates expire at %s", stamp(expiry))
+	case ours && m.Status == StatusFailed:
+		return over(Failed, "the provider reports that the refresh failed")
+	case ours && !deadline.After(now):
+		return over(Failed, "the refresh was not over after %s: %s", p.Timeout, m.standing())
+	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil) && !p.wants(m, now):
+		return over(Withdrawn, "the request is withdrawn, the provider had not begun")
+	}
+	return End{}, false
+}
+
+// wants returns whether a request that the provider has not acted on yet stays.
+func (p Policy) wants(m *Machine, now time.Time) bool {
+	expiry, known := m.expiry()
+	return m.Record != nil && m.Selected && (p.Open || known && p.Imminent(expiry, now))
+}
+
+// standing says how far the provider has come.
+func (m *Machine) standing() string {
+	request, status := "the request is still there", "there is no status"
+	if m.Request == None {
+		request = "the request is gone"
+	}
+	if m.Status != "" {
+		status = fmt.Sprintf("the status is %.32q", m.Status)
+	}
+	return fmt.Sprintf("%s, %s, the certificates expire at %.32q", request, status, m.Expiry)
+}
+
+func (d *Decision) recheck(at, now time.Time) {
+	if at.After(now) && (d.Recheck.IsZero() || at.Before(d.Recheck)) {
+		d.Recheck = at
+	}
+}
+
+// fault notes a fault, each only once.
+func (d *Decision) fault(machine, message string) {
+	if fault := (Fault{Machine: machine, Message: message}); !slices.Contains(d.Faults, fault) {
+		d.Faults = append(d.Faults, fault)
+	}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

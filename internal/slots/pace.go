@@ -1,0 +1,39 @@
+// Package slots spreads releases over time and over namespaces.
+package slots
+
+import "time"
+
+const (
+	// tick is the shortest time between two batches. Faster paces release several at once.
+	tick = time.Second
+
+	// arrears is how much of the pace is made up for after a delay. Releases that were due before
+	// that stay late: a restart after an hour must not release an hour's worth at once.
+	arrears = 2 * tick
+)
+
+// Due returns how many may be released now at a pace. next is from when on the next one
+// was allowed, zero for the first. It also returns from when on the one after those is
+// allowed. This is the virtual scheduling algorithm of ITU-T I.371.
+func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
+	interval := time.Minute / time.Duration(perMinute)
+	if next.IsZero() || next.After(now.Add(interval+arrears)) {
+		next = now // nothing is that far away, unless the clock was ahead
+	}
+	if next.After(now) {
+		return 0, next
+	}
+	if oldest := now.Add(-arrears); next.Before(oldest) {
+		next = oldest
+	}
+	n = int(now.Sub(next)/interval) + 1
+	return n, next.Add(time.Duration(n) * interval)
+}
+
+// Wake returns when to ask Due again.
+func Wake(next, now time.Time) time.Time {
+	if soonest := now.Add(tick); next.Before(soonest) {
+		return soonest
+	}
+	return next
+}

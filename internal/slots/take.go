@@ -1,0 +1,67 @@
+package slots
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Item is what decides the turn of something.
+type Item struct {
+	Namespace, Name string
+	// Expiry is zero if there is none.
+	Expiry time.Time
+	// Failed says that the last turn came to nothing. Then others of the namespace come
+	// first.
+	Failed bool
+}
+
+// Take returns the keys of the next n of some items, and the rest. Each namespace takes a turn,
+// beginning with the one after the namespace that had the last turn. Within a namespace
+// those that expire soonest come first.
+func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, left []K) {
+	queues := map[string][]K{}
+	for _, key := range keys {
+		namespace := items[key].Namespace
+		queues[namespace] = append(queues[namespace], key)
+	}
+	var namespaces []string
+	for namespace, queue := range queues {
+		namespaces = append(namespaces, namespace)
+		slices.SortFunc(queue, func(a, b K) int { return compare(items[a], items[b]) })
+	}
+	slices.Sort(namespaces)
+	at, found := slices.BinarySearch(namespaces, last)
+	if found {
+		at++
+	}
+	for len(namespaces) > 0 && len(taken) < n {
+		at %= len(namespaces)
+		queue := queues[namespaces[at]]
+		taken = append(taken, queue[0])
+		if queues[namespaces[at]] = queue[1:]; len(queue) > 1 {
+			at++
+		} else {
+			namespaces = slices.Delete(namespaces, at, at+1) // the one behind it moves up
+		}
+	}
+	for _, namespace := range namespaces {
+		left = append(left, queues[namespace]...)
+	}
+	return taken, left
+}
+
+func compare(a, b Item) int {
+	return cmp.Or(order(a.Failed, b.Failed), order(a.Expiry.IsZero(), b.Expiry.IsZero()), a.Expiry.Compare(b.Expiry), cmp.Compare(a.Name, b.Name))
+}
+
+// order puts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

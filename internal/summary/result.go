@@ -1,0 +1,72 @@
+package summary
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Result is what a reconciliation of a target came to.
+type Result struct {
+	Ruling verdict.Ruling
+	// Gates govern the target or have their name on it.
+	Gates []verdict.Gate
+	// Wrote means that the target was held or released. Its conditions follow.
+	Wrote bool
+	// Failure is why the target is not as it should be, nil if it is.
+	Failure *Failure
+}
+
+// KeyFor returns the key of a Gate in a Tally.
+func KeyFor(g *v1alpha1.Gate) Gate {
+	return Gate{NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, UID: g.UID}
+}
+
+// Entries returns what to count of a target for each of the Gates that this process reconciles.
+func (r *Result) Entries() []Entry {
+	var entries []Entry
+	for _, g := range r.Gates {
+		if !g.IsOurs() {
+			continue
+		}
+		held := slices.Contains(r.Ruling.Observed.HeldBy, g.Name)
+		counts := g.Governs || g.Audits
+		undecided := counts && g.Stand == verdict.Undecided
+		awaits := held && r.Ruling.Wait != verdict.NoWait && r.Ruling.Wait != verdict.ForSlot
+		e := Entry{Gate: KeyFor(g.Object), Failure: r.Failure, Uncounted: !counts, Pending: r.Wrote || undecided || awaits}
+		if counts {
+			e.Outcome = r.outcome(g, held)
+		}
+		if counts || e.Pending || e.Failure != nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// outcome returns the outcome of a target for one Gate. held says whether the name of the Gate is on the target.
+func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
+	step, state, closed := &r.Ruling.Step, r.Ruling.Observed.State, g.Stand == verdict.Closed
+	waits := r.Ruling.Wait != verdict.NoWait
+	switch {
+	case waits && held:
+		return Held
+	case waits && closed && r.Ruling.Plan.Exempt != target.NotExempt:
+		return Exempt // the Gate does not hold it, only the others do
+	case r.Failure != nil && r.Failure.Reason == v1alpha1.WriteFailedReason:
+		if held && state != target.Free && state != target.Passing {
+			return Held
+		}
+	case step.Outcome == verdict.Passing && held, step.Hold && (closed || slices.Contains(step.Names, g.Name)):
+		return Held
+	case step.Outcome == verdict.Foreign && closed:
+		return Foreign
+	case step.Outcome == verdict.Exempt && closed:
+		return Exempt
+	}
+	return Other
+}

@@ -1,0 +1,402 @@
+// Package summary counts, in memory, what became of the targets of each Gate. The writer of
+// a target puts its outcome here, and the Gate reads the sums for its status. After a
+// restart all targets are looked at once, and the sums are as before.
+package summary
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Outcome is what became of a target from the view of one Gate.
+type Outcome uint8
+
+const (
+	// Other means that the Gate is open, or that somebody resumed the target and the Gate
+	// respects that.
+	Other Outcome = iota
+	// Held means that the Gate holds the target.
+	Held
+	// Foreign means that somebody else holds the target.
+	Foreign
+	// Exempt means that the target is not held although the Gate is closed.
+	Exempt
+	// WouldHold means that the Gate would hold the target if its mode were not Audit.
+	WouldHold
+)
+
+// Gate identifies a Gate. One that is created again under the same name is another Gate.
+type Gate struct {
+	types.NamespacedName
+	UID types.UID
+}
+
+// Entry is the outcome of a target for one Gate.
+type Entry struct {
+	Gate    Gate
+	Outcome Outcome
+	// Pending means that the target does not have the desired state yet.
+	Pending bool
+	// Failure is why, if a failure is the reason.
+	Failure *Failure
+	// Uncounted means that it is not a target, but a GateLock for example.
+	Uncounted bool
+	// woken means that the Gate has decided since the last look at the target began.
+	woken bool
+}
+
+// Failure is why a target is not as a Gate wants it.
+type Failure struct {
+	// Key of the target.
+	Key target.Key
+	// Reason in CamelCase, one of those in status.targets.failures, and Message.
+	Reason, Message string
+	// At is when it was first seen.
+	At time.Time
+}
+
+// Sums count the targets of a Gate by what became of them.
+type Sums struct {
+	Total, Held, WouldHold, Foreign, Exempt, Pending, Failed int64
+	// Awaits means that the Gate has decided and its targets are not pending yet.
+	Awaits bool
+}
+
+// IsSettled returns whether all targets are as the Gate wants them, or have failed.
+func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
+
+// Tally counts the outcomes of targets by Gate. The zero value is ready for use, even by
+// several goroutines.
+type Tally struct {
+	// Changed is called with a Gate whose sums or failures have changed, and whether
+	// nothing is pending any more. Concurrent changes may call it in any order.
+	Changed func(gate Gate, settled bool)
+	// Completed is called once all expected targets have been reconciled.
+	Completed func()
+
+	mu sync.Mutex
+	// changed and completed say what to call once mu is released.
+	changed   []Gate
+	completed bool
+	targets   map[target.Key][]Entry
+	// gates are by UID.
+	gates map[types.UID]*counted
+	// unsettled is how many Gates are not settled.
+	unsettled int
+	// expected are the targets that nobody has looked at since the start.
+	expected map[target.Key]bool
+}
+
+// counted is what is known of the targets of a Gate.
+type counted struct {
+	sums     Sums
+	failures map[target.Key]Failure
+}
+
+// Look notes that a look at a target begins. It does not see what Gates decide from here on: for these the target stays
+// pending until the next look.
+func (t *Tally) Look(key target.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.targets[key] {
+		t.targets[key][i].woken = false
+	}
+}
+
+// Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the
+// slice. A failure for the same reason as before keeps its time.
+func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
+	t.mu.Lock()
+	defer t.unlock()
+	for _, was := range t.targets[key] {
+		if !was.woken {
+			continue
+		}
+		if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Gate == was.Gate }); i >= 0 {
+			entries[i].Pending, entries[i].woken = true, true
+		} else {
+			entries = append(entries, was)
+		}
+	}
+	t.put(key, entries, now)
+}
+
+// put replaces the outcomes of a target. It is called with mu held.
+func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
+	if t.expected[key] {
+		delete(t.expected, key)
+		t.completed = len(t.expected) == 0
+	}
+	before := t.targets[key]
+	changed := map[Gate]bool{}
+	for _, e := range before {
+		t.count(e, key, -1)
+		changed[e.Gate] = true
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Failure != nil {
+			failure := *e.Failure
+			failure.Key, failure.At = key, now
+			if was := failureIn(before, e.Gate); was != nil && was.Reason == failure.Reason {
+				failure.At = was.At
+			}
+			e.Failure = &failure
+		}
+		t.count(*e, key, 1)
+		changed[e.Gate] = !sameIn(before, *e)
+	}
+	t.store(key, entries)
+	for gate, is := range changed {
+		if is {
+			t.changed = append(t.changed, gate)
+		}
+	}
+}
+
+// Evict removes a target that was deleted.
+func (t *Tally) Evict(key target.Key) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.put(key, nil, time.Time{})
+}
+
+// Wake notes that a Gate has decided and its targets must be looked at. Until then they
+// are pending.
+func (t *Tally) Wake(gate Gate, keys []target.Key) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.setAwaits(gate.UID, false)
+	for _, key := range keys {
+		entries := t.targets[key]
+		known := false
+		for i := range entries {
+			if e := &entries[i]; e.Gate == gate {
+				t.count(*e, key, -1)
+				e.Pending, e.woken, known = true, true, true
+				t.count(*e, key, 1)
+			}
+		}
+		if !known {
+			e := Entry{Gate: gate, Pending: true, woken: true}
+			t.count(e, key, 1)
+			t.store(key, append(entries, e))
+		}
+	}
+	t.changed = append(t.changed, gate)
+}
+
+// Await notes that a Gate is deciding. Wake or StopAwaiting follows.
+func (t *Tally) Await(gate Gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.setAwaits(gate.UID, true)
+}
+
+// StopAwaiting records that a Gate does not decide after all, because it is suspended.
+func (t *Tally) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
+
+// Forget records that a Gate was deleted. Its sums remain until the last target is without it.
+func (t *Tally) Forget(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.setAwaits(uid, false)
+}
+
+// ForgetKind forgets all targets of a kind that is gone.
+func (t *Tally) ForgetKind(kind schema.GroupKind) {
+	t.mu.Lock()
+	defer t.unlock()
+	for key := range t.targets {
+		if key.GroupKind == kind {
+			t.put(key, nil, time.Time{})
+		}
+	}
+}
+
+// Expect notes at the start which targets must be looked at.
+func (t *Tally) Expect(keys ...target.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.expected == nil {
+		t.expected = map[target.Key]bool{}
+	}
+	for _, key := range keys {
+		if _, known := t.targets[key]; !known {
+			t.expected[key] = true
+		}
+	}
+}
+
+// IsComplete returns whether all expected targets have been looked at. Before that the
+// sums are too low.
+func (t *Tally) IsComplete() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.expected) == 0
+}
+
+// Sums returns the sums of a Gate.
+func (t *Tally) Sums(gate Gate) Sums {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.gates[gate.UID]; known != nil {
+		return known.sums
+	}
+	return Sums{}
+}
+
+// Outcome returns what became of a target for a Gate, Other if nobody has looked at it.
+func (t *Tally) Outcome(key target.Key, gate Gate) Outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.targets[key] {
+		if e.Gate == gate {
+			return e.Outcome
+		}
+	}
+	return Other
+}
+
+// Unsettled returns how many Gates have targets that are not yet as they want them.
+func (t *Tally) Unsettled() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unsettled
+}
+
+// Failures returns the failures of a Gate, in no order.
+func (t *Tally) Failures(gate Gate) []Failure {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.gates[gate.UID]
+	if known == nil {
+		return nil
+	}
+	all := make([]Failure, 0, len(known.failures))
+	for _, failure := range known.failures {
+		all = append(all, failure)
+	}
+	return all
+}
+
+// store keeps the outcomes of a target. It is called with mu held, like everything below.
+func (t *Tally) store(key target.Key, entries []Entry) {
+	if t.targets == nil {
+		t.targets = map[target.Key][]Entry{}
+	}
+	if t.targets[key] = entries; len(entries) == 0 {
+		delete(t.targets, key)
+	}
+}
+
+func (t *Tally) count(e Entry, key target.Key, by int64) {
+	known := t.edit(e.Gate.UID)
+	known.count(e, key, by)
+	t.save(e.Gate.UID, known)
+}
+
+func (t *Tally) setAwaits(uid types.UID, awaits bool) {
+	known := t.edit(uid)
+	known.sums.Awaits = awaits
+	t.save(uid, known)
+}
+
+// edit returns the counts of a Gate. They may be changed until they are saved.
+func (t *Tally) edit(uid types.UID) *counted {
+	known := t.gates[uid]
+	if known == nil {
+		return &counted{failures: map[target.Key]Failure{}}
+	}
+	if !known.sums.IsSettled() {
+		t.unsettled--
+	}
+	return known
+}
+
+// save stores the counts of a Gate, and evicts the Gate if there are none.
+func (t *Tally) save(uid types.UID, known *counted) {
+	if t.gates == nil {
+		t.gates = map[types.UID]*counted{}
+	}
+	if !known.sums.IsSettled() {
+		t.unsettled++
+	}
+	if t.gates[uid] = known; known.sums == (Sums{}) && len(known.failures) == 0 {
+		delete(t.gates, uid)
+	}
+}
+
+// count adds the outcome of a target, or takes it away.
+func (c *counted) count(e Entry, key target.Key, by int64) {
+	s := &c.sums
+	if !e.Uncounted {
+		s.Total += by
+	}
+	switch e.Outcome {
+	case Held:
+		s.Held += by
+	case Foreign:
+		s.Foreign += by
+	case Exempt:
+		s.Exempt += by
+	case WouldHold:
+		s.WouldHold += by
+	case Other:
+	}
+	if e.Pending {
+		s.Pending += by
+	}
+	if e.Failure != nil {
+		s.Failed += by
+		if c.failures[key] = *e.Failure; by < 0 {
+			delete(c.failures, key)
+		}
+	}
+}
+
+// unlock releases mu, and then calls Changed and Completed for what was changed while it was held.
+func (t *Tally) unlock() {
+	changed, completed := t.changed, t.completed
+	t.changed, t.completed = nil, false
+	settled := make([]bool, len(changed))
+	for i, gate := range changed {
+		known := t.gates[gate.UID]
+		settled[i] = known == nil || known.sums.IsSettled()
+	}
+	t.mu.Unlock()
+	if t.Changed != nil {
+		for i, gate := range changed {
+			t.Changed(gate, settled[i])
+		}
+	}
+	if completed && t.Completed != nil {
+		t.Completed()
+	}
+}
+
+func failureIn(entries []Entry, gate Gate) *Failure {
+	for _, e := range entries {
+		if e.Gate == gate {
+			return e.Failure
+		}
+	}
+	return nil
+}
+
+// sameIn returns whether the outcome of a target for a Gate was there before.
+func sameIn(entries []Entry, e Entry) bool {
+	for _, was := range entries {
+		if was.Gate == e.Gate {
+			same := was.Outcome == e.Outcome && was.Pending == e.Pending
+			return same && (was.Failure == nil) == (e.Failure == nil) && (e.Failure == nil || *was.Failure == *e.Failure)
+		}
+	}
+	return false
+}

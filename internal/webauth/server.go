@@ -1,0 +1,29 @@
+package webauth
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+
+	"github.com/fluxcd/gating-controller/internal/endpoint"
+)
+
+// NewServer returns a server for pages. It begins once what pages show is read.
+func NewServer(addr string, handler http.Handler, ready func(context.Context) error) *endpoint.Server {
+	return &endpoint.Server{Addr: addr, Ready: ready, Serve: func(ctx context.Context, listener net.Listener) error {
+		return Serve(ctx, listener, handler)
+	}}
+}
+
+// Serve serves a handler within the limits of this package, until the context is done. Then it ends pages that are live.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	return endpoint.Serve(ctx, listener, &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		// It logs only about the connections of strangers.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}, endpoint.Limits{Connections: maxConnections, Grace: shutdownTimeout})
+}

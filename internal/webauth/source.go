@@ -1,0 +1,219 @@
+package webauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// ConfigMapWatch is a watch of one ConfigMap.
+type ConfigMapWatch interface {
+	// Latest returns the ConfigMap as it was seen last, nil if it does not exist, and false if it is not read yet.
+	Latest() (*corev1.ConfigMap, bool)
+	// Failed returns why the watch is broken, nil if it is not.
+	Failed() error
+	// Stop ends the watch.
+	Stop()
+}
+
+// Source reads what pages show, from caches.
+type Source struct {
+	// Cache has all Gates, GateExceptions and, if they are served, CalendarFeeds.
+	Cache cache.Cache
+	// Watch begins to watch a ConfigMap with calendars of Gates. It calls a function after each change.
+	Watch func(key types.NamespacedName, changed func()) ConfigMapWatch
+
+	mu      sync.Mutex
+	watches map[preview.ConfigMap]ConfigMapWatch
+	// listeners are told of changes.
+	listeners map[*listener]bool
+}
+
+// listener is told of changes.
+type listener struct{ changed func(namespace string) }
+
+// Ready returns once Gates and exceptions are read.
+func (s *Source) Ready(ctx context.Context) error {
+	for _, obj := range []client.Object{&v1alpha1.Gate{}, &v1alpha1.GateException{}} {
+		if _, err := s.Cache.GetInformer(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gates returns those of a namespace, or all if it is empty, by namespace and name.
+func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate, error) {
+	list := &v1alpha1.GateList{}
+	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	gates := make([]*v1alpha1.Gate, len(list.Items))
+	for i := range list.Items {
+		gates[i] = &list.Items[i]
+	}
+	slices.SortFunc(gates, func(a, b *v1alpha1.Gate) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	if namespace == "" {
+		s.forget(preview.FromCluster(gates, nil).ConfigMaps())
+	}
+	return gates, nil
+}
+
+// exceptions returns those of a namespace, or all if it is empty, by namespace and name.
+func (s *Source) exceptions(ctx context.Context, namespace string) ([]*v1alpha1.GateException, error) {
+	list := &v1alpha1.GateExceptionList{}
+	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	exceptions := make([]*v1alpha1.GateException, len(list.Items))
+	for i := range list.Items {
+		exceptions[i] = &list.Items[i]
+	}
+	slices.SortFunc(exceptions, func(a, b *v1alpha1.GateException) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return exceptions, nil
+}
+
+// calendars returns the CalendarFeeds of a namespace.
+func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.CalendarFeed, error) {
+	list := &v1alpha1.CalendarFeedList{}
+	err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	return list.Items, err
+}
+
+// configMap returns one, nil if it cannot be had, and why. The last error is that nobody knows yet.
+func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *corev1.ConfigMap, broken, err error) {
+	watch := s.watch(name)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (known bool, _ error) {
+		if apierrors.IsForbidden(watch.Failed()) {
+			broken = errors.New("the controller may not read it, install config/calendars or give it a Role")
+			return true, nil
+		}
+		found, known = watch.Latest()
+		return known, nil
+	}); err != nil {
+		return nil, nil, refuse(http.StatusServiceUnavailable, "a calendar has not been read yet: load the page again in a moment")
+	}
+	if found == nil && broken == nil {
+		broken = errors.New("does not exist")
+	}
+	return found, broken, nil
+}
+
+func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watches == nil {
+		s.watches = map[preview.ConfigMap]ConfigMapWatch{}
+	}
+	if s.watches[name] == nil {
+		s.watches[name] = s.Watch(types.NamespacedName{Namespace: name.Namespace, Name: name.Name}, func() { s.tell(name.Namespace) })
+	}
+	return s.watches[name]
+}
+
+// forget ends the watches of all ConfigMaps that no Gate needs any more.
+func (s *Source) forget(needed []preview.ConfigMap) {
+	var unused []ConfigMapWatch
+	s.mu.Lock()
+	for name, watch := range s.watches {
+		if !slices.Contains(needed, name) {
+			delete(s.watches, name)
+			unused = append(unused, watch)
+		}
+	}
+	s.mu.Unlock()
+	for _, watch := range unused {
+		watch.Stop()
+	}
+}
+
+// tell tells all who listen of the change of a ConfigMap.
+func (s *Source) tell(namespace string) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.listeners))
+	s.mu.Unlock()
+	for _, l := range all {
+		l.changed(namespace)
+	}
+}
+
+// Changes tells of each change of a Gate, an exception or a calendar, until the context ends.
+func (s *Source) Changes(ctx context.Context, changed func(namespace string)) error {
+	defer s.listen(changed)()
+	told := func(obj any) {
+		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if obj, ok := obj.(client.Object); ok {
+			changed(obj.GetNamespace())
+		}
+	}
+	for _, kind := range []client.Object{&v1alpha1.Gate{}, &v1alpha1.GateException{}} {
+		informer, err := s.Cache.GetInformer(ctx, kind)
+		if err != nil {
+			return err
+		}
+		handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(obj any, isInInitialList bool) {
+				if !isInInitialList {
+					told(obj)
+				}
+			},
+			UpdateFunc: func(before, after any) {
+				a, ok1 := before.(client.Object)
+				b, ok2 := after.(client.Object)
+				if !ok1 || !ok2 || a.GetResourceVersion() != b.GetResourceVersion() {
+					told(after)
+				}
+			},
+			DeleteFunc: told,
+		})
+		if err != nil {
+			return err
+		}
+		defer informer.RemoveEventHandler(handler) //nolint:errcheck // it is there, or the cache has stopped
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// listen has a function called for changes of ConfigMaps, until the end that is returned. Somebody else may listen before that.
+func (s *Source) listen(changed func(namespace string)) (end func()) {
+	l := &listener{changed}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listeners == nil {
+		s.listeners = map[*listener]bool{}
+	}
+	s.listeners[l] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.listeners, l)
+	}
+}
+
+// Stop ends all watches.
+func (s *Source) Stop() { s.forget(nil) }

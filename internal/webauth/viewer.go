@@ -1,0 +1,239 @@
+package webauth
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/fluxcd/gating-controller/api"
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+	"github.com/fluxcd/gating-controller/internal/ui"
+)
+
+// viewer is somebody whom the API server knows. They see what the API server lets them.
+type viewer struct {
+	*Wall
+	who *person
+}
+
+// may returns whether the viewer may do something with objects of a namespace, or of all if it is empty, or with the one that is named.
+func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
+	return v.Reviews.May(ctx, v.who, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
+}
+
+// mayList returns in which of some namespaces the viewer may list a resource of ours. It asks for all namespaces first.
+func (v *viewer) mayList(ctx context.Context, resource string, namespaces []string) (map[string]bool, error) {
+	allowed := map[string]bool{}
+	everywhere, err := v.may(ctx, "list", api.Group, resource, "", "")
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]bool, len(namespaces))
+	asks, ctx := errgroup.WithContext(ctx)
+	asks.SetLimit(maxReviews)
+	for i, namespace := range namespaces {
+		if answers[i] = everywhere; everywhere || i >= maxNamespaces {
+			continue
+		}
+		asks.Go(func() (err error) {
+			answers[i], err = v.may(ctx, "list", api.Group, resource, namespace, "")
+			return err
+		})
+	}
+	err = asks.Wait()
+	for i, namespace := range namespaces {
+		if answers[i] {
+			allowed[namespace] = true
+		}
+	}
+	return allowed, err
+}
+
+// namespacesOf returns the namespaces of Gates, each once.
+func namespacesOf(gates []*v1alpha1.Gate) []string {
+	all := map[string]bool{}
+	for _, g := range gates {
+		all[g.Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Gates implements ui.Reader.
+func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Known, error) {
+	gates, err := v.gates(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	if name != "" {
+		gates, err = v.named(ctx, gates, namespace, name)
+	} else {
+		gates, notes, err = v.seen(ctx, gates)
+	}
+	if err != nil {
+		return nil, err
+	}
+	exceptions, note, err := v.seenExceptions(ctx, gates, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		notes = append(notes, note)
+	}
+	known, err := v.known(ctx, gates, exceptions, v.readable)
+	if err != nil {
+		return nil, err
+	}
+	known.Notes = append(known.Notes, notes...)
+	return known, nil
+}
+
+// named returns the Gate of a name, none if there is none. Whoever may not see it is not told which.
+func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, name string) ([]*v1alpha1.Gate, error) {
+	may, err := v.may(ctx, "get", api.Group, "gates", namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if !may {
+		return nil, refuse(http.StatusForbidden, "you may not get gate %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole gate-viewer has", name, namespace)
+	}
+	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return g.Name != name }), nil
+}
+
+// seen returns those of some Gates that the viewer may list, and says what is left out.
+func (v *viewer) seen(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
+	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
+	if err != nil || everywhere {
+		return gates, nil, err
+	}
+	namespaces := namespacesOf(gates)
+	allowed, err := v.mayList(ctx, "gates", namespaces)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(allowed) == 0 {
+		return nil, nil, refuse(http.StatusForbidden, "you may not list gates in any namespace that has some: that needs the verb \"list\", which the ClusterRole gate-viewer has")
+	}
+	where := fmt.Sprintf("%d namespaces", len(allowed))
+	if len(allowed) <= maxNamed {
+		where = strings.Join(slices.Sorted(maps.Keys(allowed)), ", ")
+	}
+	notes = append(notes, "you may not list gates in all namespaces, these are those of "+where)
+	if more := len(namespaces) - maxNamespaces; more > 0 {
+		notes = append(notes, fmt.Sprintf("the gates of %d more namespaces are left out: a viewer of many namespaces needs a ClusterRoleBinding", more))
+	}
+	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !allowed[g.Namespace] }), notes, nil
+}
+
+// seenExceptions returns the exceptions of some Gates that the viewer may list, and says what is left out.
+func (v *viewer) seenExceptions(ctx context.Context, gates []*v1alpha1.Gate, namespace string) (seen []*v1alpha1.GateException, note string, err error) {
+	all, err := v.exceptions(ctx, namespace)
+	if err != nil || len(gates) == 0 {
+		return nil, "", err
+	}
+	names := map[string]bool{}
+	for _, g := range gates {
+		names[g.Namespace+"/"+g.Name] = true
+	}
+	namespaces := namespacesOf(gates)
+	allowed, err := v.mayList(ctx, "gateexceptions", namespaces)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(allowed) < len(namespaces) {
+		note = "exceptions do not count here: you may not list gateexceptions in all of these namespaces"
+	}
+	return slices.DeleteFunc(all, func(e *v1alpha1.GateException) bool {
+		return !allowed[e.Namespace] || !names[e.Namespace+"/"+e.Spec.GateRef.Name]
+	}), note, nil
+}
+
+// readable returns why the viewer may not read a ConfigMap, nil if they may.
+func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, err error) {
+	for _, a := range [][2]string{{"", ""}, {name.Namespace, name.Name}} {
+		if may, err := v.may(ctx, "get", "", "configmaps", a[0], a[1]); may || err != nil {
+			return nil, err
+		}
+	}
+	return fmt.Errorf("you may not get configmap %s in namespace %q: that needs the verb \"get\", which the ClusterRole view has", name.Name, name.Namespace), nil
+}
+
+// known returns what pages are made of. The last argument says why somebody may not read a ConfigMap, nil is for all of them.
+func (w *Wall) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Known, error) {
+	known := &ui.Known{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
+	versions := map[string]string{}
+	for _, e := range exceptions {
+		versions[e.Namespace+"/"+e.Spec.GateRef.Name] += fmt.Sprintf(" %s@%s", e.UID, e.ResourceVersion)
+	}
+	calendars := map[preview.ConfigMap]string{}
+	for _, name := range known.Set.ConfigMaps() {
+		version, err := w.add(ctx, known.Set, name, readable)
+		if err != nil {
+			return nil, err
+		}
+		calendars[name] = version
+	}
+	known.Version = func(g *v1alpha1.Gate) string {
+		return versions[g.Namespace+"/"+g.Name]
+	}
+	for _, g := range gates {
+		of := fmt.Sprintf("%s@%s%s", g.UID, g.ResourceVersion, versions[g.Namespace+"/"+g.Name])
+		for _, key := range timetable.CalendarsOf(g) {
+			of += " " + calendars[preview.ConfigMap{Namespace: key.Namespace, Name: key.Name}]
+		}
+		versions[g.Namespace+"/"+g.Name] = of
+	}
+	return known, nil
+}
+
+// add adds a ConfigMap to a set, and returns what names its content.
+func (w *Wall) add(ctx context.Context, set *preview.Set, name preview.ConfigMap, readable func(context.Context, preview.ConfigMap) (broken, err error)) (version string, err error) {
+	var broken error
+	if readable != nil {
+		if broken, err = readable(ctx, name); err != nil {
+			return "", err
+		}
+	}
+	if broken == nil {
+		found, cause, err := w.configMap(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if broken = cause; broken == nil {
+			set.AddConfigMap(name, &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil)
+			return fmt.Sprintf("%s@%s", found.UID, found.ResourceVersion), nil
+		}
+	}
+	set.AddConfigMap(name, nil, broken)
+	return broken.Error(), nil
+}
+
+// Sees implements ui.Reader.
+func (v *viewer) Sees(ctx context.Context, namespaces []string) (bool, error) {
+	if slices.Contains(namespaces, "") {
+		return true, nil
+	}
+	allowed, err := v.mayList(ctx, "gates", namespaces)
+	return len(allowed) > 0, err
+}
+
+// Subscriptions implements ui.Reader: the path of a calendar is for whom may read the CalendarFeed.
+func (v *viewer) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subscription, error) {
+	if !v.Calendars {
+		return nil, nil
+	}
+	may, err := v.may(ctx, "list", api.Group, "calendarfeeds", g.Namespace, "")
+	if err != nil || !may {
+		return nil, err
+	}
+	calendars, err := v.calendars(ctx, g.Namespace)
+	return ui.SubscriptionsTo(g, calendars), err
+}

@@ -1,0 +1,104 @@
+package webauth
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/ui"
+)
+
+// command is how viewers call the plug-in.
+const command = "kubectl gate"
+
+// Options of a Wall.
+type Options struct {
+	*Source
+	Reviews *Reviews
+	// Live reads targets and their sources from the API server: they are in no cache that every replica has.
+	Live   client.Reader
+	Mapper meta.RESTMapper
+	Clock  clock.PassiveClock
+	// Own is the namespace of the controller.
+	Own string
+	// Namespaces reads the labels of namespaces, nil if nobody knows them.
+	Namespaces client.Reader
+	// Calendars is whether CalendarFeeds are served.
+	Calendars bool
+	// Anonymous is whether whoever sends no token sees names, states and times.
+	Anonymous bool
+}
+
+// Wall knows who looks at pages, and what they may see.
+type Wall struct {
+	Options
+	looks *looks
+}
+
+// New returns a Wall.
+func New(o Options) *Wall { return &Wall{o, newLooks()} }
+
+// Of implements ui.Viewers.
+func (w *Wall) Of(r *http.Request) (ui.Viewer, error) {
+	token, err := tokenOf(r)
+	switch {
+	case err != nil:
+		return ui.Viewer{}, err
+	case token == "" && w.Anonymous:
+		return ui.Viewer{Reader: anyone{w}, Bare: true}, nil
+	case token == "":
+		return ui.Viewer{}, refuse(http.StatusUnauthorized, "these pages are for whom the cluster knows, and your browser has sent no token")
+	}
+	who, err := w.Reviews.Identify(r.Context(), token)
+	if err != nil {
+		return ui.Viewer{}, err
+	}
+	return ui.Viewer{Reader: &viewer{w, who}, Key: who.key, Person: who.name()}, nil
+}
+
+// Handler returns what answers requests for pages.
+func (w *Wall) Handler(log logr.Logger, metrics *Metrics) http.Handler {
+	options := ui.Options{
+		Viewers: w, Clock: w.Clock, Zone: time.UTC, AnyZone: true, Command: command, Namespace: metav1.NamespaceDefault, Log: plain(log),
+	}
+	if w.Anonymous {
+		options.Anyone = anyone{w}
+	}
+	return metrics.counting(ui.New(options))
+}
+
+// plain returns a plain logger.
+func plain(to logr.Logger) *log.Logger { return log.New(lines{to}, "", 0) }
+
+// lines logs what is written to it.
+type lines struct{ logr.Logger }
+
+// Write implements io.Writer.
+func (l lines) Write(line []byte) (int, error) {
+	l.Error(nil, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// labels returns the labels of a namespace, none if they are not known.
+func (w *Wall) labels(ctx context.Context) func(string) map[string]string {
+	if w.Namespaces == nil {
+		return nil
+	}
+	return func(name string) map[string]string {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := w.Namespaces.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+			return nil
+		}
+		return namespace.Labels
+	}
+}

@@ -1,0 +1,184 @@
+// Package repository checks the rules of the repository that no linter knows.
+package repository
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/fluxcd/gating-controller/"
+	// root is the root folder of the repository. A package that imports tests/harness for it is left out of "make check".
+	root = "../.."
+)
+
+// mayImport is the import table of CONTRIBUTING.md: the packages of ours that
+// the files of a folder may import. A folder that is not listed may import all.
+// All may import api, which has only names.
+var mayImport = map[string][]string{
+	"api/v1alpha1":          {},
+	"api/lock/v1alpha1":     {},
+	"internal/tz":           {},
+	"internal/version":      {"internal/tz"},
+	"internal/schedule":     {"internal/tz"},
+	"internal/expression":   {"internal/tz"},
+	"internal/ical":         {"internal/schedule"},
+	"internal/suggest":      {},
+	"internal/annotations":  {"api/v1alpha1", "internal/suggest"},
+	"internal/format":       {},
+	"internal/ledger":       {"api/v1alpha1", "internal/annotations", "internal/schedule", "internal/format"},
+	"internal/timetable":    {"api/v1alpha1", "internal/ical", "internal/schedule", "internal/format"},
+	"internal/gate":         {"api/v1alpha1", "internal/annotations", "internal/expression", "internal/ledger", "internal/schedule", "internal/format", "internal/timetable"},
+	"internal/fields":       {},
+	"internal/target":       {"internal/fields"},
+	"internal/verdict":      {"api/v1alpha1", "internal/gate", "internal/target", "internal/tz", "internal/ledger", "internal/format"},
+	"internal/dryrun":       {"internal/fields"},
+	"internal/explain":      {"api/v1alpha1", "internal/fields", "internal/gate", "internal/target", "internal/verdict", "internal/ledger", "internal/timetable"},
+	"internal/applier":      {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict"},
+	"internal/summary":      {"api/v1alpha1", "internal/target", "internal/verdict"},
+	"internal/queue":        {},
+	"internal/lock":         {"api/lock/v1alpha1", "api/v1alpha1"},
+	"internal/slots":        {},
+	"internal/budget":       {},
+	"internal/waves":        {"internal/summary", "internal/target"},
+	"internal/machinecerts": {},
+	"internal/activation":   {},
+	"internal/configmap":    {},
+	"internal/crds":         {},
+	"internal/promotion":    {"api/v1alpha1", "internal/annotations", "internal/fields"},
+	"internal/endpoint":     {"api/v1alpha1"},
+	"internal/calendarfeed": {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/preview", "internal/timetable"},
+	"controllers/ownwrites": {"api/v1alpha1"},
+	"controllers": {"api/lock/v1alpha1", "api/v1alpha1", "controllers/ownwrites", "internal/annotations", "internal/crds", "internal/fields", "internal/gate", "internal/target", "internal/verdict", "internal/explain", "internal/summary", "internal/queue", "internal/lock",
+		"internal/applier", "internal/slots", "internal/waves", "internal/activation", "internal/configmap", "internal/promotion", "internal/ledger", "internal/format", "internal/timetable"},
+	"controllers/machine":    {"api/v1alpha1", "controllers/ownwrites", "internal/crds", "internal/machinecerts", "internal/verdict"},
+	"receivers":              {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/expression", "internal/ledger"},
+	"internal/app":           {"controllers", "controllers/machine", "receivers", "api/lock/v1alpha1", "api/v1alpha1", "internal/configmap", "internal/endpoint", "internal/calendarfeed", "internal/target", "internal/tz", "internal/version", "internal/webauth"},
+	"internal/preview":       {"api/v1alpha1", "internal/annotations", "internal/gate", "internal/schedule", "internal/target", "internal/tz", "internal/verdict", "internal/ledger", "internal/format", "internal/timetable"},
+	"internal/validate":      {"api/v1alpha1", "config", "internal/expression", "internal/gate", "internal/suggest", "internal/timetable"},
+	"internal/preview/files": {"internal/preview"},
+	"config":                 {},
+	"internal/suspendkinds":  {"config", "internal/target"},
+	"internal/check":         {"api/v1alpha1", "internal/annotations", "internal/schedule", "internal/gate", "internal/applier", "internal/target", "internal/verdict", "internal/timetable"},
+	"internal/cli":           {"api/v1alpha1", "internal/annotations", "internal/promotion", "internal/suggest", "internal/check", "internal/fields", "internal/suspendkinds", "internal/schedule", "internal/gate", "internal/applier", "internal/dryrun", "internal/preview", "internal/preview/files", "internal/validate", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/ui", "internal/version", "internal/ledger", "internal/format", "internal/timetable"},
+	"internal/webauth":       {"api/v1alpha1", "internal/budget", "internal/endpoint", "internal/explain", "internal/gate", "internal/preview", "internal/target", "internal/ui", "internal/verdict", "internal/timetable"},
+	"internal/ui":            {"api/v1alpha1", "internal/budget", "internal/explain", "internal/gate", "internal/preview", "internal/tz", "internal/ledger", "internal/format"},
+	"cmd/kubectl-gate":       {"internal/cli"},
+	".":                      {"internal/app", "internal/version"},
+}
+
+// mayImportOthers lists for some folders all that is not of ours and not of the
+// standard library that they may import, by prefix.
+var mayImportOthers = map[string][]string{
+	"internal/schedule":      {"github.com/robfig/cron/v3"},
+	"internal/ical":          {},
+	"internal/suggest":       {},
+	"internal/annotations":   {},
+	"internal/format":        {},
+	"internal/ledger":        {"k8s.io/apimachinery/"},
+	"internal/timetable":     {"k8s.io/apimachinery/"},
+	"api/v1alpha1":           {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/expression":    {"github.com/google/cel-go/", "k8s.io/utils/lru"},
+	"internal/gate":          {"k8s.io/apimachinery/", "k8s.io/utils/ptr", "github.com/fluxcd/pkg/apis/meta", "github.com/fluxcd/pkg/runtime/conditions", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/"},
+	"internal/validate":      {"k8s.io/apimachinery/", "k8s.io/apiextensions-apiserver/", "k8s.io/apiserver/pkg/apis/cel", "sigs.k8s.io/yaml"},
+	"internal/preview":       {"k8s.io/apimachinery/", "sigs.k8s.io/json", "sigs.k8s.io/yaml"},
+	"internal/preview/files": {"k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"},
+	"internal/target":        {"k8s.io/apimachinery/", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/", "github.com/fluxcd/helm-controller/api/", "github.com/fluxcd/image-reflector-controller/api/", "github.com/fluxcd/image-automation-controller/api/", "github.com/fluxcd/notification-controller/api/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/verdict":       {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta", "k8s.io/utils/ptr"},
+	"internal/check":         {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/explain":       {"k8s.io/apimachinery/", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/", "github.com/fluxcd/helm-controller/api/", "github.com/fluxcd/image-reflector-controller/api/", "github.com/fluxcd/image-automation-controller/api/"},
+	"internal/applier":       {"k8s.io/apimachinery/", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/", "github.com/fluxcd/helm-controller/api/"},
+	"internal/ui":            {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta", "k8s.io/utils/clock", "sigs.k8s.io/yaml"},
+	"internal/summary":       {"k8s.io/apimachinery/"},
+	"internal/queue":         {},
+	"internal/lock":          {"k8s.io/apimachinery/"},
+	"internal/slots":         {},
+	"internal/budget":        {"golang.org/x/time/rate"},
+	"internal/machinecerts":  {},
+	"internal/activation":    {"k8s.io/apimachinery/"},
+	"internal/promotion":     {"k8s.io/apimachinery/", "github.com/fluxcd/source-controller/api/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/suspendkinds":  {"k8s.io/apimachinery/", "sigs.k8s.io/yaml"},
+	"internal/tz":            {},
+	"internal/version":       {},
+	"controllers/ownwrites":  {"k8s.io/apimachinery/", "k8s.io/client-go/util/workqueue", "sigs.k8s.io/controller-runtime/"},
+}
+
+func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
+	checked := map[string]int{}
+	for folder, imports := range importsByFolder(t) {
+		for _, path := range imports {
+			checked[folder]++
+			if ours, ok := strings.CutPrefix(path, module); ok {
+				if allowed, listed := mayImport[folder]; listed && ours != "api" && !slices.Contains(allowed, ours) {
+					t.Errorf("%s must not import %s", folder, ours)
+				}
+				continue
+			}
+			allowed, listed := mayImportOthers[folder]
+			standard := !strings.Contains(strings.Split(path, "/")[0], ".")
+			if listed && !standard && !slices.ContainsFunc(allowed, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+				t.Errorf("%s must not import %s", folder, path)
+			}
+		}
+	}
+	for folder := range mayImport {
+		if checked[folder] == 0 {
+			t.Errorf("%s is in the table, but has no imports: is it still there?", folder)
+		}
+	}
+}
+
+// The libraries of the API server are large, and the controller does not need them.
+func TestOnlyThePluginImportsTheValidatorOfTheAPIServer(t *testing.T) {
+	for folder, imports := range importsByFolder(t) {
+		for _, path := range imports {
+			if folder != "internal/validate" && (strings.HasPrefix(path, "k8s.io/apiserver/") || strings.HasPrefix(path, "k8s.io/apiextensions-apiserver/pkg/apiserver/")) ||
+				path == module+"internal/validate" && folder != "internal/cli" {
+				t.Errorf("%s must not import %s", folder, path)
+			}
+		}
+	}
+}
+
+// importsByFolder returns what the files of each folder import, tests left out.
+func importsByFolder(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			imports[filepath.ToSlash(folder)] = append(imports[filepath.ToSlash(folder)], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}

@@ -1,0 +1,50 @@
+package repository
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// looksUp has the packages of the product that may read the time zones of the machine,
+// with what keeps them from it.
+var looksUp = map[string]string{
+	"github.com/google/cel-go/common/stdlib": "internal/expression declares its functions again",
+	"github.com/google/cel-go/common/types":  "the same",
+	"github.com/robfig/cron/v3":              "internal/schedule refuses expressions with a time zone",
+}
+
+func TestNothingInTheProductReadsTheTimeZonesOfTheMachine(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{.Dir}} {{join .GoFiles " "}}{{end}}`, ".", "./cmd/...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		for _, file := range fields[2:] {
+			source, err := os.ReadFile(filepath.Join(fields[1], file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(source), "time.LoadLocation(") || strings.Contains(string(source), `"time/tzdata"`) {
+				found = append(found, fields[0])
+			}
+		}
+	}
+	for _, path := range slices.Compact(found) {
+		if looksUp[path] == "" {
+			t.Errorf("%s reads the time zones of the machine, those of internal/tz are meant", path)
+		}
+	}
+	for path := range looksUp {
+		if !slices.Contains(found, path) {
+			t.Errorf("%s is in the list, but looks up no time zone", path)
+		}
+	}
+}
