@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/machinecerts"
 	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 )
 
 // node is a Machine and what the provider does with it.

@@ -1,11 +1,12 @@
 package machinecerts_test
 
 import (
-	"github.com/fluxcd/gating-controller/internal/machinecerts"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/machinecerts"
 )
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

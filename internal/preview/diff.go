@@ -8,8 +8,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/format"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // Changes is what differs between two sets in a range.

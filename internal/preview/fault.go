@@ -2,8 +2,9 @@ package preview
 
 import (
 	"fmt"
-	"github.com/fluxcd/gating-controller/internal/format"
 	"strings"
+
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // Fault is what is wrong with an object, or doubtful.

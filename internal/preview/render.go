@@ -6,8 +6,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/format"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // Table writes a report for people, an interval in each line. Times are in RFC 3339 and in a zone.

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/slots"
 	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/internal/slots"
 )
 
 var start = time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)

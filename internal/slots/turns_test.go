@@ -1,9 +1,10 @@
 package slots_test
 
 import (
-	"github.com/fluxcd/gating-controller/internal/slots"
 	"slices"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/slots"
 )
 
 // call gives the next ones their turn. All may have it.

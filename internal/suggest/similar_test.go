@@ -1,8 +1,9 @@
 package suggest_test
 
 import (
-	"github.com/fluxcd/gating-controller/internal/suggest"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
 func TestClosest(t *testing.T) {

@@ -1,11 +1,12 @@
 package verdict
 
 import (
-	"github.com/fluxcd/gating-controller/internal/format"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // recordField is a line of the record of a pass, as key=value. Each has one of the two pointers.

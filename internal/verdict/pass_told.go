@@ -2,9 +2,10 @@ package verdict
 
 import (
 	"fmt"
-	"github.com/fluxcd/gating-controller/internal/format"
 	"strings"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/format"
 )
 
 // Granted says in sentences that one reconciliation passes some Gates, who asked for it,
