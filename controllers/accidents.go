@@ -97,11 +97,6 @@ func (a accidents) note(before, obj *v1alpha1.Gate, found *accident, now time.Ti
 	set(a.metrics.empty, key, found.n)
 }
 
-// saysEmpty returns whether the status of a Gate says that a reference matches nothing.
-func saysEmpty(g *v1alpha1.Gate) bool {
-	return conditions.GetReason(g, meta.ReadyCondition) == v1alpha1.NoTargetsReason
-}
-
 // lookForEmpty looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
 // fewer targets, or it is time to look at all targets again. Else only those are that matched nothing before.
 func (a accidents) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *accident) {
@@ -112,7 +107,7 @@ func (a accidents) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate,
 	for i := range obj.Spec.Targets {
 		ref := &obj.Spec.Targets[i]
 		known := slices.IndexFunc(last.refs, func(e emptyReference) bool { return equality.Semantic.DeepEqual(e.ref, *ref) })
-		if !all && known < 0 || !a.selector.matchesNothing(ctx, obj, ref) {
+		if !all && known < 0 || !matchesNothing(ctx, a.selector, obj, ref) {
 			continue
 		}
 		e := emptyReference{*ref, now}
@@ -146,7 +141,7 @@ func emptyMessage(names []string, of int) string {
 }
 
 // matchesNothing returns whether a reference of a Gate names no object. One that has a fault does not count: that is told already.
-func (s *Selector) matchesNothing(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool {
+func matchesNothing(ctx context.Context, s *Selector, g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool {
 	namespace := namespaceOf(ref, g)
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
 	if err != nil || s.outOfReach("targets", "held", g.Namespace, namespace) != "" || s.Targets.Readable(ctx, adapter) != nil {
@@ -167,7 +162,7 @@ func (a accidents) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now ti
 	if found.origin == by {
 		return
 	}
-	held, err := a.selector.heldOrigin(ctx, obj, a.appliers, now)
+	held, err := heldOrigin(ctx, a.selector, obj, a.appliers, now)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the gate holds its own applier")
 		return

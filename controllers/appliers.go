@@ -69,7 +69,7 @@ func originOf(g *v1alpha1.Gate) string {
 }
 
 // heldOrigin returns what a Gate governs of that which applies it from Git. Labels count as the cache has them.
-func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appliers, now time.Time) (held []applier.Reference, err error) {
+func heldOrigin(ctx context.Context, s *Selector, g *v1alpha1.Gate, read *appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.scope(ctx)
 	for _, root := range applier.Appliers(g.Labels) {
 		if !s.reaches(g.Namespace, root.Namespace) {

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -175,7 +176,7 @@ func TestACacheThatIsBehindForgetsNoApproval(t *testing.T) {
 	stale.Annotations[v1alpha1.ApproveRequestedByAnnotation] = stampsOf(e, "1 bob")
 	r.Client = behind{w.Client, stale}
 	result, err := r.Reconcile(w.Context(), requestFor(e))
-	if err != nil || result.RequeueAfter != staleRetry {
+	if err != nil || result.RequeueAfter != ownwrites.StaleRetry {
 		t.Errorf("got %v, %v", result, err)
 	}
 	w.Read(e)

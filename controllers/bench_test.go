@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -74,7 +75,7 @@ func BenchmarkSettled(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if sums := m.tally.Sums(tallied(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
+	if sums := m.tally.Sums(summary.KeyFor(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
 		b.Fatalf("%+v", sums)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // pointers returns the addresses of what some interfaces point to.
@@ -50,7 +51,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 		known      string
 	}{
 		{l.gates, reflect.TypeFor[ownwrites.Cache](), pointers(l.gates.gates.Caches), "GateReconciler.Decider.Dependencies"},
-		{l.targets, reflect.TypeFor[targetCache](), pointers(l.targets.caches), "TargetReconciler.writer.versions"},
+		{l.targets, reflect.TypeFor[ownwrites.Evictor[target.Key]](), pointers(l.targets.caches), "TargetReconciler.writer.versions"},
 	} {
 		var all []string
 		used := map[uintptr]bool{}

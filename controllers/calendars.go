@@ -64,7 +64,7 @@ type configMapWatch interface {
 // The error is that the API server did not return it.
 func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
 	keys := timetable.CalendarsOf(obj)
-	followed := r.follow(tallied(obj), keys)
+	followed := r.follow(summary.KeyFor(obj), keys)
 	if len(keys) == 0 {
 		return nil, nil //nolint:nilnil // a Gate without calendars needs none
 	}
@@ -162,7 +162,7 @@ func (r *CalendarReader) reread(changed []timetable.CalendarKey, except types.UI
 
 // atHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
 func (r *CalendarReader) atHand(obj *v1alpha1.Gate, now time.Time) bool {
-	for _, f := range r.follow(tallied(obj), timetable.CalendarsOf(obj)) {
+	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
 			return false
 		}

@@ -3,6 +3,8 @@ package controllers
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	kuberecorder "k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,6 +15,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	eventNormal  = corev1.EventTypeNormal
+	eventWarning = corev1.EventTypeWarning
 )
 
 const (

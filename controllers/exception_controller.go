@@ -80,7 +80,7 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	result, err := r.look(ctx, obj, r.Clock.Now())
 	if apierrors.IsConflict(err) {
 		// The cache is behind, which is usual right after a write of ours.
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
 	}
 	if errors.Is(err, errCalendarsPending) {
 		return ctrl.Result{RequeueAfter: calendarRetry}, nil
@@ -90,9 +90,6 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 
 // calendarRetry is how long an exception waits for the calendars of its Gate.
 const calendarRetry = time.Second
-
-// staleRetry is how long to wait for a cache that is behind.
-const staleRetry = 100 * time.Millisecond
 
 // look takes note of approvals, reports, and deletes or lets go what is over.
 func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
 const hour = time.Hour
@@ -247,7 +248,7 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 		w.editException(e.DeepCopy(), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
 		return nil
 	})
-	if left := w.reportOn(e).RequeueAfter; left != staleRetry {
+	if left := w.reportOn(e).RequeueAfter; left != ownwrites.StaleRetry {
 		t.Errorf("looks again in %s", left)
 	}
 	if e.DeletionTimestamp != nil {

@@ -34,7 +34,7 @@ func (t foreteller) look(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) ga
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
 		return unchanged
 	}
-	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(tallied(obj)).IsSettled() {
+	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(summary.KeyFor(obj)).IsSettled() {
 		if settled := last.At.Add(settleFor); now.Before(settled) {
 			unchanged.Next = settled
 			return unchanged

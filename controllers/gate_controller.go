@@ -99,7 +99,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return r.finalize(ctx, obj, writer)
 	case obj.Spec.Suspend:
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
-		r.Tally.StopAwaiting(tallied(obj))
+		r.Tally.StopAwaiting(summary.KeyFor(obj))
 		return ctrl.Result{}, writer.suspended(ctx, obj, now)
 	}
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
@@ -191,7 +191,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 	}
 	for _, t := range held {
 		if !namedOn(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
-			return waitFor(r.Tally, tallied(obj))
+			return waitFor(r.Tally, summary.KeyFor(obj))
 		}
 	}
 	locked, err := r.Locks.Naming(ctx, key.String())
@@ -199,7 +199,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 		return ctrl.Result{}, err
 	}
 	if len(locked) > 0 {
-		return waitFor(r.Tally, tallied(obj))
+		return waitFor(r.Tally, summary.KeyFor(obj))
 	}
 	if err := writer.removeFinalizer(ctx); err != nil {
 		return ctrl.Result{}, err

@@ -53,7 +53,8 @@ type GateIndex struct {
 	APIReader client.Reader
 	// AllGates reads the metadata of the Gates of all shards from a cache, nil without shards.
 	AllGates client.Reader
-	memory   *gateMemory
+	// Newest returns the version of a cached Gate with the last decision of this process, if the cache is behind.
+	Newest func(*v1alpha1.Gate) *v1alpha1.Gate
 }
 
 // Of returns the target's Gates at an instant, each once: those that govern it and those that its annotations name. Each is the
@@ -91,7 +92,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 		if g == nil {
 			continue
 		}
-		if stand, ok := scope.About(i.memory.newest(g), &obj.Unstructured, now); ok {
+		if stand, ok := scope.About(i.Newest(g), &obj.Unstructured, now); ok {
 			gates = append(gates, stand)
 		}
 	}

@@ -67,7 +67,7 @@ func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 		p.memory.wasDue(p.before, due)
 	}
 	if d.AffectsTargets {
-		p.Tally.Await(tallied(after))
+		p.Tally.Await(summary.KeyFor(after))
 		p.memory.decides(after, d.At)
 	}
 	if err := p.writer.WriteStatus(ctx, after); err != nil {
@@ -120,12 +120,12 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	if asked = asked && v != obj.Status.LastHandledReconcileAt; asked {
 		t.HandledReconcileAt = v
 	}
-	if p.memory.isDue(obj, asked, d.At) || p.Tally.Sums(tallied(obj)).Awaits {
+	if p.memory.isDue(obj, asked, d.At) || p.Tally.Sums(summary.KeyFor(obj)).Awaits {
 		if err := p.Events.wakeAll(ctx, obj); err != nil {
 			return t, err
 		}
 	}
-	t.sums = p.Tally.Sums(tallied(obj))
+	t.sums = p.Tally.Sums(summary.KeyFor(obj))
 	uncounted := int64(0)
 	t.Failures, uncounted, t.Err = p.failuresOf(ctx, obj, d)
 	t.sums.Failed += uncounted

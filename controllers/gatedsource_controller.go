@@ -51,7 +51,7 @@ type GatedSourceReconciler struct {
 
 	writer  *gatedSourceWriter
 	rollout rollout
-	caches  []targetCache
+	caches  []ownwrites.Evictor[target.Key]
 	news    *targetNews
 }
 
@@ -163,7 +163,7 @@ func (r *GatedSourceReconciler) takesSlots(s *promotionState) bool {
 	has := true
 	for _, g := range s.gates {
 		if g.HasPace() && !r.Turns.Wait(g.Object.UID, target.KeyOf(s.object), turnOf(g.Object, s.object)) {
-			r.Wake.Gate(tallied(g.Object).NamespacedName)
+			r.Wake.Gate(summary.KeyFor(g.Object).NamespacedName)
 			has = false
 		}
 	}
@@ -187,7 +187,7 @@ func (r *GatedSourceReconciler) leaveSlots(s *promotionState) {
 func (r *GatedSourceReconciler) report(key target.Key, s *promotionState) {
 	entries := s.entries()
 	for _, g := range s.gates {
-		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return g.Object != nil && e.Gate == tallied(g.Object) })
+		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return g.Object != nil && e.Gate == summary.KeyFor(g.Object) })
 		if !g.Audits || i < 0 {
 			continue
 		}

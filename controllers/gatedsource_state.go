@@ -70,7 +70,7 @@ func (s *promotionState) entries() []summary.Entry {
 		if !g.IsOurs() || !counts && s.failure == nil {
 			continue
 		}
-		e := summary.Entry{Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Stand == verdict.Undecided}
+		e := summary.Entry{Gate: summary.KeyFor(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Stand == verdict.Undecided}
 		switch {
 		case !counts || g.Stand != verdict.Closed || s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
 		case s.isPending():

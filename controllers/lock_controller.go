@@ -112,7 +112,7 @@ func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, left []s
 func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
 	var entries []summary.Entry
 	for _, g := range gates {
-		entries = append(entries, summary.Entry{Gate: tallied(g), Uncounted: true, Failure: &summary.Failure{Reason: reason, Message: err.Error()}})
+		entries = append(entries, summary.Entry{Gate: summary.KeyFor(g), Uncounted: true, Failure: &summary.Failure{Reason: reason, Message: err.Error()}})
 	}
 	r.Tally.Put(talliedLock(namespace), entries, now)
 }

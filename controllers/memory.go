@@ -32,18 +32,12 @@ func newMemory() *memory {
 	}
 }
 
-// targetCache is state of targets in memory.
-type targetCache interface {
-	// Evict removes a target that was deleted.
-	Evict(key target.Key)
-}
-
 // gateCaches returns the state of Gates, each of which evicts a Gate that was deleted.
 func (m *memory) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
 	return []ownwrites.Cache{m.tally, m.turns, m.book, m.gates, m.watcher, m.calendar, m.news, m.passes, backoff}
 }
 
 // targetCaches returns the state of targets.
-func (m *memory) targetCaches() []targetCache {
-	return []targetCache{m.tally, m.turns, m.news, m.targets}
+func (m *memory) targetCaches() []ownwrites.Evictor[target.Key] {
+	return []ownwrites.Evictor[target.Key]{m.tally, m.turns, m.news, m.targets}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -119,7 +120,7 @@ func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	w.open(g, start)
 	w.reconcile(g)
 	w.expectHeldOf(apps, "bcd")
-	before := tallied(g)
+	before := summary.KeyFor(g)
 	if waiting, _ := w.memory.turns.Counts(before.UID); waiting != 3 {
 		t.Fatalf("%d wait", waiting)
 	}

@@ -4,20 +4,16 @@ import (
 	"cmp"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
-)
-
-const (
-	eventNormal  = corev1.EventTypeNormal
-	eventWarning = corev1.EventTypeWarning
 )
 
 // heldByNobody returns whether we hold a target in no Gate's name: somebody
@@ -40,11 +36,6 @@ func holders(obj *unstructured.Unstructured) []string {
 func keyNamed(name string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(name, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
-}
-
-// tallied returns the key of a Gate in the Tally.
-func tallied(g *v1alpha1.Gate) summary.Gate {
-	return summary.KeyFor(g)
 }
 
 // namespaceOf returns the namespace of the targets of a reference, v1alpha1.AnyName if it spans namespaces.
@@ -84,4 +75,9 @@ func objectKey(kind schema.GroupKind, namespace, name string) string {
 // keyOf returns the key of an object by some name, which may be v1alpha1.AnyName.
 func keyOf(obj *unstructured.Unstructured, name string) string {
 	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
+}
+
+// saysEmpty returns whether the status of a Gate says that a reference matches nothing.
+func saysEmpty(g *v1alpha1.Gate) bool {
+	return conditions.GetReason(g, meta.ReadyCondition) == v1alpha1.NoTargetsReason
 }

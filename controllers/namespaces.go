@@ -11,7 +11,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // namespaces handles the events of namespaces.
@@ -53,13 +52,4 @@ func (e *Events) namespace(ctx context.Context, before, after *metav1.PartialObj
 			e.Wake.Gate(client.ObjectKeyFromObject(g))
 		}
 	}
-}
-
-// includes returns whether a reference is about a namespace. It is nil before it was there.
-func (r Reach) includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
-	if namespace == nil {
-		return false
-	}
-	scope := verdict.Scope{Own: r.Own, Labels: func(string) map[string]string { return namespace.Labels }}
-	return scope.Spans(ref, namespace.Name)
 }

@@ -100,7 +100,7 @@ func (r *PathReconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) 
 	reportPath(obj, path, err)
 	switch writeErr := writer.WriteStatus(ctx, obj); {
 	case apierrors.IsConflict(writeErr) && err == nil: // another replica was faster, or the cache is behind
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
 	case writeErr != nil:
 		return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(writeErr))
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -30,7 +31,7 @@ func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Ob
 func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value, v1alpha1.ProceedRequestedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
-	w.memory.tally.Await(tallied(g))
+	w.memory.tally.Await(summary.KeyFor(g))
 	w.memory.gates.decides(g, w.clock.Now())
 	_, err := w.decideOn(client.ObjectKeyFromObject(g))
 	w.Read(g)

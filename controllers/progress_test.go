@@ -23,10 +23,10 @@ func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
 		for i := range gates {
 			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
 			r.memory.see(g, start)
-			r.Tally.Wake(tallied(g), []target.Key{{NamespacedName: client.ObjectKeyFromObject(g)}})
+			r.Tally.Wake(summary.KeyFor(g), []target.Key{{NamespacedName: client.ObjectKeyFromObject(g)}})
 			gates[i] = g
 		}
-		pending := r.Tally.Sums(tallied(gates[0]))
+		pending := r.Tally.Sums(summary.KeyFor(gates[0]))
 		for second := range 21 {
 			now := start.Add(time.Duration(second) * time.Second)
 			for _, g := range gates {

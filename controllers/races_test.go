@@ -18,6 +18,7 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -83,7 +84,7 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	}
 	_, err := w.on().gates.Reconcile(w.Context(), req)
 	w.Must(err)
-	if w.memory.tally.Sums(tallied(g)).Awaits {
+	if w.memory.tally.Sums(summary.KeyFor(g)).Awaits {
 		t.Error("its decision is still awaited")
 	}
 	w.reconcile(g)
@@ -113,12 +114,12 @@ func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 		return err
 	}
 	w.Must(w.lookAtWoken())
-	if sums := w.memory.tally.Sums(tallied(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
+	if sums := w.memory.tally.Sums(summary.KeyFor(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
 		t.Errorf("decided %t, after the look that began before: %+v", decided, sums)
 	}
 	w.Must(w.lookAtWoken())
 	w.Must(w.lookAtWoken())
-	if sums := w.memory.tally.Sums(tallied(g)); !sums.IsSettled() || sums.Held != 1 {
+	if sums := w.memory.tally.Sums(summary.KeyFor(g)); !sums.IsSettled() || sums.Held != 1 {
 		t.Errorf("after the next look: %+v", sums)
 	}
 }
@@ -136,7 +137,7 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 				t.Helper()
 				w.woken.Targets(queue.Change, target.KeyOf(app))
 				w.Must(w.lookAtWoken())
-				if sums := w.memory.tally.Sums(tallied(g)); sums.IsSettled() || sums.Total != 1 {
+				if sums := w.memory.tally.Sums(summary.KeyFor(g)); sums.IsSettled() || sums.Total != 1 {
 					t.Errorf("%s: %+v", when, sums)
 				}
 			}
@@ -152,7 +153,7 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 			pending("in a cache without the decision")
 			w.Client = fresh
 			w.reconcile(g)
-			if sums := w.memory.tally.Sums(tallied(g)); !sums.IsSettled() {
+			if sums := w.memory.tally.Sums(summary.KeyFor(g)); !sums.IsSettled() {
 				t.Errorf("in the end: %+v", sums)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // Reach says what may refer to what.
@@ -62,4 +63,13 @@ func (r Reach) all() []string {
 		return []string{metav1.NamespaceAll}
 	}
 	return slices.Collect(maps.Keys(r.Namespaces))
+}
+
+// includes returns whether a reference is about a namespace. It is nil before it was there.
+func (r Reach) includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
+	if namespace == nil {
+		return false
+	}
+	scope := verdict.Scope{Own: r.Own, Labels: func(string) map[string]string { return namespace.Labels }}
+	return scope.Spans(ref, namespace.Name)
 }

@@ -27,6 +27,7 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/receivers"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -245,7 +246,7 @@ func TestAConflictBetweenReplicasIsDecidedAgainSoon(t *testing.T) {
 	w.token("ci", map[string]string{"token": "t0"})
 	obj := w.receiver("ci")
 	r.writes.before = once("patch-status GateReceiver", conflict)
-	if after, err := w.loads(r, obj); err != nil || after != staleRetry {
+	if after, err := w.loads(r, obj); err != nil || after != ownwrites.StaleRetry {
 		t.Errorf("reconciled again after %s: %v", after, err)
 	}
 	_, err := w.loads(r, obj)

@@ -2,11 +2,9 @@ package controllers
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -14,17 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/slots"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/internal/waves"
 )
-
-// Turns has the targets that wait for their turn to be released, by Gate.
-type Turns = slots.Turns[types.UID, target.Key]
-
-// Book has the targets of the Gates that release in waves.
-type Book = waves.Book
-
-// which says which targets may have their turn.
-type which = slots.Which[target.Key]
 
 // releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
 type releaser struct {
@@ -132,16 +120,4 @@ func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may whi
 	default: // something has to happen before another target may have a turn
 	}
 	return done
-}
-
-// turnOf returns what decides on the turn of a target.
-func turnOf(g *v1alpha1.Gate, t *target.Object) slots.Item {
-	item := slots.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
-	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {
-		item.Expiry = renewer.Expiry(t) // one that has none has its turn last
-	}
-	item.Failed = slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
-		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
-	})
-	return item
 }

@@ -99,7 +99,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		spanning.readers = []client.Reader{c.APIReader}
 	}
 	selector := &Selector{scopes: spanning, Targets: c.Targets}
-	index := &GateIndex{scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
+	index := &GateIndex{scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.gates.newest}
 	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
 	m.calendar.APIReader, m.calendar.Wake = c.APIReader, wake
 	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics

@@ -27,7 +27,7 @@ func (r *GateReconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d d
 	}
 	failures = append(failures, calendarFaults(d.Decision)...)
 	uncounted = int64(len(failures))
-	for _, f := range r.Tally.Failures(tallied(obj)) {
+	for _, f := range r.Tally.Failures(summary.KeyFor(obj)) {
 		failures = append(failures, v1alpha1.TargetFailure{
 			Kind: f.Key.Kind, Namespace: f.Key.Namespace, Name: f.Key.Name, Reason: f.Reason, Message: f.Message,
 		})

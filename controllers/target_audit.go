@@ -20,7 +20,7 @@ func (r *TargetReconciler) note(key target.Key, s *targetResult, now time.Time) 
 		if !g.Audits || !g.IsOurs() {
 			continue
 		}
-		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return e.Gate == tallied(g.Object) })
+		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return e.Gate == summary.KeyFor(g.Object) })
 		if i < 0 || entries[i].Outcome != summary.Other {
 			continue
 		}
@@ -74,7 +74,7 @@ func (s *targetResult) notePasses(key target.Key, passes *Passes, wake Waker) {
 			continue // it was before this Gate had closed
 		}
 		if passes.note(g.Object.UID, key, pass) {
-			wake.GateSoon(tallied(g.Object).NamespacedName)
+			wake.GateSoon(summary.KeyFor(g.Object).NamespacedName)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type TargetReconciler struct {
 	writer    *targetWriter
 	activator *activator
 	news      *targetNews
-	caches    []targetCache
+	caches    []ownwrites.Evictor[target.Key]
 }
 
 // Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
@@ -227,25 +227,6 @@ func (r *TargetReconciler) result(key target.Key, res targetResult) ctrl.Result 
 		return ctrl.Result{}
 	}
 	return requeue(r.Wake, key, res.at.Sub(r.Clock.Now()))
-}
-
-// fetchTarget returns a target from the cache, nil if it does not exist or is being deleted: Flux prunes nothing of an object that is deleted
-// while suspended. isBehind is true if the cache has not been read, or is older than our last write.
-func fetchTarget(ctx context.Context, targets TargetReader, versions *ownwrites.Versions[target.Key], key target.Key) (obj *target.Object, isBehind bool, err error) {
-	obj, err = targets.Get(ctx, key)
-	switch {
-	case errors.Is(err, errNotRead):
-		return nil, true, nil
-	case err != nil, obj == nil, !obj.GetDeletionTimestamp().IsZero():
-		return nil, false, err
-	}
-	return obj, versions.IsBehind(key, obj.GetResourceVersion()), nil
-}
-
-// requeue requeues a target with the urgency of a hold.
-func requeue(wake Waker, key target.Key, after time.Duration) ctrl.Result {
-	wake.Urge(key)
-	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }
 
 // forget evicts a target that was deleted.

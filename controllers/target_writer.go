@@ -69,19 +69,6 @@ func (w *targetWriter) wrote(obj *target.Object, latest *metav1.PartialObjectMet
 	return written
 }
 
-// rereadTarget reads a target from the API server, trimmed. It is nil if the target is gone, also if there is another one of
-// the same name.
-func rereadTarget(ctx context.Context, live client.Reader, obj *target.Object) (*target.Object, error) {
-	latest := &target.Object{}
-	latest.SetGroupVersionKind(obj.GroupVersionKind())
-	err := live.Get(ctx, client.ObjectKeyFromObject(obj), latest)
-	if err != nil || latest.GetUID() != obj.GetUID() {
-		return nil, client.IgnoreNotFound(err)
-	}
-	target.Trim(&latest.Unstructured, verdict.Us)
-	return latest, nil
-}
-
 // conditions makes ours of a target those that are given, and returns whether that changed anything. Those of a
 // target.Reporter are applied. The conditions of Flux are an atomic list, which is patched on the version that was read.
 func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/gating-controller/internal/queue"
@@ -165,4 +166,10 @@ func (l *limiterOf[T]) NumRequeues(item T) int { return l.requests.NumRequeues(l
 // backoffOf is by what a limiter knows a Gate: one that is created again under its name is another.
 func backoffOf(uid types.UID) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: string(uid)}}
+}
+
+// requeue requeues a target with the urgency of a hold.
+func requeue(wake Waker, key target.Key, after time.Duration) ctrl.Result {
+	wake.Urge(key)
+	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }

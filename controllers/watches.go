@@ -102,7 +102,7 @@ func (e *Events) gate(ctx context.Context, before, after *v1alpha1.Gate) error {
 			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
 				class = queue.Resync
 			} else {
-				e.Tally.Wake(tallied(g), governed)
+				e.Tally.Wake(summary.KeyFor(g), governed)
 			}
 			if verdict.Governing("", g, now).Stand == verdict.Closed && class != queue.Resync {
 				class = queue.Hold
@@ -145,8 +145,8 @@ func (e *Events) wakeAll(ctx context.Context, g *v1alpha1.Gate) error {
 	if err != nil {
 		return err
 	}
-	if e.Tally.Sums(tallied(g)).Awaits {
-		e.Tally.Wake(tallied(g), governed)
+	if e.Tally.Sums(summary.KeyFor(g)).Awaits {
+		e.Tally.Wake(summary.KeyFor(g), governed)
 	}
 	all, namespaces := keySet{}, keySetOf[string]{}
 	all.addKeys(governed...)
@@ -306,4 +306,18 @@ func matters(before, after *unstructured.Unstructured) bool {
 		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||
 		!apiequality.Semantic.DeepEqual(old.GetLabels(), latest.GetLabels()) ||
 		!apiequality.Semantic.DeepEqual(verdict.ApprovedOf(old), verdict.ApprovedOf(latest))
+}
+
+// wakeReleased has a target looked at that is released in waves, if it says something else than before of whether it is ready.
+func wakeReleased(book *Book, wake Waker, before, after *unstructured.Unstructured) {
+	if book.IsEmpty() {
+		return
+	}
+	obj := &target.Object{Unstructured: *after}
+	if key := target.KeyOf(obj); book.Has(key) {
+		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
+		if is, says := target.ReadinessOf(obj); is != was || says != said {
+			wake.Targets(queue.Tell, key)
+		}
+	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// maxWaiting is how many targets status.release.waves names, and maxSaid how many bytes it quotes of what each says.
-const maxWaiting, maxSaid = 10, 256
+// maxWaiting is how many targets status.release.waves names.
+const maxWaiting = 10
 
 // waveDecision is a decision on the waves of a release, with its inputs.
 type waveDecision struct {

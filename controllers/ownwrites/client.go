@@ -3,16 +3,26 @@ package ownwrites
 import (
 	"context"
 	"reflect"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// StaleRetry is the delay before a reconciliation is repeated because the cache is older than the last write of this process.
+const StaleRetry = 100 * time.Millisecond
+
 // Cache is state of objects in memory.
 type Cache interface {
 	// Forget evicts an object that was deleted.
 	Forget(uid types.UID)
+}
+
+// Evictor is a cache with keys of type K.
+type Evictor[K any] interface {
+	// Evict removes the entry of an object that was deleted.
+	Evict(key K)
 }
 
 // Client reads the objects that its caller reconciles, and patches them. What it reads is never older than what it wrote.
