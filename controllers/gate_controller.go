@@ -68,13 +68,24 @@ type GateReconciler struct {
 	Backoff workqueue.TypedRateLimiter[types.UID]
 
 	// gates reads and writes the Gates that are reconciled.
-	gates  *ownwrites.Client
-	memory *gateMemory
-	news   *targetNews
-	// accidents tell what nobody has meant.
-	accidents accidents
-	// foreteller tells what is to come.
-	foreteller foreteller
+	gates    *ownwrites.Client
+	memory   *gateMemory
+	news     *targetNews
+	appliers *appliers
+	// background emits announcements.
+	background *background
+}
+
+func (r *GateReconciler) diagnostics() accidents {
+	return accidents{r.Selector, r.memory, r.appliers, r.EventRecorder, r.GateMetrics}
+}
+
+func (r *GateReconciler) announcer() foreteller {
+	return foreteller{r.Selector, r.Tally, r.EventRecorder, r.background}
+}
+
+func (r *GateReconciler) eventRecorder() gateTeller {
+	return gateTeller{r.EventRecorder, r.Selector.Targets}
 }
 
 // Reconcile decides what a Gate is at this instant, and reports on its targets.

@@ -86,7 +86,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 		return
 	}
 	p.written = true
-	told := gateTeller{p.EventRecorder, p.Selector.Targets}
+	told := p.eventRecorder()
 	told.requests(ctx, after, d.Handled)
 	p.GateMetrics.emergencyOpenings(after, d.Handled)
 	if gate.IsCurrent(after) && !gate.IsCurrent(p.before) {
@@ -114,7 +114,7 @@ type targetProgress struct {
 // progress collects the progress of the targets. At the resync interval, it enqueues all targets.
 func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	d, obj := p.decision, p.decision.Decided()
-	t := &targetProgress{forecast: p.foreteller.look(obj, p.snapshot, d.At)}
+	t := &targetProgress{forecast: p.announcer().look(obj, p.snapshot, d.At)}
 	t.rechecks = append(slices.Clone(d.Rechecks), t.forecast.Next)
 	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
 	if asked = asked && v != obj.Status.LastHandledReconcileAt; asked {
@@ -136,7 +136,7 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	}
 	t.Targets, t.Settled, t.Announced = countsOf(t.sums), t.sums.IsSettled(), t.forecast.Announced
 	t.Passes, t.Release, t.Stop = p.Passes.entries(obj.UID), t.status, t.stop
-	if t.found = p.accidents.look(ctx, p.before, obj, t.sums, d.At); t.found != nil {
+	if t.found = p.diagnostics().look(ctx, p.before, obj, t.sums, d.At); t.found != nil {
 		t.rechecks = append(t.rechecks, t.found.again)
 		t.Unmatched, t.Origin = t.found.message, t.found.held
 	}
@@ -165,9 +165,9 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	p.Turns.Noted(after.UID, t.n)
 	p.Events.Wake.Targets(queue.Release, t.called...) // those that have a release slot
 	p.notifyDecision(ctx, after)
-	p.foreteller.start(ctx, after, t.forecast, p.decision.At)
-	gateTeller{p.EventRecorder, p.Selector.Targets}.waves(ctx, after, events, p.decision.At)
-	p.accidents.note(p.before, after, t.found, p.decision.At)
+	p.announcer().start(ctx, after, t.forecast, p.decision.At)
+	p.eventRecorder().waves(ctx, after, events, p.decision.At)
+	p.diagnostics().note(p.before, after, t.found, p.decision.At)
 	p.measure(ctx, after, t.sums)
 	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
 }

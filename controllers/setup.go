@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	kuberecorder "k8s.io/client-go/tools/record"
@@ -106,7 +105,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	l := &loops{events: &Events{
 		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, versions: m.targets,
 	}}
-	backoff := &limiterOf[types.UID]{c.Backoff, backoffOf}
+	backoff := newBackoff(c.Backoff)
 	l.gates = &GateReconciler{
 		gates:  &ownwrites.Client{Client: c.Client, Live: c.APIReader, Versions: m.versions, Caches: m.gateCaches(backoff)},
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, Clock: c.Clock,
@@ -114,8 +113,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: backoff, Wake: wake,
 		memory: m.gates, news: m.news, Passes: m.passes,
-		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
-		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
+		appliers: m.appliers, background: m.background,
 	}
 	l.targets = &TargetReconciler{
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, Passes: m.passes, news: m.news, caches: m.targetCaches(),

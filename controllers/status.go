@@ -74,7 +74,7 @@ func (r *GateReconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s summ
 	}
 	changed, due := r.memory.settles(obj)
 	if changed {
-		gateTeller{r.EventRecorder, r.Selector.Targets}.summary(obj, s, r.Clock.Now())
+		r.eventRecorder().summary(obj, s, r.Clock.Now())
 	}
 	if due != nil {
 		r.GateMetrics.settled(due.State, r.Clock.Since(due.At.Time))

@@ -163,6 +163,11 @@ func (l *limiterOf[T]) Forget(item T) { l.requests.Forget(l.requestOf(item)) }
 // NumRequeues implements workqueue.TypedRateLimiter.
 func (l *limiterOf[T]) NumRequeues(item T) int { return l.requests.NumRequeues(l.requestOf(item)) }
 
+// newBackoff returns a limiter of the retries of Gates.
+func newBackoff(requests workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimiter[types.UID] {
+	return &limiterOf[types.UID]{requests, backoffOf}
+}
+
 // backoffOf is by what a limiter knows a Gate: one that is created again under its name is another.
 func backoffOf(uid types.UID) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: string(uid)}}

@@ -26,6 +26,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
 // Events wakes the controllers when something changes that matters to them.
@@ -41,7 +42,7 @@ type Events struct {
 	// Tally is told of what is to be looked at.
 	Tally *summary.Tally
 	// Book knows which targets are released in waves, so that their readiness matters.
-	Book *Book
+	Book *waves.Book
 	// Wake is what the events are turned into.
 	Wake Waker
 
@@ -309,7 +310,7 @@ func matters(before, after *unstructured.Unstructured) bool {
 }
 
 // wakeReleased has a target looked at that is released in waves, if it says something else than before of whether it is ready.
-func wakeReleased(book *Book, wake Waker, before, after *unstructured.Unstructured) {
+func wakeReleased(book *waves.Book, wake Waker, before, after *unstructured.Unstructured) {
 	if book.IsEmpty() {
 		return
 	}
