@@ -181,14 +181,14 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 			v := verdict.Judge(observed, tc.gates)
 			step := verdict.Next(observed, v, tc.plan)
 			if step.Write {
-				(&targetNews{EventRecorder: events}).changed(&verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
+				(&targetNews{EventRecorder: recorded}).changed(&verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
 			}
 			if tc.event == "" {
-				equal(t, events.events, []string(nil))
+				equal(t, recorded.events, []string(nil))
 				return
 			}
 			kind, reason, _ := strings.Cut(tc.event, " ")
-			got := events.takeMetadata(t, kind+" Kustomization/apps "+reason+": ", ksGroup)
+			got := recorded.takeMetadata(t, kind+" Kustomization/apps "+reason+": ", ksGroup)
 			if again := reason == v1alpha1.HeldAgainReason; (got["token"] == "2026-11-23T12:00:00Z") == again {
 				t.Errorf("token %q", got["token"])
 			}
