@@ -19,6 +19,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -41,16 +43,16 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"), named("app"))
 	result := w.reconcile(g)
-	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" || result.RequeueAfter > emptyFor {
+	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" || result.RequeueAfter > gatecontroller.EmptyFor {
 		t.Errorf("at first %s, and it is looked at again after %s", got, result.RequeueAfter)
 	}
-	w.in(emptyFor - time.Millisecond)
+	w.in(gatecontroller.EmptyFor - time.Millisecond)
 	w.reconcile(g)
 	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" {
 		t.Error(got)
 	}
 	w.events.take("")
-	w.in(emptyFor)
+	w.in(gatecontroller.EmptyFor)
 	w.reconcile(g)
 	equal(t, readyOf(g), "True NoTargets: "+nothing)
 	equal(t, w.events.take("Warning Gate/production"), []string{"Warning Gate/production NoTargets: " + nothing})
@@ -70,7 +72,7 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	w.reconcile(g)
 	w.in(hours(1.1))
 	w.reconcile(g)
-	if told := w.events.take("Warning"); len(told) > 0 || !saysEmpty(g) {
+	if told := w.events.take("Warning"); len(told) > 0 || !view.HasEmptyReference(g) {
 		t.Errorf("it is told once more: %q, %s", told, readyOf(g))
 	}
 
@@ -85,9 +87,9 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	// A minute later, the missing one is told again.
 	w.remove(app, g)
 	w.reconcile(g)
-	w.in(hours(1.1) + emptyFor)
+	w.in(hours(1.1) + gatecontroller.EmptyFor)
 	w.reconcile(g)
-	if told := w.events.take("Warning"); len(told) != 1 || !saysEmpty(g) {
+	if told := w.events.take("Warning"); len(told) != 1 || !view.HasEmptyReference(g) {
 		t.Errorf("told %q, %s", told, readyOf(g))
 	}
 }
@@ -126,9 +128,9 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 		g := w.ClosedGate("g-"+strings.ReplaceAll(name, " ", "-"), tc.refs...)
 		w.in(0)
 		w.reconcile(g)
-		w.in(emptyFor)
+		w.in(gatecontroller.EmptyFor)
 		_, _ = w.try(g)
-		if got := readyOf(g); saysEmpty(g) != (tc.want != "") || !strings.Contains(got, tc.want) {
+		if got := readyOf(g); view.HasEmptyReference(g) != (tc.want != "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -141,9 +143,9 @@ func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", all(), all("tier", "web"))
 	w.reconcile(g)
-	w.in(emptyFor)
+	w.in(gatecontroller.EmptyFor)
 	w.reconcile(g)
-	if !saysEmpty(g) {
+	if !view.HasEmptyReference(g) {
 		t.Fatal(readyOf(g))
 	}
 	w.relabel(app, map[string]string{"tier": "web"}, g)
@@ -163,7 +165,7 @@ func TestAGateThatOnlyItsObjectsNameMissesNothing(t *testing.T) {
 
 // lookedUp counts how often references without labels are looked at.
 type lookedUp struct {
-	TargetReader
+	view.TargetReader
 	n *int
 }
 
@@ -224,7 +226,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 	}
 	expect := func(what, names string) {
 		t.Helper()
-		w.clock.SetTime(w.clock.Now().Add(appliersFor))
+		w.clock.SetTime(w.clock.Now().Add(gatecontroller.AppliersFor))
 		w.events.take("")
 		was := conditions.IsTrue(w.read(client.ObjectKeyFromObject(g)), v1alpha1.HoldsItsOwnSourceCondition)
 		w.reconcile(g)
@@ -244,7 +246,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 		if !was && !slices.Equal(told, []string{"Warning Gate/production HoldsItsOwnSource: " + message}) || was && len(told) > 0 {
 			t.Errorf("%s: told %q", what, told)
 		}
-		if !conditions.IsReady(g) && !saysEmpty(g) {
+		if !conditions.IsReady(g) && !view.HasEmptyReference(g) {
 			t.Errorf("%s: %+v", what, g.Status.Conditions)
 		}
 	}
@@ -266,7 +268,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 func TestAGateOfAHelmReleaseSaysThatItHoldsThat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	release := newTarget(schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
+	release := view.NewTarget(schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
 	release.SetNamespace(w.Namespace)
 	release.SetName("gates")
 	w.Must(unstructured.SetNestedMap(release.Object, map[string]any{"chart": "gates", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}, "spec", "chart", "spec"))
@@ -299,7 +301,7 @@ func TestASourceOutOfReachIsNotHeld(t *testing.T) {
 	}
 	w.AllowCrossNamespaceRefs = true
 	w.restart()
-	w.clock.SetTime(start.Add(appliersFor))
+	w.clock.SetTime(start.Add(gatecontroller.AppliersFor))
 	w.reconcile(g)
 	if !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
@@ -308,7 +310,7 @@ func TestASourceOutOfReachIsNotHeld(t *testing.T) {
 
 // flaky counts reads past the cache, which fail if they are broken.
 type flaky struct {
-	TargetReader
+	view.TargetReader
 	n      *int
 	broken *bool
 }
@@ -368,12 +370,12 @@ func TestAGateThatHoldsItsOwnSourceIsCurrentForFlux(t *testing.T) {
 	g := w.ClosedGate("production", all(), named("app"))
 	w.appliedBy(g, "kustomize", "flux-system")
 	w.reconcile(g)
-	w.in(emptyFor)
+	w.in(gatecontroller.EmptyFor)
 	w.reconcile(g)
-	live := newTarget(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	live := view.NewTarget(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), live))
 	got, err := status.Compute(live)
-	if w.Must(err); got.Status != status.CurrentStatus || !saysEmpty(g) || !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
+	if w.Must(err); got.Status != status.CurrentStatus || !view.HasEmptyReference(g) || !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Errorf("%+v, %+v", got, g.Status.Conditions)
 	}
 }
@@ -386,17 +388,17 @@ func TestWhatIsKnownIsNotToldOnceMoreAfterARelease(t *testing.T) {
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all(), named("app")}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
 	})
 	w.reconcile(g)
-	w.in(emptyFor)
+	w.in(gatecontroller.EmptyFor)
 	w.reconcile(g)
 	if told := w.events.take("Warning"); len(told) != 1 {
 		t.Fatalf("told %q", told)
 	}
 	w.open(g, w.clock.Now())
-	for after := emptyFor; after < 5*emptyFor; after += emptyFor {
+	for after := gatecontroller.EmptyFor; after < 5*gatecontroller.EmptyFor; after += gatecontroller.EmptyFor {
 		w.in(after)
 		w.reconcile(g)
 	}
-	if told := w.events.take("Warning"); len(told) > 0 || !saysEmpty(g) {
+	if told := w.events.take("Warning"); len(told) > 0 || !view.HasEmptyReference(g) {
 		t.Errorf("told %q, %s", told, readyOf(g))
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/exception"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -145,7 +147,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read; "+howTo(e)) {
 		t.Errorf("it says %q", got)
 	}
-	if stamped, err := StampedBy(cluster.Client, ExceptionStamp)(w.Context()); err != nil || stamped {
+	if stamped, err := gatecontroller.StampedBy(cluster.Client, gatecontroller.ExceptionStamp)(w.Context()); err != nil || stamped {
 		t.Errorf("this API server stamps: %v, %v", stamped, err)
 	}
 }
@@ -202,11 +204,11 @@ type blind struct{ client.Reader }
 
 // Get implements client.Reader.
 func (blind) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, ExceptionStamp, nil)
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, gatecontroller.ExceptionStamp, nil)
 }
 
 func TestAPolicyThatTheControllerMayNotSeeIsNotThere(t *testing.T) {
-	if stamped, err := StampedBy(blind{}, ExceptionStamp)(t.Context()); err != nil || stamped {
+	if stamped, err := gatecontroller.StampedBy(blind{}, gatecontroller.ExceptionStamp)(t.Context()); err != nil || stamped {
 		t.Errorf("got %v, %v", stamped, err)
 	}
 }
@@ -328,11 +330,11 @@ func TestWhoSetsAnApprovalHasTheExceptionLookedAt(t *testing.T) {
 		before, after := &v1alpha1.GateException{}, &v1alpha1.GateException{}
 		after.Annotations = map[string]string{key: "x"}
 		for _, e := range []event.UpdateEvent{{ObjectOld: before, ObjectNew: after}, {ObjectOld: after, ObjectNew: before}} {
-			if got := approvalChanged().Update(e); got != want {
+			if got := exception.ApprovalChanged().Update(e); got != want {
 				t.Errorf("%s: %t", key, got)
 			}
 		}
-		if approvalChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
+		if exception.ApprovalChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
 			t.Errorf("%s: it has not changed", key)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -126,7 +127,7 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	w.reconcile(g)
 	told("a restart")
 	w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
-	w.Must(w.on().events.wakeAll(w.Context(), g))
+	w.Must(w.on().events.EnqueueAll(w.Context(), g))
 	w.Must(w.lookAtWoken()) // before the Gate has decided on that
 	w.reconcile(g)
 	told("an edit after a restart")
@@ -151,7 +152,7 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 func TestOfManyThatWouldBeHeldAHundredAreToldAndTheGateOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const n = maxTold + 5
+	const n = events.MaxTargetEvents + 5
 	w.kustomizations(n)
 	g := w.auditGate("audit", all())
 	w.reconcile(g)
@@ -161,16 +162,16 @@ func TestOfManyThatWouldBeHeldAHundredAreToldAndTheGateOnce(t *testing.T) {
 	got := w.events.take(" WouldHold: ")
 	onGate := slices.DeleteFunc(slices.Clone(got), func(e string) bool { return !strings.HasPrefix(e, "Normal Gate/audit ") })
 	equal(t, onGate, []string{fmt.Sprintf("Normal Gate/audit WouldHold: %d of %d targets would be held. The gate has mode Audit and holds nothing.", n, n)})
-	equal(t, len(got)-len(onGate), maxTold)
+	equal(t, len(got)-len(onGate), events.MaxTargetEvents)
 	series := w.series()
 	equal(t, []float64{series["gate_targets held"], series["gate_targets would_hold"]}, []float64{0, n})
 
 	w.mode(g, v1alpha1.ModeEnforce)
 	w.reconcile(g)
-	equal(t, len(w.events.take("Kustomization/")), maxTold)
+	equal(t, len(w.events.take("Kustomization/")), events.MaxTargetEvents)
 	w.mode(g, v1alpha1.ModeAudit)
 	w.reconcile(g)
-	equal(t, len(w.events.take(" GateOpened: Released: gate '"+key(g)+"' has mode Audit.")), maxTold)
+	equal(t, len(w.events.take(" GateOpened: Released: gate '"+key(g)+"' has mode Audit.")), events.MaxTargetEvents)
 	w.open(g, w.in(hours(2)))
 	w.reconcile(g)
 	equal(t, len(w.events.take(" GateOpened: ")), 0)

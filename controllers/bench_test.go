@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -52,7 +54,7 @@ func (c oneGate) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 
 // oneTarget has one target.
 type oneTarget struct {
-	TargetReader
+	view.TargetReader
 	obj *target.Object
 }
 
@@ -67,7 +69,7 @@ func BenchmarkSettled(b *testing.B) {
 	by := saysOf("apps/production", verdict.Closed, "")
 	by.Object.Spec.Targets = []v1alpha1.TargetReference{all()}
 	obj := settledTarget("app", by)
-	c := &Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &liveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &GateMetrics{}}
+	c := &Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &liveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
 	m := newMemory()
 	r := c.loops(m, &woken{}).targets
 	for b.Loop() {

@@ -3,8 +3,11 @@ package controllers
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/fluxcd/gating-controller/controllers/events"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -33,7 +36,7 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 		found(name, value.Addr().Pointer())
 		return
 	}
-	if value.Type().PkgPath() != reflect.TypeFor[GateReconciler]().PkgPath() {
+	if !strings.HasPrefix(value.Type().PkgPath(), reflect.TypeFor[Gating]().PkgPath()) {
 		return
 	}
 	for i := range value.NumField() {
@@ -43,15 +46,15 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 
 func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 	t.Parallel()
-	l := (&Gating{GateMetrics: &GateMetrics{}}).loops(newMemory(), &woken{})
+	l := (&Gating{GateMetrics: &events.Metrics{}}).loops(newMemory(), &woken{})
 	for _, tc := range []struct {
 		reconciler any
 		implements reflect.Type
 		registered []uintptr
 		known      string
 	}{
-		{l.gates, reflect.TypeFor[ownwrites.Cache](), pointers(l.gates.gates.Caches), "GateReconciler.Decider.Dependencies"},
-		{l.targets, reflect.TypeFor[ownwrites.Evictor[target.Key]](), pointers(l.targets.caches), "TargetReconciler.writer.versions"},
+		{l.gates, reflect.TypeFor[ownwrites.Cache](), pointers(l.gates.Gates.Caches), "Reconciler.Decider.Dependencies"},
+		{l.targets, reflect.TypeFor[ownwrites.Evictor[target.Key]](), pointers(l.targets.Caches), "Reconciler.Versions"},
 	} {
 		var all []string
 		used := map[uintptr]bool{}
@@ -76,10 +79,11 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 // A field by name would not find a cache that is added later, so this test checks what finds them.
 func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
 	t.Parallel()
-	m := &gateMemory{}
-	type part struct{ inner accidents }
+	m := &gatecontroller.State{}
+	type inner struct{ memory *gatecontroller.State }
+	type part struct{ inner inner }
 	var found []string
-	holding(reflect.ValueOf(&part{accidents{memory: m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {
+	holding(reflect.ValueOf(&part{inner{m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {
 		if found = append(found, name); address != reflect.ValueOf(m).Pointer() {
 			t.Errorf("%s has another address", name)
 		}

@@ -20,12 +20,13 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/receiver"
 	"github.com/fluxcd/gating-controller/internal/calendarfeed"
 )
 
 // calendarReplica is a controller of calendars with a table of its own, and what serves it.
 type calendarReplica struct {
-	*CalendarReconciler
+	*receiver.CalendarReconciler
 	handler *calendarfeed.Handler
 }
 
@@ -33,7 +34,7 @@ func newCalendarReplica(now time.Time) *calendarReplica {
 	source := &calendarfeed.Source{Cache: cluster.Client, Watch: func(types.NamespacedName) calendarfeed.ConfigMapWatch { return nil }}
 	table := calendarfeed.NewTable(cluster.Client, source)
 	return &calendarReplica{
-		&CalendarReconciler{Client: cluster.Client, Table: table},
+		&receiver.CalendarReconciler{Client: cluster.Client, Table: table},
 		calendarfeed.NewHandler(table, clocktesting.NewFakePassiveClock(now), logr.Discard(), calendarfeed.MustMakeMetrics(prometheus.NewRegistry())),
 	}
 }

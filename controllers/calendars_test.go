@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/exception"
 )
 
 // holiday is a file with an event on a day, such as 20261123.
@@ -234,17 +235,17 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 		w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
 	}
 	r := w.memory.calendar
-	if n := len(r.followed); n != 1 {
+	if n := len(r.Followed); n != 1 {
 		t.Fatalf("%d ConfigMaps are followed", n)
 	}
-	for _, f := range r.followed {
-		if len(f.gates) != 2 || len(f.read) != 1 {
-			t.Errorf("%d Gates read %d calendars", len(f.gates), len(f.read))
+	for _, f := range r.Followed {
+		if len(f.Gates) != 2 || len(f.Read) != 1 {
+			t.Errorf("%d Gates read %d calendars", len(f.Gates), len(f.Read))
 		}
 	}
 	r.Wake = w.woken
 	_ = w.woken.take()
-	r.changed(client.ObjectKey{Namespace: w.Namespace, Name: "days"})
+	r.Changed(client.ObjectKey{Namespace: w.Namespace, Name: "days"})
 	if !w.woken.has(client.ObjectKeyFromObject(a)) || !w.woken.has(client.ObjectKeyFromObject(b)) {
 		t.Error("not all are woken")
 	}
@@ -254,7 +255,7 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 	w.expectMessageOf(a, metav1.ConditionTrue, "Gate opened by default")
 	w.Must(cluster.Client.Delete(w.Context(), b))
 	w.reconcile(b)
-	if n := len(r.followed); n != 0 {
+	if n := len(r.Followed); n != 0 {
 		t.Errorf("%d ConfigMaps are followed in the end", n)
 	}
 }
@@ -267,7 +268,7 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 	e := w.exception("hotfix", closingIt, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
 	result, err := w.tryException(e)
 	w.Must(err)
-	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != calendarRetry {
+	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != exception.CalendarRetry {
 		t.Errorf("before the Gate has read its calendars: %+v, %v", active, result)
 	}
 	w.reconcile(g)

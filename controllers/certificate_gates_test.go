@@ -84,7 +84,7 @@ func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		},
 	})}
-	gates, err := w.on().targets.Gates.Of(w.Context(), www, start)
+	gates, err := w.on().targets.Gates.For(w.Context(), www, start)
 	if err != nil || len(gates) != 2 || !verdict.Terms(gates).Strict || gates[0].Stand == gates[1].Stand {
 		t.Errorf("got %+v, %v", gates, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -255,7 +256,7 @@ func TestAGateThatBecomesInvalidLeavesTheRenewalAndSaysSo(t *testing.T) {
 
 // otherRelease are the targets of a cluster with another release of cert-manager.
 type otherRelease struct {
-	TargetReader
+	view.TargetReader
 	definition target.Definition
 }
 

@@ -15,6 +15,9 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
@@ -22,7 +25,7 @@ import (
 // decider decides on Gates in memory, under a clock that differs from that of the API
 // server.
 type decider struct {
-	*Decider
+	*gatecontroller.Decider
 	clock *clocktesting.FakePassiveClock
 	ahead time.Duration
 	asked int
@@ -31,8 +34,8 @@ type decider struct {
 // newDecider returns a replica that asks a clock for the time of the API server.
 func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *decider {
 	r := &decider{clock: clocktesting.NewFakePassiveClock(start), ahead: ahead}
-	r.Decider = &Decider{
-		Clock: r.clock, Skew: MustMakeGateMetrics(prometheus.NewRegistry()).skew, Dependencies: &DependencyReader{},
+	r.Decider = &gatecontroller.Decider{
+		Clock: r.clock, Skew: events.MustMakeMetrics(prometheus.NewRegistry()).Skew, Dependencies: &view.DependencyReader{},
 		ServerTime: func(context.Context) (time.Time, error) {
 			r.asked++
 			return server.Now().Truncate(time.Second), nil
@@ -45,9 +48,9 @@ func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *dec
 // when to look again.
 func (r *decider) look(g *v1alpha1.Gate, at time.Time, exceptions ...*v1alpha1.GateException) time.Duration {
 	r.clock.SetTime(at.Add(r.ahead))
-	d := r.decide(context.Background(), gate.NewSnapshot(g, nil, exceptions...), r.clock.Now())
+	d := r.Decide(context.Background(), gate.NewSnapshot(g, nil, exceptions...), r.clock.Now())
 	g.Status = d.Status(nil)
-	return until(r.clock.Now(), append(d.Rechecks, r.clock.Now().Add(g.GetInterval())))
+	return gatecontroller.Until(r.clock.Now(), append(d.Rechecks, r.clock.Now().Add(g.GetInterval())))
 }
 
 func isOpened(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -20,16 +21,16 @@ func TestASchemaThatMustNotBeReadIsAFaultOfItsKindAlone(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewForbidden(schema.GroupResource{Resource: "openapi"}, "", nil), apierrors.NewNotFound(schema.GroupResource{Resource: "openapi"}, ""),
 	} {
-		d := definitions{mapper: cluster.Client.RESTMapper(), document: func(context.Context, schema.GroupVersion) ([]byte, error) { return nil, refusal }}
-		f, err := d.findBuiltIn(t.Context(), kinds[0])
-		if err != nil || !strings.HasPrefix(string(f.fault), "the schema of kind CronJob of batch cannot be read: ") {
-			t.Errorf("got %v and %q", err, f.fault)
+		d := view.Definitions{Mapper: cluster.Client.RESTMapper(), Document: func(context.Context, schema.GroupVersion) ([]byte, error) { return nil, refusal }}
+		f, err := d.FindBuiltIn(t.Context(), kinds[0])
+		if err != nil || !strings.HasPrefix(string(f.Fault), "the schema of kind CronJob of batch cannot be read: ") {
+			t.Errorf("got %v and %q", err, f.Fault)
 		}
 	}
-	d := definitions{mapper: cluster.Client.RESTMapper(), document: func(context.Context, schema.GroupVersion) ([]byte, error) {
+	d := view.Definitions{Mapper: cluster.Client.RESTMapper(), Document: func(context.Context, schema.GroupVersion) ([]byte, error) {
 		return nil, apierrors.NewServiceUnavailable("starting")
 	}}
-	if _, err := d.findBuiltIn(t.Context(), kinds[0]); err == nil {
+	if _, err := d.FindBuiltIn(t.Context(), kinds[0]); err == nil {
 		t.Error("what another try may mend is not a fault")
 	}
 }

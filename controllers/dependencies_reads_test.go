@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // counted counts what is read in full.
 type counted struct {
-	TargetReader
+	view.TargetReader
 	reads atomic.Int64
 	// before is called before a read.
 	before func()
@@ -59,7 +60,7 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 		{"it waits", func() { w.in(3 * time.Minute) }, 0, false},
 		{"the object lets it open", func() { w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`) }, 3, true},
 		{"all is quiet", func() { w.in(4 * time.Minute) }, 0, true},
-		{"what was seen is old", func() { w.in(4*time.Minute + sightingMaxAge) }, 1, true},
+		{"what was seen is old", func() { w.in(4*time.Minute + view.SightingMaxAge) }, 1, true},
 		{"the clock is set back", func() { w.in(0) }, 1, true},
 	} {
 		step.change()
@@ -128,7 +129,7 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 
 // slow is a reader that takes a while.
 type slow struct {
-	TargetReader
+	view.TargetReader
 	read func(context.Context)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 )
 
 func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
@@ -191,7 +192,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			failure: "Kustomization/staging AccessDenied", message: `the controller does not watch namespace "default": it runs with --watch-all-namespaces=false`},
 		"a kind that is not installed": {
 			ref:     v1alpha1.DependencyReference{Kind: "Bucket", Name: "absent"},
-			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"absent": ErrNotInstalled}} },
+			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"absent": view.ErrNotInstalled}} },
 			failure: "Bucket/absent CRDNotFound", message: "is not installed"},
 		"an object that cannot be read": {
 			ref:     v1alpha1.DependencyReference{Kind: "Bucket", Name: "forbidden"},
@@ -313,9 +314,9 @@ func TestGatesAreFoundByWhatTheyWatch(t *testing.T) {
 		staging(), {Kind: "Deployment", Name: "web"}, {APIVersion: "helm.toolkit.fluxcd.io/v2beta1", Kind: "HelmRelease", Name: "canary", Namespace: "flagger"},
 	}}}
 	g.Namespace = "flux-system"
-	equal(t, dependenciesOf(g), []string{
+	equal(t, view.DependencyIndexKeys(g), []string{
 		"Kustomization.kustomize.toolkit.fluxcd.io/flux-system/staging", "HelmRelease.helm.toolkit.fluxcd.io/flagger/canary",
 	})
 	var other client.Object = &v1alpha1.GateException{}
-	equal(t, dependenciesOf(other), []string(nil))
+	equal(t, view.DependencyIndexKeys(other), []string(nil))
 }

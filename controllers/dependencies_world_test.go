@@ -15,6 +15,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -81,14 +82,14 @@ func (w *world) expectWaiting(g *v1alpha1.Gate, app *target.Object, why string) 
 
 // unreadable cannot read some objects in full.
 type unreadable struct {
-	TargetReader
+	view.TargetReader
 	objects map[string]error
 }
 
 func (u unreadable) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	switch err := u.objects[key.Name]; {
 	case errors.Is(err, errHangs):
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= dependencyTimeout {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= view.DependencyTimeout {
 			return nil, context.DeadlineExceeded
 		}
 		<-ctx.Done()

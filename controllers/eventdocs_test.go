@@ -15,6 +15,8 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -120,19 +122,19 @@ func inTimeInTheDocs(t *testing.T) []string {
 func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
-	p := prospects{all: true}
+	p := gatecontroller.Prospects{All: true}
 	for _, name := range []string{"apps", "billing", "cart", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
-		p.governed = append(p.governed, inGit("flux-system", name, nil))
+		p.Governed = append(p.Governed, inGit("flux-system", name, nil))
 	}
-	p.held, p.fresh = p.governed, []*target.Object{p.governed[0], p.governed[2]}
+	p.Held, p.Fresh = p.Governed, []*target.Object{p.Governed[0], p.Governed[2]}
 	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
 		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, Period: by}}
 	}
 	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
 	equal(t, inTimeInTheDocs(t), []string{
-		"Gate 'flux-system/releases' " + announced(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.concern(g, v1alpha1.StateClosed),
-		"Gate 'flux-system/releases' " + announced(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.concern(g, v1alpha1.StateOpened),
-		"Gate 'flux-system/releases' " + calledOff([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
+		"Gate 'flux-system/releases' " + gatecontroller.Announced(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.Concern(g, v1alpha1.StateClosed),
+		"Gate 'flux-system/releases' " + gatecontroller.Announced(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.Concern(g, v1alpha1.StateOpened),
+		"Gate 'flux-system/releases' " + gatecontroller.CalledOff([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
 	})
 }
 
@@ -148,7 +150,7 @@ func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(documented)
-	keys := []string{gateNews, stateNews, reasonNews, requesterNews, approverNews, messageNews, periodNews, exceptionNews, actionNews, atNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
+	keys := []string{events.GateKey, events.StateKey, events.ReasonKey, events.RequesterKey, events.ApproverKey, events.MessageKey, events.PeriodKey, events.ExceptionKey, events.ActionKey, events.AtKey, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
 	slices.Sort(keys)
 	equal(t, documented, keys)
 }

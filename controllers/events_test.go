@@ -16,6 +16,9 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -28,7 +31,7 @@ const (
 )
 
 func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
-	said := news{gateNews: "ns/production", stateNews: "closed", requesterNews: ""}
+	said := events.Details{events.GateKey: "ns/production", events.StateKey: "closed", events.RequesterKey: ""}
 	of := func(groups ...string) map[string]string {
 		want := map[string]string{}
 		for _, group := range append(groups, ourGroup) {
@@ -36,15 +39,15 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 		}
 		return want
 	}
-	equal(t, said.metadata(&v1alpha1.Gate{}), of())
-	equal(t, said.metadata(&v1alpha1.GateException{}), of())
+	equal(t, said.Metadata(&v1alpha1.Gate{}), of())
+	equal(t, said.Metadata(&v1alpha1.GateException{}), of())
 
 	seen := 0
 	for _, adapter := range target.All() {
 		kind := adapter.GroupKind()
 		for path, revision := range revisions[kind.Kind] {
 			seen++
-			obj := newTarget(kind.WithVersion("v1"))
+			obj := view.NewTarget(kind.WithVersion("v1"))
 			want := of(kind.Group)
 			if path != "" {
 				var value any = revision
@@ -57,7 +60,7 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 				want[kind.Group+"/revision"], want[ourGroup+"/revision"] = revision, revision
 			}
 			target.Trim(obj, verdict.Us)
-			equal(t, said.metadata(&target.Object{Unstructured: *obj}), want)
+			equal(t, said.Metadata(&target.Object{Unstructured: *obj}), want)
 		}
 		if len(revisions[kind.Kind]) == 0 {
 			t.Errorf("where does a %s say which revision it is at?", kind.Kind)
@@ -104,17 +107,17 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 	at := start.Add(123456789)
 	for name, tc := range map[string]struct {
 		decision gate.Decision
-		want     news
+		want     events.Details
 	}{
 		"a request": {
 			gate.Decision{State: "opened", Reason: "OpenRequested", Request: &ledger.Request{By: "alice", Reason: "hotfix"}},
-			news{"state": "opened", "reason": "OpenRequested", "requestedBy": "alice", "message": "hotfix"}},
-		"a period":     {gate.Decision{State: "closed", Reason: "ClosePeriod", By: "freeze"}, news{"state": "closed", "reason": "ClosePeriod", "period": "freeze"}},
-		"an exception": {gate.Decision{State: "opened", Reason: "Exception", By: "fix"}, news{"state": "opened", "reason": "Exception", "exception": "fix"}},
-		"the default":  {gate.Decision{State: "closed", Reason: "Default"}, news{"state": "closed", "reason": "Default"}},
+			events.Details{"state": "opened", "reason": "OpenRequested", "requestedBy": "alice", "message": "hotfix"}},
+		"a period":     {gate.Decision{State: "closed", Reason: "ClosePeriod", By: "freeze"}, events.Details{"state": "closed", "reason": "ClosePeriod", "period": "freeze"}},
+		"an exception": {gate.Decision{State: "opened", Reason: "Exception", By: "fix"}, events.Details{"state": "opened", "reason": "Exception", "exception": "fix"}},
+		"the default":  {gate.Decision{State: "closed", Reason: "Default"}, events.Details{"state": "closed", "reason": "Default"}},
 	} {
 		tc.want["gate"], tc.want["token"] = "ns/production", "2026-11-23T12:00:00.123456789Z"
-		got := newsOf("ns/production", tc.decision, at)
+		got := events.ForDecision("ns/production", tc.decision, at)
 		maps.DeleteFunc(got, func(_, value string) bool { return value == "" })
 		t.Run(name, func(t *testing.T) { equal(t, got, tc.want) })
 	}
@@ -145,14 +148,14 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 	one := []verdict.Gate{saysOf(a, verdict.Open, ""), saysOf(b, verdict.Closed, "")}
 	respecting := []verdict.Gate{saysOf(a, verdict.Closed, v1alpha1.ModeLenient)}
 	leaving := []verdict.Gate{{Name: a, Stand: verdict.Open}}
-	isClosed, isOpen := news{"gate": a, "state": "closed", "reason": "Default"}, news{"gate": a, "state": "opened", "reason": "OpenRequested"}
+	isClosed, isOpen := events.Details{"gate": a, "state": "closed", "reason": "Default"}, events.Details{"gate": a, "state": "opened", "reason": "OpenRequested"}
 	for name, tc := range map[string]struct {
 		state  target.State
 		heldBy []string
 		gates  []verdict.Gate
 		plan   target.Plan
 		event  string
-		about  news
+		about  events.Details
 	}{
 		"held":                             {target.Free, nil, closed, target.Plan{}, "Normal GateClosed", isClosed},
 		"locked by the policy, taken over": {target.Locked, []string{a}, closed, target.Plan{}, "Normal GateClosed", isClosed},
@@ -161,27 +164,27 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 		"released":                         {target.Held, []string{a}, open, target.Plan{}, "Normal GateOpened", isOpen},
 		"released, locked by the policy":   {target.Locked, []string{a}, open, target.Plan{}, "Normal GateOpened", isOpen},
 		"released by one of two":           {target.Held, []string{a, b}, one, target.Plan{}, "", nil},
-		"locked for two, one opens":        {target.Locked, []string{a, b}, one, target.Plan{}, "Normal GateClosed", news{"gate": b, "state": "closed", "reason": "Default"}},
-		"governed no more":                 {target.Held, []string{a}, leaving, target.Plan{}, "Normal GateOpened", news{"gate": a}},
-		"held, and no gate says so":        {target.Held, nil, nil, target.Plan{}, "Normal GateOpened", news{}},
+		"locked for two, one opens":        {target.Locked, []string{a, b}, one, target.Plan{}, "Normal GateClosed", events.Details{"gate": b, "state": "closed", "reason": "Default"}},
+		"governed no more":                 {target.Held, []string{a}, leaving, target.Plan{}, "Normal GateOpened", events.Details{"gate": a}},
+		"held, and no gate says so":        {target.Held, nil, nil, target.Plan{}, "Normal GateOpened", events.Details{}},
 		"open and free":                    {target.Free, nil, open, target.Plan{}, "", nil},
 		"foreign":                          {target.Foreign, nil, closed, target.Plan{}, "", nil},
 		"foreign since it was held":        {target.Foreign, []string{a}, open, target.Plan{}, "", nil},
 		"resumed":                          {target.Free, []string{a}, closed, target.Plan{}, "Warning HeldAgain", isClosed},
 		"resumed and respected":            {target.Free, []string{a}, respecting, target.Plan{}, "", nil},
 		"resumed, then the gate opens":     {target.Free, []string{a}, open, target.Plan{}, "", nil},
-		"a gate that does not exist":       {target.Free, nil, []verdict.Gate{saysOf(a, verdict.Missing, "")}, target.Plan{}, "Warning GateNotFound", news{"gate": a, "reason": "GateNotFound"}},
+		"a gate that does not exist":       {target.Free, nil, []verdict.Gate{saysOf(a, verdict.Missing, "")}, target.Plan{}, "Warning GateNotFound", events.Details{"gate": a, "reason": "GateNotFound"}},
 		"an exempt certificate":            {target.Free, nil, closed, target.Plan{Exempt: target.Needless}, "", nil},
 		"a certificate that is let go":     {target.Held, []string{a}, closed, target.Plan{Exempt: target.Imminent}, "", nil},
 		"exempt when the gate opens":       {target.Free, []string{a}, open, target.Plan{}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events := &recorder{}
+			recorded := &recorder{}
 			observed := verdict.Observed{State: tc.state, HeldBy: tc.heldBy, Told: start}
 			v := verdict.Judge(observed, tc.gates)
 			step := verdict.Next(observed, v, tc.plan)
 			if step.Write {
-				(&targetNews{EventRecorder: recorded}).changed(&verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
+				(&events.Recorder{EventRecorder: recorded}).Changed(&verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
 			}
 			if tc.event == "" {
 				equal(t, recorded.events, []string(nil))
@@ -193,14 +196,14 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 				t.Errorf("token %q", got["token"])
 			}
 			delete(got, "token")
-			equal(t, news(got), tc.about)
+			equal(t, events.Details(got), tc.about)
 		})
 	}
 }
 
 func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w := newWorld(t)
-	for i := range maxTold + 1 {
+	for i := range events.MaxTargetEvents + 1 {
 		w.kustomization(fmt.Sprintf("app-%03d", i), nil)
 	}
 	g := w.ClosedGate("production", all())
@@ -208,7 +211,7 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w.events.take("")
 	w.request(g, "open", start.Add(time.Hour), "alice", "planned")
 	w.reconcile(g)
-	want := make([]string, maxTold)
+	want := make([]string, events.MaxTargetEvents)
 	for i := range want {
 		want[i] = fmt.Sprintf("Normal Kustomization/app-%03d RequestPlanned: Request for gate '%s': open requested at 2026-11-23T13:00:00Z by alice: planned", i, key(g))
 	}
@@ -247,7 +250,7 @@ func TestWhatAClosedGateGovernsNoMoreIsNotToldThatItOpened(t *testing.T) {
 }
 
 // blindTargets do not know what a Gate holds.
-type blindTargets struct{ TargetReader }
+type blindTargets struct{ view.TargetReader }
 
 // HeldBy implements TargetReader.
 func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) { return nil, errBroken }
@@ -311,14 +314,14 @@ func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	g.UID = "uid"
 	request := ledger.Request{Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "yesterday", Err: errors.New("no")}
-	same := requestToken(g, request)
-	equal(t, requestToken(g.DeepCopy(), request), same)
+	same := gatecontroller.RequestToken(g, request)
+	equal(t, gatecontroller.RequestToken(g.DeepCopy(), request), same)
 	tokens := map[string]bool{same: true}
 	for _, other := range []ledger.Request{{Annotation: v1alpha1.CloseRequestedAtAnnotation, Value: "yesterday"}, {Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "today"}} {
-		tokens[requestToken(g, other)] = true
+		tokens[gatecontroller.RequestToken(g, other)] = true
 	}
 	g.UID = "another"
-	tokens[requestToken(g, request)] = true
+	tokens[gatecontroller.RequestToken(g, request)] = true
 	if len(tokens) != 4 {
 		t.Errorf("tokens %v", tokens)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/exception"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
@@ -301,7 +302,7 @@ func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing
 	w.ClosedGate("production")
 	e := w.exception("hotfix", openingIt, 0, hour)
 	w.in(2 * hour)
-	if left := w.reportOn(e).RequeueAfter; left != exceptionInterval {
+	if left := w.reportOn(e).RequeueAfter; left != exception.ExceptionInterval {
 		t.Errorf("looks again in %s", left)
 	}
 	w.in(hour / 2)

@@ -17,12 +17,13 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/exception"
 )
 
 // reporter returns the controller of exceptions, on the client and under the clock
 // of the world.
-func (w *world) reporter() *ExceptionReconciler {
-	return &ExceptionReconciler{
+func (w *world) reporter() *exception.Reconciler {
+	return &exception.Reconciler{
 		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Calendars: w.memory.calendar, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
 		Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}

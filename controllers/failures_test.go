@@ -15,12 +15,14 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // brokenTargets cannot select the targets of some kinds.
 type brokenTargets struct {
-	TargetReader
+	view.TargetReader
 	kinds map[string]error
 }
 
@@ -64,7 +66,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 		"a kind that is not installed": {
 			first: v1alpha1.TargetReference{Kind: "Bucket", Name: "*"},
 			breaks: func(w *world) {
-				w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": fmt.Errorf("kind Bucket %w", ErrNotInstalled)}}
+				w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": fmt.Errorf("kind Bucket %w", view.ErrNotInstalled)}}
 			},
 			failure: "Bucket/* CRDNotFound", message: "kind Bucket is not installed"},
 		"another namespace without permission": {
@@ -223,7 +225,7 @@ func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
 // A kind that could not be read for a moment must not look as if the Gate did
 // not name its objects any more.
 func TestAFailedSelectionReleasesNothing(t *testing.T) {
-	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": ErrNotInstalled} {
+	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": view.ErrNotInstalled} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
@@ -256,7 +258,7 @@ func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
 // The next transition may come meanwhile.
 func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
 	t.Parallel()
-	limiter := within{runtimectrl.GetDefaultRateLimiter(), failureInterval}
+	limiter := enqueue.Within{TypedRateLimiter: runtimectrl.GetDefaultRateLimiter(), Most: enqueue.FailureInterval}
 	var last time.Duration
 	for range 20 {
 		last = limiter.When(ctrl.Request{})

@@ -15,6 +15,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -152,7 +153,7 @@ func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
-	w.memory.background = newBackground() // nobody does what is in it
+	w.memory.background = gatecontroller.NewBackground() // nobody does what is in it
 	w.expectTold(g, 6)
 	if n := len(g.Status.Memory.Announced); n != 1 {
 		t.Errorf("%v", g.Status.Memory.Announced)

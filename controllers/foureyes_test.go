@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
@@ -144,7 +145,7 @@ func TestAGateThatAsksForApprovalsOpensByNoRequestThatNobodyStamps(t *testing.T)
 	app := w.kustomization("apps", nil)
 	g := w.fourEyes()
 	w.asksToOpen(g, "alice", "")
-	w.Stamped = StampedBy(cluster.Client, ApprovalPolicy) // this API server has no config/policies
+	w.Stamped = gatecontroller.StampedBy(cluster.Client, gatecontroller.ApprovalPolicy) // this API server has no config/policies
 	w.in(time.Minute)
 	w.approvedBy(g, "bob", "carol")
 	w.reconcile(g)

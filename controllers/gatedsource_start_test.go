@@ -14,6 +14,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -59,7 +60,7 @@ func TestNoGatedSourceIsReconciledBeforeAllKindsAreWatched(t *testing.T) {
 
 // staleSource is a cache that has a source as it was.
 type staleSource struct {
-	TargetReader
+	view.TargetReader
 	was *target.Object
 }
 

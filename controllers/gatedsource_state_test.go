@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/gatedsource"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -55,27 +57,27 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 		"closed, drift is not corrected":        {gates: []verdict.Gate{closed}, failed: v1alpha1.WriteFailedReason, want: outcomes{failed: true, message: errBroken.Error()}},
 		"open, a missing one holds":             {gates: []verdict.Gate{open, missing}, want: outcomes{phase: waves.Blocked, message: "held by shop/missing", check: verdict.MissingInterval}},
 		"open, nothing waits, one is missing":   {gates: []verdict.Gate{open, missing}, nothing: true, want: outcomes{phase: waves.Skipped}},
-		"open, one is in another shard":         {gates: []verdict.Gate{open, elsewhere}, want: outcomes{phase: waves.Blocked, message: "held by shop/elsewhere", check: cacheDelay}},
-		"only in another shard":                 {gates: []verdict.Gate{elsewhere}, uncounted: true, want: outcomes{check: cacheDelay}},
+		"open, one is in another shard":         {gates: []verdict.Gate{open, elsewhere}, want: outcomes{phase: waves.Blocked, message: "held by shop/elsewhere", check: view.CacheDelay}},
+		"only in another shard":                 {gates: []verdict.Gate{elsewhere}, uncounted: true, want: outcomes{check: view.CacheDelay}},
 	} {
-		s := &promotionState{object: &target.Object{}, after: &v1alpha1.GatedSource{}, gates: tc.gates, waits: tc.waits, now: start}
-		s.object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
-		if s.input.Gates = combined(tc.gates, start); !tc.nothing {
-			s.after.Status.Pending = &v1alpha1.SeenRevision{Revision: commit("b")}
+		s := &gatedsource.PromotionState{Object: &target.Object{}, After: &v1alpha1.GatedSource{}, Gates: tc.gates, Waits: tc.waits, Now: start}
+		s.Object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
+		if s.Input.Gates = gatedsource.Combined(tc.gates, start); !tc.nothing {
+			s.After.Status.Pending = &v1alpha1.SeenRevision{Revision: commit("b")}
 		}
 		if tc.failed != "" {
-			_, _ = s.failed(tc.failed, errBroken)
+			_, _ = s.Failed(tc.failed, errBroken)
 		}
 		got := outcomes{}
-		entries := s.entries()
+		entries := s.Entries()
 		if (len(entries) == 0) != tc.uncounted {
 			t.Errorf("%s: %d entries", name, len(entries))
 		}
 		if len(entries) > 0 {
-			m := s.member(tc.gates[0])
+			m := s.Member(tc.gates[0])
 			got = outcomes{entries[0].Outcome, entries[0].Pending, entries[0].Failure != nil, m.Phase, m.Message, 0}
 		}
-		if next := s.nextCheck(false); !next.IsZero() {
+		if next := s.NextCheck(false); !next.IsZero() {
 			got.check = next.Sub(start)
 		}
 		if got != tc.want {
@@ -110,7 +112,7 @@ func TestAGatedSourceWaitsUntilItsSourcesAreRead(t *testing.T) {
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.Targets = sourcesNotRead{f.Targets}
 	result, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
-	if f.Must(err); result.RequeueAfter != cacheDelay {
+	if f.Must(err); result.RequeueAfter != view.CacheDelay {
 		t.Errorf("it is requeued after %s", result.RequeueAfter)
 	}
 	if f.Read(f.g); len(f.g.Status.Conditions) > 0 {
@@ -119,12 +121,12 @@ func TestAGatedSourceWaitsUntilItsSourcesAreRead(t *testing.T) {
 }
 
 // sourcesNotRead is a cache that has no source yet.
-type sourcesNotRead struct{ TargetReader }
+type sourcesNotRead struct{ view.TargetReader }
 
 // Get implements TargetReader.
 func (c sourcesNotRead) Get(ctx context.Context, key target.Key) (*target.Object, error) {
 	if key.Kind == "GitRepository" {
-		return nil, errNotRead
+		return nil, view.ErrNotRead
 	}
 	return c.TargetReader.Get(ctx, key)
 }

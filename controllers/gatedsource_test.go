@@ -18,6 +18,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/gatedsource"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -92,7 +93,9 @@ func (f *following) tries(gates ...*v1alpha1.Gate) error {
 	return err
 }
 
-func (f *following) key() target.Key { return gatedSourceKey(client.ObjectKeyFromObject(f.g)) }
+func (f *following) key() target.Key {
+	return gatedsource.GatedSourceKey(client.ObjectKeyFromObject(f.g))
+}
 
 func (f *following) request() ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.g)}
@@ -372,7 +375,7 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}, PinnedName: "other",
 	}})
 	f.looks()
-	handler, ok := f.on().events.targets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)
+	handler, ok := f.on().events.ForTargets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)
 	if !ok {
 		t.Fatal("it is another handler")
 	}
@@ -396,12 +399,12 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 func TestAGatedSourceOfAnotherShardIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{shardLabel: "shard1"}})
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{gatedsource.ShardLabel: "shard1"}})
 	f.Must(err)
 	f.Shard = selector
 	f.looks()
 	f.isAt("")
-	f.Edit(f.g, func() { f.g.Labels = map[string]string{shardLabel: "shard1"} })
+	f.Edit(f.g, func() { f.g.Labels = map[string]string{gatedsource.ShardLabel: "shard1"} })
 	f.looks()
 	f.isAt("a")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 )
 
 // reads notes what is read from the API server, past all caches, as "verb Kind".
@@ -203,7 +204,7 @@ func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 	i.expectNothing("after a restart", reads)
 	kinds, accidents := map[string]bool{}, map[string]bool{}
 	for _, g := range i.gates {
-		accidents[fmt.Sprint(saysEmpty(g), conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition))] = true
+		accidents[fmt.Sprint(view.HasEmptyReference(g), conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition))] = true
 		kinds[opened(g)] = true
 	}
 	if len(accidents) < 3 {

@@ -23,6 +23,11 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/calendars"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/exception"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -37,8 +42,8 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating
 		t.Fatal(err)
 	}
 	r := &Gating{
-		EventRecorder: &recorder{}, Clock: clock.RealClock{}, Reach: Reach{AllowCrossNamespaceRefs: true},
-		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
+		EventRecorder: &recorder{}, Clock: clock.RealClock{}, Reach: view.Reach{AllowCrossNamespaceRefs: true},
+		Metrics: runtimectrl.Metrics{}, GateMetrics: events.MustMakeMetrics(prometheus.NewRegistry()),
 	}
 	for _, c := range change {
 		c(r)
@@ -50,10 +55,10 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Client, r.APIReader, r.Calendars = mgr.GetClient(), mgr.GetAPIReader(), &CalendarReader{}
+	r.Client, r.APIReader, r.Calendars = mgr.GetClient(), mgr.GetAPIReader(), &calendars.Reader{}
 	began := time.Now()
-	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter, ClockWatch: &ClockWatch{Clock: clock.RealClock{}, Read: func() ClockReading {
-		return ClockReading{Wall: r.Clock.Now().Round(0), Monotonic: time.Since(began)}
+	opts := enqueue.Options{RateLimiter: runtimectrl.GetDefaultRateLimiter, ClockWatch: &enqueue.ClockWatch{Clock: clock.RealClock{}, Read: func() enqueue.ClockReading {
+		return enqueue.ClockReading{Wall: r.Clock.Now().Round(0), Monotonic: time.Since(began)}
 	}}}
 	if err := mgr.Add(opts.ClockWatch); err != nil {
 		t.Fatal(err)
@@ -61,7 +66,7 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating
 	if err := r.SetupWithManager(t.Context(), mgr, opts); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&ExceptionReconciler{
+	if err := (&exception.Reconciler{
 		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Calendars: r.Calendars, Clock: r.Clock, Metrics: r.Metrics,
 		Stamped: func(context.Context) (bool, error) { return true, nil },
 	}).SetupWithManager(mgr, opts); err != nil {

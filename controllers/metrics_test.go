@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -139,8 +140,8 @@ func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 
 func TestAlertsAreOnMetricsThatExist(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	MustMakeGateMetrics(registry)
-	registry.MustRegister(newHeldCertificates(func(context.Context) ([]*target.Object, error) { return nil, nil }))
+	events.MustMakeMetrics(registry)
+	registry.MustRegister(events.NewHeldCertificates(func(context.Context) ([]*target.Object, error) { return nil, nil }))
 	descriptions := make(chan *prometheus.Desc, 100)
 	registry.Describe(descriptions)
 	close(descriptions)
@@ -169,7 +170,7 @@ func TestWhenHeldCertificatesExpire(t *testing.T) {
 	w.certificate("needless", map[string]any{"renewBefore": "1h"})
 	adapter, err := target.For("", "Certificate")
 	w.Must(err)
-	w.registry.MustRegister(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
+	w.registry.MustRegister(events.NewHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
 		return w.Targets.Select(ctx, adapter, w.Namespace, ptr.To(all()))
 	}))
 	g := w.ClosedGate("production", certificates)

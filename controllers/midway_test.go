@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -24,8 +25,8 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 	windows := []v1alpha1.Period{dated("day", hours(1), hours(3)), dated("later", hours(5), hours(6))}
 	for name, tc := range map[string]struct {
 		// closes means that it was closing when it was told, else opening.
-		closes bool
-		told   func(w *world, g *v1alpha1.Gate, now time.Time)
+		closes  bool
+		emitted func(w *world, g *v1alpha1.Gate, now time.Time)
 		// now is what the clock says then, a second later if zero.
 		now time.Duration
 		// held is what the targets are in the end. If it was at the contrary, it does not go on with that.
@@ -65,7 +66,7 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 					once.Do(func() {
 						now := cmp.Or(tc.now, at+time.Second)
 						w.in(now)
-						tc.told(w, g.DeepCopy(), start.Add(now))
+						tc.emitted(w, g.DeepCopy(), start.Add(now))
 						_, err := w.decideOn(client.ObjectKeyFromObject(g)) // it waits for no target
 						w.Must(err)
 					})
@@ -142,7 +143,7 @@ func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 func TestATransitionOfManyTargetsIsToldOnAHundredOfThemAndOnceOnTheGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const n = maxTold + 5
+	const n = events.MaxTargetEvents + 5
 	w.kustomizations(n)
 	g := w.ClosedGate("production", all())
 	for _, tc := range []struct{ reason, summary string }{
@@ -158,7 +159,7 @@ func TestATransitionOfManyTargetsIsToldOnAHundredOfThemAndOnceOnTheGate(t *testi
 				onGate = append(onGate, event)
 			}
 		}
-		if len(onTargets) != maxTold {
+		if len(onTargets) != events.MaxTargetEvents {
 			t.Errorf("%s: %d events on targets", tc.reason, len(onTargets))
 		}
 		equal(t, onGate, []string{"Normal Gate/production " + tc.reason + ": " + tc.summary})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -166,7 +167,7 @@ func (w *world) explain(gates []*v1alpha1.Gate) string {
 	w.Helper()
 	var holders []verdict.Gate
 	for _, name := range keys(gates) {
-		g := w.read(keyNamed(name))
+		g := w.read(view.ParseKey(name))
 		if g == nil {
 			w.Fatalf("gate %s does not exist", name)
 		}
@@ -188,9 +189,9 @@ func keys(gates []*v1alpha1.Gate) []string {
 func (w *world) expectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
 	var gates []verdict.Gate
-	scope, _ := w.on().gates.Selector.scope(w.Context())
+	scope, _ := w.on().gates.Selector.Scope(w.Context())
 	if g := w.read(client.ObjectKeyFromObject(by)); g != nil && g.DeletionTimestamp.IsZero() && scope.Governs(g, &w.reload(obj).Unstructured) &&
-		w.reaches(g.Namespace, obj.GetNamespace()) {
+		w.Reaches(g.Namespace, obj.GetNamespace()) {
 		gates = []verdict.Gate{verdict.Governing(key(by), g, w.clock.Now())}
 	}
 	w.expect(obj, look{approved: "True GateOpened " + verdict.Judge(verdict.Observed{}, gates).Released()})

@@ -17,6 +17,8 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -42,7 +44,7 @@ func TestACertificateThatNamesAGateElsewhereDoesNotWaitForTheLock(t *testing.T) 
 }
 
 // unreadableLocks is a LockReader that reads no GateLock.
-type unreadableLocks struct{ LockReader }
+type unreadableLocks struct{ view.LockReader }
 
 // Lock implements LockReader.
 func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, error) {
@@ -196,7 +198,7 @@ func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
 	w.woken.Targets(queue.Change, target.KeyOf(www))
 	w.writes.take("")
 	w.Must(w.lookAtWoken())
-	if again, wrote := w.soonest[target.KeyOf(www)], w.writes.take("Certificate/www"); again < cacheDelay || len(wrote) > 0 {
+	if again, wrote := w.soonest[target.KeyOf(www)], w.writes.take("Certificate/www"); again < view.CacheDelay || len(wrote) > 0 {
 		t.Errorf("it is looked at again after %s, written %q", again, wrote)
 	}
 }
@@ -271,7 +273,7 @@ func TestAnotherObjectOfTheSameNameMatters(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	before := app.DeepCopy()
 	w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
-	if !matters(before, &w.kustomization("apps", nil).Unstructured) {
+	if !enqueue.Matters(before, &w.kustomization("apps", nil).Unstructured) {
 		t.Error("it is not looked at")
 	}
 }

@@ -28,13 +28,14 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/receiver"
 	"github.com/fluxcd/gating-controller/receivers"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // replica is a controller of receivers with a table of its own.
 type replica struct {
-	*ReceiverReconciler
+	*receiver.ReceiverReconciler
 	writes *writes
 	// fault is what reads of Secrets return, nil for what the API server says.
 	fault error
@@ -50,7 +51,7 @@ func newReplica() *replica {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	r.ReceiverReconciler = &ReceiverReconciler{Client: r.writes.client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
+	r.ReceiverReconciler = &receiver.ReceiverReconciler{Client: r.writes.client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
 	return r
 }
 
@@ -158,7 +159,7 @@ func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
 	}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "apps"}, Data: map[string][]byte{"token": []byte("t0")}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj, secret).WithStatusSubresource(obj).Build()
-	r := &ReceiverReconciler{Client: c, Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(c)}
+	r := &receiver.ReceiverReconciler{Client: c, Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(c)}
 	key := client.ObjectKeyFromObject(obj)
 	for action, want := range map[v1alpha1.RequestAction]string{"open": v1alpha1.InvalidSpecReason, "close": meta.SucceededReason} {
 		if err := c.Get(t.Context(), key, obj); err != nil {
@@ -228,7 +229,7 @@ func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {
 	_, err := w.loads(one, obj)
 	w.Must(err)
 	w.saysReceiver(obj, pathFor(obj, "t1"), "Ready True Succeeded")
-	if !(pathChanged{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj}) || (pathChanged{}).Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}) {
+	if !(receiver.PathChanged{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj}) || (receiver.PathChanged{}).Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}) {
 		t.Error("another replica does not follow")
 	}
 	for _, r := range []*replica{two, one, two} {
@@ -329,7 +330,7 @@ func (w *world) mustBeForgotten(r *replica, table *forgotten, obj *v1alpha1.Gate
 }
 
 type forgotten struct {
-	PathTable[*v1alpha1.GateReceiver]
+	receiver.PathTable[*v1alpha1.GateReceiver]
 	names []string
 }
 

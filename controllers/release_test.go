@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	targetcontroller "github.com/fluxcd/gating-controller/controllers/target"
 	"github.com/fluxcd/gating-controller/internal/slots"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -226,15 +227,15 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	called, _ := w.memory.turns.Call(g.UID, 1, "", slots.Which[target.Key]{Some: map[target.Key]bool{waiting: true}})
 	obj, err := w.Targets.Get(w.Context(), waiting)
 	w.Must(err)
-	gates, err := r.Gates.Of(w.Context(), obj, start)
+	gates, err := r.Gates.For(w.Context(), obj, start)
 	w.Must(err)
-	ruling, err := r.rule(w.Context(), obj, gates, start)
+	ruling, err := r.Rule(w.Context(), obj, gates, start)
 	w.Must(err)
 	if !ruling.Releases() || len(ruling.Slots) != 1 {
 		t.Fatalf("%+v", ruling.Step)
 	}
 	w.memory.turns.Recall(g.UID, called)
-	if res, err := r.apply(w.Context(), targetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}); !isOutdated(err) || res.Wrote {
+	if res, err := r.Apply(w.Context(), targetcontroller.TargetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}); !targetcontroller.IsOutdated(err) || res.Wrote {
 		t.Errorf("wrote is %t, error %v", res.Wrote, err)
 	}
 	w.expectHeldOf(apps, "bcd")

@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
@@ -46,7 +47,7 @@ func TestTheServerClockIsReadFromResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(start)
-			c := &ServerClock{Clock: clock}
+			c := &gatecontroller.ServerClock{Clock: clock}
 			for _, r := range tc.responses {
 				resp, err := c.Wrap(r).RoundTrip(&http.Request{}) //nolint:bodyclose // it has none
 				if err == nil && resp.StatusCode != r.status || !errors.Is(err, r.err) {
@@ -76,10 +77,10 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.ServerClock = &ServerClock{Clock: w.clock}
+			w.ServerClock = &gatecontroller.ServerClock{Clock: w.clock}
 			at := func(d time.Duration) time.Duration { // by the API server's clock
 				w.in(d - behind)
-				w.ServerClock.saw(start.Add(d))
+				w.ServerClock.Saw(start.Add(d))
 				return d
 			}
 			app := w.kustomization("apps", nil)
@@ -125,7 +126,7 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 func TestAWrongDateLosesNoNewPlannedClose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ServerClock = &ServerClock{Clock: w.clock}
+	w.ServerClock = &gatecontroller.ServerClock{Clock: w.clock}
 	app := w.kustomization("apps", nil)
 	freeze := v1alpha1.ClosePeriod{Period: dated("freeze", hours(1), hours(2))}
 	g := w.Gate("production", v1alpha1.GateSpec{
@@ -134,7 +135,7 @@ func TestAWrongDateLosesNoNewPlannedClose(t *testing.T) {
 	w.in(0)
 	w.reconcile(g)
 	w.expectOpened(g, app)
-	w.ServerClock.saw(start.Add(90 * time.Minute)) // one server of several has a wrong clock
+	w.ServerClock.Saw(start.Add(90 * time.Minute)) // one server of several has a wrong clock
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, start.Add(30*time.Minute).UTC().Format(time.RFC3339)+"/10m")
 	w.reconcile(g)
 	w.in(35 * time.Minute) // that Date is forgotten

@@ -31,7 +31,18 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/calendars"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/exception"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
+	"github.com/fluxcd/gating-controller/controllers/gatedsource"
+	lockcontroller "github.com/fluxcd/gating-controller/controllers/lock"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	targetcontroller "github.com/fluxcd/gating-controller/controllers/target"
+	"github.com/fluxcd/gating-controller/controllers/targetkind"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/applier"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -45,18 +56,18 @@ type Gating struct {
 	kuberecorder.EventRecorder
 	// Metrics are those that all controllers of Flux have.
 	runtimeCtrl.Metrics
-	Reach
+	view.Reach
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
 	// Targets reads targets, Locks GateLocks.
-	Targets TargetReader
-	Locks   LockReader
+	Targets view.TargetReader
+	Locks   view.LockReader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
 	// ServerTime asks the API server for the time, and ServerClock says by how much Clock is behind it, see Decider.
 	ServerTime  func(context.Context) (time.Time, error)
-	ServerClock *ServerClock
+	ServerClock *gatecontroller.ServerClock
 	// Sharded says that the cache has the Gates of one shard only.
 	Sharded bool
 	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
@@ -74,9 +85,9 @@ type Gating struct {
 	// Stamped returns whether the API server stamps who opens Gates and who approves that, nil for never.
 	Stamped func(context.Context) (bool, error)
 	// Calendars are shared with the ExceptionReconciler, nil for a reader of its own.
-	Calendars *CalendarReader
+	Calendars *calendars.Reader
 	// GateMetrics are the metrics of Gates.
-	GateMetrics *GateMetrics
+	GateMetrics *events.Metrics
 }
 
 // writesAtOnce is WritesAtOnce by default.
@@ -84,70 +95,64 @@ const writesAtOnce = 16
 
 // loops are the controllers, and what wakes them.
 type loops struct {
-	gates        *GateReconciler
-	targets      *TargetReconciler
-	gatedSources *GatedSourceReconciler
-	locks        *LockReconciler
-	events       *Events
+	gates        *gatecontroller.Reconciler
+	targets      *targetcontroller.Reconciler
+	gatedSources *gatedsource.Reconciler
+	locks        *lockcontroller.Reconciler
+	events       *enqueue.Handlers
 }
 
 // loops makes the controllers.
-func (c *Gating) loops(m *memory, wake Waker) *loops {
-	spanning := scopes{c.Reach, []client.Reader{c.Client, c.APIReader}}
-	if !c.spans() {
-		spanning.readers = []client.Reader{c.APIReader}
+func (c *Gating) loops(m *memory, wake enqueue.Enqueuer) *loops {
+	spanning := view.Scopes{Reach: c.Reach, Readers: []client.Reader{c.Client, c.APIReader}}
+	if !c.Spans() {
+		spanning.Readers = []client.Reader{c.APIReader}
 	}
-	selector := &Selector{scopes: spanning, Targets: c.Targets}
-	index := &GateIndex{scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.gates.newest}
+	selector := &view.Selector{Scopes: spanning, Targets: c.Targets}
+	index := &view.GateIndex{Scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.gates.Newest}
 	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
 	m.calendar.APIReader, m.calendar.Wake = c.APIReader, wake
-	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics
-	l := &loops{events: &Events{
-		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, versions: m.targets,
+	m.news.EventRecorder, m.news.Metrics = c.EventRecorder, c.GateMetrics
+	l := &loops{events: &enqueue.Handlers{
+		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Book: m.book, Queues: wake, Versions: m.targets,
 	}}
-	backoff := newBackoff(c.Backoff)
-	l.gates = &GateReconciler{
-		gates:  &ownwrites.Client{Client: c.Client, Live: c.APIReader, Versions: m.versions, Caches: m.gateCaches(backoff)},
+	backoff := enqueue.NewBackoff(c.Backoff)
+	l.gates = &gatecontroller.Reconciler{
+		Gates:  &ownwrites.Client{Client: c.Client, Live: c.APIReader, Versions: m.versions, Caches: m.gateCaches(backoff)},
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, Clock: c.Clock,
-		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.skew},
+		Decider:   &gatecontroller.Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.Skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: backoff, Wake: wake,
-		memory: m.gates, news: m.news, Passes: m.passes,
-		appliers: m.appliers, background: m.background,
+		State: m.gates, TargetEvents: m.news, Passes: m.passes,
+		Appliers: m.appliers, Background: m.background,
 	}
-	l.targets = &TargetReconciler{
-		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, Passes: m.passes, news: m.news, caches: m.targetCaches(),
-		slots:     targetSlots{m.turns, wake},
-		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
-		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},
-	}
-	l.gatedSources = &GatedSourceReconciler{
-		EventRecorder: c.EventRecorder, Clock: c.Clock, Targets: c.Targets, Gates: index, Tally: m.tally, Turns: m.turns, Wake: wake,
-		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics,
-		writer: &gatedSourceWriter{c.Client, c.APIReader, m.targets}, rollout: rollout{m.book, wake}, news: m.news, caches: m.targetCaches(),
-	}
-	if c.Shard == nil {
-		l.gatedSources.Shard = labels.Everything()
-	}
-	l.locks = &LockReconciler{
+	l.targets = targetcontroller.New(targetcontroller.Reconciler{
+		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks,
+		Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, Passes: m.passes, TargetEvents: m.news, Caches: m.targetCaches(),
+	})
+	l.gatedSources = gatedsource.New(gatedsource.Reconciler{
+		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Tally: m.tally, Turns: m.turns, Wake: wake,
+		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Book: m.book, Wake: wake}, TargetEvents: m.news, Caches: m.targetCaches(),
+	})
+	l.locks = &lockcontroller.Reconciler{
 		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Tally: m.tally,
 	}
 	return l
 }
 
 // SetupWithManager registers the controllers with a manager.
-func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts enqueue.Options) error {
 	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	queues := newQueues(opts.RateLimiter)
-	kinds := &kindReconciler{
-		gates: c.Client, wake: queues, ready: make(chan struct{}),
-		unserved: workqueue.NewTypedItemExponentialFailureRateLimiter[string](definitionRetry, definitionPatience),
+	queues := enqueue.NewQueues(opts.RateLimiter)
+	kinds := &targetkind.Reconciler{
+		Gates: c.Client, Wake: queues, Ready: make(chan struct{}),
+		Unserved: workqueue.NewTypedItemExponentialFailureRateLimiter[string](targetkind.DefinitionRetry, targetkind.DefinitionPatience),
 	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: c.Namespaces,
-		NewInformer: newInformer(func(kind schema.GroupKind) { kinds.targets.Failed(kind) }),
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: view.TrimTargets, DefaultNamespaces: c.Namespaces,
+		NewInformer: newInformer(func(kind schema.GroupKind) { kinds.Targets.Failed(kind) }),
 	})
 	if err != nil {
 		return err
@@ -157,31 +162,31 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	}
 	m := newMemory()
 	m.calendar = cmp.Or(c.Calendars, m.calendar)
-	if m.calendar.Watches, err = configMapWatches(mgr); err != nil {
+	if m.calendar.Watches, err = calendars.ConfigMapWatches(mgr); err != nil {
 		return err
 	}
-	m.background = newBackground()
+	m.background = gatecontroller.NewBackground()
 	for _, runnable := range []manager.Runnable{m.calendar, m.background} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
 	}
-	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
-	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
-	if kinds.targets.definitions.document, err = documents(mgr); err != nil {
+	kinds.Locks = &view.LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
+	kinds.Targets = view.NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
+	if kinds.Targets.Definitions.Document, err = documents(mgr); err != nil {
 		return err
 	}
-	kinds.tally = m.tally
+	kinds.Tally = m.tally
 	for _, adapter := range target.All() { // before any controller starts
-		m.tally.Expect(readOf(adapter))
+		m.tally.Expect(targetkind.ReadOf(adapter))
 	}
 	if c.Sharded {
-		c.AllGates, kinds.allGates = targets, targets // it has no selector
+		c.AllGates, kinds.AllGates = targets, targets // it has no selector
 	}
-	c.Targets, c.Locks = kinds.targets, kinds.locks
+	c.Targets, c.Locks = kinds.Targets, kinds.Locks
 	c.Backoff = opts.RateLimiter()
 	l := c.loops(m, queues)
-	kinds.targets.handler, kinds.locks.Handler = l.events.targets(ctx), l.events.locks(ctx)
+	kinds.Targets.Handler, kinds.Locks.Handler = l.events.ForTargets(ctx), l.events.ForLocks(ctx)
 	m.tally.Changed = func(g summary.Gate, settled bool) {
 		if settled {
 			queues.Gate(g.NamespacedName)
@@ -189,9 +194,9 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 			queues.GateSoon(g.NamespacedName)
 		}
 	}
-	m.tally.Completed = func() { failed(wakeGates(ctx, c.Client, queues)) }
-	if err := c.GateMetrics.registry.Register(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
-		return kinds.targets.All(ctx, target.Certificate)
+	m.tally.Completed = func() { view.LogReadError(wakeGates(ctx, c.Client, queues)) }
+	if err := c.GateMetrics.Registry.Register(events.NewHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
+		return kinds.Targets.All(ctx, target.Certificate)
 	})); err != nil {
 		return err
 	}
@@ -213,22 +218,22 @@ func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, r
 }
 
 // register registers the controllers of Gates, targets, GateLocks and kinds.
-func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queues, kinds *kindReconciler) error {
+func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *loops, queues *enqueue.Queues, kinds *targetkind.Reconciler) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
-		Watches(&v1alpha1.Gate{}, ownwrites.EnqueueOthers(l.gates.gates.Versions)).
-		Watches(&v1alpha1.Gate{}, l.events.gates()).
-		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
-		WatchesRawSource(opts.ClockWatch.Source(allOf(c.Client, &v1alpha1.GateList{}))).
-		WithOptions(controller.Options{NewQueue: queueOf(queues.gates)}).
+		Watches(&v1alpha1.Gate{}, ownwrites.EnqueueOthers(l.gates.Gates.Versions)).
+		Watches(&v1alpha1.Gate{}, l.events.ForGates()).
+		Watches(&v1alpha1.GateException{}, exception.EnqueueGate(), builder.WithPredicates(exception.EffectChanged())).
+		WatchesRawSource(opts.ClockWatch.Source(enqueue.RequestsForAll(c.Client, &v1alpha1.GateList{}))).
+		WithOptions(controller.Options{NewQueue: queueOf(queues.GateQueue)}).
 		Complete(l.gates)
 	if err != nil {
 		return err
 	}
 	targets, err := controller.NewTyped("target", mgr, controller.TypedOptions[target.Key]{
-		Reconciler: l.targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.targets),
+		Reconciler: l.targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.TargetQueue),
 		LogConstructor: func(key *target.Key) logr.Logger {
 			log := mgr.GetLogger().WithValues("controller", "target")
 			if key != nil {
@@ -248,44 +253,44 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		if err := c.watchNamespaces(ctx, mgr, l); err != nil {
 			return err
 		}
-		opts.ClockWatch.add(kinds.wakeAll)
-		return kinds.start(ctx)
+		opts.ClockWatch.Add(kinds.WakeAll)
+		return kinds.Start(ctx)
 	})); err != nil {
 		return err
 	}
 	gatedSources, err := controller.New("gatedsource", mgr, controller.Options{
-		Reconciler: l.gatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.gatedSources),
+		Reconciler: l.gatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.GatedSourceQueue),
 	})
 	if err != nil {
 		return err
 	}
 	if err := gatedSources.Watch(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		return kinds.awaitStart(ctx) // before that, sources seem to be missing
+		return kinds.AwaitStart(ctx) // before that, sources seem to be missing
 	})); err != nil {
 		return err
 	}
-	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.locks, NewQueue: queueOf(queues.locks)}); err != nil {
+	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.locks, NewQueue: queueOf(queues.LockQueue)}); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("target-kind").
 		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
-			_, ok := kindOfCRD(obj.GetName())
-			return ok || obj.GetName() == gateLocks || len(addedOf(obj.GetName())) > 0
+			_, ok := view.KindForDefinition(obj.GetName())
+			return ok || obj.GetName() == view.GateLockDefinition || len(view.AddedKindsFor(obj.GetName())) > 0
 		}))).
 		Complete(kinds)
 }
 
 // watchNamespaces follows namespaces, unless this process has to do with one alone: it may not have the permission.
 func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops) error {
-	if !c.spans() {
+	if !c.Spans() {
 		return nil
 	}
-	informer, err := mgr.GetCache().GetInformer(ctx, newNamespace())
+	informer, err := mgr.GetCache().GetInformer(ctx, view.NewNamespace())
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(l.events.namespaces(ctx))
+	_, err = informer.AddEventHandler(l.events.ForNamespaces(ctx))
 	return err
 }
 
@@ -307,7 +312,7 @@ func queueOf[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(strin
 
 // indexFields has the cache look up exceptions by their Gate, and Gates by what they watch and target.
 func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.GateException{}, gateRefField, func(obj client.Object) []string {
+	if err := indexer.IndexField(ctx, &v1alpha1.GateException{}, view.GateRefField, func(obj client.Object) []string {
 		e, ok := obj.(*v1alpha1.GateException)
 		if !ok {
 			return nil
@@ -316,7 +321,7 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	}); err != nil {
 		return err
 	}
-	for field, keys := range map[string]client.IndexerFunc{dependencyField: dependenciesOf, targetField: targetedBy} {
+	for field, keys := range map[string]client.IndexerFunc{view.DependencyField: view.DependencyIndexKeys, view.TargetField: view.TargetIndexKeys} {
 		if err := indexer.IndexField(ctx, &v1alpha1.Gate{}, field, keys); err != nil {
 			return err
 		}
@@ -325,8 +330,8 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // wakeGates wakes all Gates.
-func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
-	gates, err := listGates(ctx, reader)
+func wakeGates(ctx context.Context, reader client.Reader, wake enqueue.Enqueuer) error {
+	gates, err := view.ListGates(ctx, reader)
 	for _, g := range gates {
 		wake.Gate(client.ObjectKeyFromObject(g))
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -30,7 +31,7 @@ var shared *sharedTargets
 // sharedTargets is a TargetCache that sees the whole cluster. A write by one of its clients
 // ends once the cache has seen it: who reads then, reads what was written.
 type sharedTargets struct {
-	*TargetCache
+	*view.TargetCache
 
 	eventMu sync.Mutex
 	// seen is what events told of each object.
@@ -83,11 +84,11 @@ func shareTargets(ctx context.Context) (func() error, error) {
 // followOurs has the cache look up Gates and exceptions as that of the manager does. The API
 // server would take a third of a second for each list of exceptions by their Gate.
 func (s *sharedTargets) followOurs(ctx context.Context) error {
-	if err := indexFields(ctx, s.cache); err != nil {
+	if err := indexFields(ctx, s.Cache); err != nil {
 		return err
 	}
 	for _, obj := range []client.Object{&v1alpha1.Gate{}, &v1alpha1.GateException{}} {
-		informer, err := s.cache.GetInformer(ctx, obj)
+		informer, err := s.Cache.GetInformer(ctx, obj)
 		if err != nil {
 			return err
 		}
@@ -101,14 +102,14 @@ func (s *sharedTargets) followOurs(ctx context.Context) error {
 // follow has the cache follow a definition that is there, or that is gone.
 func (s *sharedTargets) follow(ctx context.Context, kind schema.GroupKind) error {
 	// The API server does not serve a new definition at once.
-	if err := harness.Eventually(ctx, harness.Patience, definitionOf(kind)+" is served", func() error {
+	if err := harness.Eventually(ctx, harness.Patience, view.DefinitionOf(kind)+" is served", func() error {
 		_, err := s.Sync(ctx, kind)
 		return err
 	}); err != nil {
 		return err
 	}
 	read := make(chan struct{})
-	s.whenRead(kind, func() { close(read) })
+	s.WhenRead(kind, func() { close(read) })
 	select {
 	case <-read:
 		return nil
@@ -128,11 +129,11 @@ func followPolicies(ctx context.Context, t testing.TB) {
 
 // of returns the cache as a world has it: what is read from the API server is read as that
 // world reads it.
-func (s *sharedTargets) of(w *world) *TargetCache {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	c := NewTargetCache(s.cache, s.definitions.mapper, apiReader{w}, s)
-	c.kinds = maps.Clone(s.kinds)
+func (s *sharedTargets) of(w *world) *view.TargetCache {
+	s.Mu.RLock()
+	defer s.Mu.RUnlock()
+	c := view.NewTargetCache(s.Cache, s.Definitions.Mapper, apiReader{w}, s)
+	c.Kinds = maps.Clone(s.Kinds)
 	return c
 }
 
@@ -183,7 +184,7 @@ func (s *sharedTargets) followed(written any) (client.Object, seenKey) {
 		return nil, seenKey{}
 	}
 	key := seenKey{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	if _, ok := s.kind(key.GroupKind); !ok && !slices.Contains(ours, key.GroupKind) {
+	if _, ok := s.Kind(key.GroupKind); !ok && !slices.Contains(ours, key.GroupKind) {
 		return nil, seenKey{}
 	}
 	return obj, key

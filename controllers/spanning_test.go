@@ -17,6 +17,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -50,13 +51,13 @@ func (w *world) member(namespace, name string) *target.Object {
 // relabelNamespace gives a namespace labels besides those that tell the world, and has the event handled.
 func (w *world) relabelNamespace(name string, labels map[string]string) {
 	w.Helper()
-	before := newNamespace()
+	before := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, before))
 	after := before.DeepCopy()
 	after.Labels = map[string]string{fleetLabel: w.Namespace}
 	maps.Copy(after.Labels, labels)
 	w.Must(cluster.Client.Patch(w.Context(), after, client.MergeFrom(before)))
-	w.on().events.namespace(w.Context(), before, after)
+	w.on().events.Namespace(w.Context(), before, after)
 }
 
 // bear creates a namespace with labels, and has the event handled.
@@ -65,9 +66,9 @@ func (w *world) bear(labels map[string]string) string {
 	name := w.NewNamespace()
 	w.relabelNamespace(name, labels)
 	_ = w.woken.take()
-	born := newNamespace()
+	born := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
-	w.on().events.namespace(w.Context(), nil, born)
+	w.on().events.Namespace(w.Context(), nil, born)
 	return name
 }
 
@@ -206,9 +207,9 @@ func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) 
 	w.Must(err)
 	_ = w.woken.take() // nobody looks at the object for another reason
 	w.expectUntouched(app)
-	seen := newNamespace()
+	seen := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
-	w.on().events.namespace(w.Context(), nil, seen)
+	w.on().events.Namespace(w.Context(), nil, seen)
 	w.settle()
 	w.expectHeld(app, g)
 }
@@ -226,7 +227,7 @@ func fleetLocking(t *testing.T) *world {
 func (w *world) expectFleetLock(g *v1alpha1.Gate, want *lock.Share) {
 	w.Helper()
 	obj := &lockv1alpha1.GateLock{}
-	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), lockKey(v1alpha1.AnyName, w.Own), obj)))
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), view.LockKey(v1alpha1.AnyName, w.Own), obj)))
 	got, has := lock.Read(&obj.Spec)[key(g)]
 	if has != (want != nil) || has && !got.Equal(*want) {
 		w.Errorf("got %+v, want %+v", got, want)
@@ -405,10 +406,10 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 	g := w.ClosedGate("freeze", ref)
 	w.reconcile(g)
 	w.writes.take("")
-	born := newNamespace()
+	born := view.NewNamespace()
 	born.Name = ref.Namespace
 	w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: born.Name}}))
-	w.on().events.namespace(w.Context(), nil, born)
+	w.on().events.Namespace(w.Context(), nil, born)
 	w.settle()
 	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
 	w.expectLock(born.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})

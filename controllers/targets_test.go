@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/crds"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -25,17 +26,17 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 		err                error
 	}{
 		"it is slow":                    {-1, time.Minute, time.Minute, nil},
-		"it fails at once and for good": {time.Millisecond, -1, time.Millisecond + readGrace, ErrNotReadable},
+		"it fails at once and for good": {time.Millisecond, -1, time.Millisecond + view.ReadGrace, view.ErrNotReadable},
 		"it fails once":                 {time.Millisecond, 2 * time.Second, 2 * time.Second, nil},
-		"it fails after a while":        {time.Minute, -1, time.Minute + readGrace, ErrNotReadable},
-		"it never says anything":        {-1, -1, readPatience, ErrNotReadable},
+		"it fails after a while":        {time.Minute, -1, time.Minute + view.ReadGrace, view.ErrNotReadable},
+		"it never says anything":        {-1, -1, view.ReadPatience, view.ErrNotReadable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gvk := schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 				synced := make(chan struct{})
-				c := NewTargetCache(nil, nil, nil, nil)
-				c.kinds[gvk.GroupKind()] = newWatchedKind(gvk, target.Definition{}, synced)
+				c := view.NewTargetCache(nil, nil, nil, nil)
+				c.Kinds[gvk.GroupKind()] = view.NewWatchedKind(gvk, target.Definition{}, synced)
 				if tc.fails >= 0 {
 					time.AfterFunc(tc.fails, func() { c.Failed(gvk.GroupKind()) })
 				}
@@ -45,9 +46,9 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 				time.AfterFunc(0, func() { c.Failed(schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "Bucket"}) })
 				began := time.Now()
 				read := make(chan struct{})
-				c.whenRead(gvk.GroupKind(), func() { close(read) })
+				c.WhenRead(gvk.GroupKind(), func() { close(read) })
 				<-read
-				err := c.Readable(t.Context(), target.Of(newTarget(gvk)))
+				err := c.Readable(t.Context(), target.Of(view.NewTarget(gvk)))
 				if took := time.Since(began); took != tc.want || !errors.Is(err, tc.err) {
 					t.Errorf("%v after %s", err, took)
 				}
@@ -102,7 +103,7 @@ func TestAnInformerReportsTheKindThatCannotBeListed(t *testing.T) {
 		case failed <- kind:
 		default:
 		}
-	})(unreadable, newTarget(kind.WithVersion("v1")), 0, toolscache.Indexers{})
+	})(unreadable, view.NewTarget(kind.WithVersion("v1")), 0, toolscache.Indexers{})
 	go informer.RunWithContext(t.Context())
 	select {
 	case got := <-failed:

@@ -15,6 +15,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -43,7 +44,7 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 			at, mapper := newJam(), cluster.Client.RESTMapper()
 			defer at.end()
 			config := at.on(cluster.Config, func(r *http.Request) bool {
-				return asks.definition && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/"+definitionOf(bucket.GroupKind()))
+				return asks.definition && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/"+view.DefinitionOf(bucket.GroupKind()))
 			})
 			if asks.mapping {
 				mapper = jammedMapper{mapper, at, bucket.GroupKind()}
@@ -83,9 +84,9 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 }
 
 // whenRead waits until the objects of a kind are read.
-func whenRead(c *TargetCache, adapter target.Adapter) {
+func whenRead(c *view.TargetCache, adapter target.Adapter) {
 	read := make(chan struct{})
-	c.whenRead(adapter.GroupKind(), func() { close(read) })
+	c.WhenRead(adapter.GroupKind(), func() { close(read) })
 	<-read
 }
 
@@ -99,7 +100,7 @@ func kindNamed(t *testing.T, kind string) target.Adapter {
 }
 
 // newTargetCache returns a TargetCache that runs until the test ends.
-func newTargetCache(t *testing.T, config *rest.Config, mapper meta.RESTMapper) *TargetCache {
+func newTargetCache(t *testing.T, config *rest.Config, mapper meta.RESTMapper) *view.TargetCache {
 	t.Helper()
 	c, run, err := makeTargetCache(config, mapper, toolscache.ResourceEventHandlerFuncs{})
 	if err != nil {
@@ -116,7 +117,7 @@ func newTargetCache(t *testing.T, config *rest.Config, mapper meta.RESTMapper) *
 }
 
 // makeTargetCache returns a TargetCache, and what runs it.
-func makeTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *TargetCache, run func(context.Context) error, err error) {
+func makeTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *view.TargetCache, run func(context.Context) error, err error) {
 	scheme, err := harness.Scheme()
 	if err != nil {
 		return nil, nil, err
@@ -125,9 +126,9 @@ func makeTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolsc
 	if err != nil {
 		return nil, nil, err
 	}
-	cache, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: TrimTargets})
+	cache, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: view.TrimTargets})
 	if err != nil {
 		return nil, nil, err
 	}
-	return NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
+	return view.NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
 }

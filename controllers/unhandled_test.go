@@ -18,6 +18,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -59,7 +60,7 @@ func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 }
 
 // unlistable is a reader of targets that cannot list any.
-type unlistable struct{ TargetReader }
+type unlistable struct{ view.TargetReader }
 
 func (unlistable) Naming(context.Context, string) ([]*target.Object, error) { return nil, errBroken }
 

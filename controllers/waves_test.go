@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -93,7 +94,7 @@ func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, he
 func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
 	w.Helper()
 	for _, app := range apps {
-		wakeReleased(w.memory.book, w.woken, &unstructured.Unstructured{Object: map[string]any{
+		enqueue.EnqueueReleased(w.memory.book, w.woken, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": app.GetAPIVersion(), "kind": app.GetKind(), "metadata": map[string]any{"name": app.GetName(), "namespace": app.GetNamespace()},
 		}}, &w.reload(app).Unstructured)
 	}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -16,7 +17,7 @@ import (
 type woken struct {
 	mu sync.Mutex
 	wokenNow
-	gates keySetOf[types.NamespacedName]
+	gates view.KeySetOf[types.NamespacedName]
 }
 
 // wokenNow is what was woken besides Gates, each once.
@@ -28,10 +29,10 @@ type wokenNow struct {
 func (w *woken) Gate(key types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gates.addKeys(key)
+	w.gates.AddKeys(key)
 }
 
-func (w *woken) UrgeGate(types.NamespacedName, queue.Class) {}
+func (w *woken) PrioritizeGate(types.NamespacedName, queue.Class) {}
 
 func (w *woken) GateSoon(key types.NamespacedName) { w.Gate(key) }
 
@@ -41,7 +42,7 @@ func (w *woken) Targets(_ queue.Class, keys ...target.Key) {
 	w.targets = distinct(w.targets, keys)
 }
 
-func (w *woken) Urge(target.Key) {}
+func (w *woken) Prioritize(target.Key) {}
 
 func (w *woken) Locks(namespaces ...string) {
 	w.mu.Lock()
@@ -50,10 +51,10 @@ func (w *woken) Locks(namespaces ...string) {
 }
 
 func distinct[T comparable](to, keys []T) []T {
-	all := keySetOf[T]{}
-	all.addKeys(to...)
-	all.addKeys(keys...)
-	return all.keys
+	all := view.KeySetOf[T]{}
+	all.AddKeys(to...)
+	all.AddKeys(keys...)
+	return all.Keys
 }
 
 // take returns what was woken since the last call.
@@ -69,8 +70,8 @@ func (w *woken) take() wokenNow {
 func (w *woken) has(gate types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	has := w.gates.has[gate] || len(w.targets)+len(w.locks) > 0
-	delete(w.gates.has, gate)
+	has := w.gates.Has[gate] || len(w.targets)+len(w.locks) > 0
+	delete(w.gates.Has, gate)
 	return has
 }
 
@@ -85,11 +86,11 @@ func (l *liveLocks) Lock(ctx context.Context, namespace string) (*lockv1alpha1.G
 	if !l.installed {
 		return nil, nil //nolint:nilnil // as LockReader says
 	}
-	key := lockKey(namespace, l.w.Own)
+	key := view.LockKey(namespace, l.w.Own)
 	if key.Namespace == "" {
 		return nil, nil //nolint:nilnil // as LockReader says
 	}
-	return readLock(ctx, cluster.Client, key)
+	return view.ReadLock(ctx, cluster.Client, key)
 }
 
 // Naming implements LockReader.
@@ -103,7 +104,7 @@ func (l *liveLocks) Naming(ctx context.Context, gate string) ([]string, error) {
 		if err := cluster.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, err
 		}
-		namespaces = append(namespaces, naming(list, gate, l.w.Own)...)
+		namespaces = append(namespaces, view.Naming(list, gate, l.w.Own)...)
 	}
 	return namespaces, nil
 }

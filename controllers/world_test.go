@@ -20,6 +20,7 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -62,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	w.forget()
 	w.Gating = &Gating{
 		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
-		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
+		Metrics: runtimectrl.Metrics{}, GateMetrics: events.MustMakeMetrics(w.registry),
 		Backoff: runtimectrl.GetDefaultRateLimiter(), Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil }, StampsSources: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}
 	w.Targets = shared.of(w)
@@ -183,10 +184,10 @@ func (w *world) expectAll(key client.ObjectKey) {
 	if g := w.read(key); g != nil {
 		keys, err := w.on().gates.Selector.Governed(w.Context(), g)
 		w.Must(err)
-		if w.memory.gates.resyncOf(g).IsZero() {
+		if w.memory.gates.ResyncOf(g).IsZero() {
 			w.memory.tally.Expect(keys...)
 		}
-		w.Must(w.on().events.wakeAll(w.Context(), g))
+		w.Must(w.on().events.EnqueueAll(w.Context(), g))
 	}
 }
 
@@ -207,7 +208,7 @@ func (w *world) decideOn(key client.ObjectKey) (ctrl.Result, error) {
 	before, l := w.read(key), w.on()
 	result, err := l.gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
 	if after := w.read(key); before != nil || after != nil {
-		w.Must(l.events.gate(w.Context(), before, after))
+		w.Must(l.events.Gate(w.Context(), before, after))
 	}
 	return result, err
 }
@@ -310,7 +311,7 @@ func (w *world) happens(before, after *unstructured.Unstructured, g *v1alpha1.Ga
 	w.Helper()
 	key := client.ObjectKeyFromObject(g)
 	w.woken.has(key)
-	w.on().events.target(w.Context(), before, after, false)
+	w.on().events.Target(w.Context(), before, after, false)
 	w.Must(w.lookAtWoken())
 	if !w.woken.has(key) {
 		w.Errorf("gate %s is not enqueued", key)

@@ -88,7 +88,7 @@ func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList
 	switch list.(type) {
 	case *v1alpha1.GateList, *v1alpha1.GateExceptionList:
 		if (&client.ListOptions{}).ApplyOptions(opts).FieldSelector != nil {
-			return shared.cache.List(ctx, list, opts...)
+			return shared.Cache.List(ctx, list, opts...)
 		}
 	}
 	return c.List(ctx, list, opts...)

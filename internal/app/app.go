@@ -38,7 +38,13 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/calendars"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/exception"
+	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/machine"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
@@ -76,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("unable to configure the watch label selector: %w", err)
 	}
-	serverClock := &controllers.ServerClock{Clock: clock.RealClock{}}
+	serverClock := &gatecontroller.ServerClock{Clock: clock.RealClock{}}
 	mgr, err := newManager(o, shard, serverClock)
 	if err != nil {
 		return err
@@ -107,17 +113,17 @@ func leaveRoom() {
 	}
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector, serverClock *controllers.ServerClock) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector, serverClock *gatecontroller.ServerClock) error {
 	recorder, err := newEventRecorder(ctx, mgr, o.EventsAddr)
 	if err != nil {
 		return err
 	}
 	common := runtimectrl.NewMetrics(mgr, metrics.MustMakeRecorder(), v1alpha1.GateFinalizer)
-	steps := &controllers.ClockWatch{Read: controllers.ClockReadings(), Clock: clock.RealClock{}}
+	steps := &enqueue.ClockWatch{Read: enqueue.ClockReadings(), Clock: clock.RealClock{}}
 	if err := mgr.Add(steps); err != nil {
 		return err
 	}
-	opts := controllers.Options{
+	opts := enqueue.Options{
 		ClockWatch:  steps,
 		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] { return runtimectrl.GetRateLimiter(o.RateLimiter) },
 	}
@@ -125,7 +131,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 	if err != nil {
 		return err
 	}
-	calendars := &controllers.CalendarReader{}
+	calendars := &calendars.Reader{}
 	if err := (&controllers.Gating{
 		Calendars:     calendars,
 		Client:        mgr.GetClient(),
@@ -135,17 +141,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
 		ServerClock:   serverClock,
-		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ApprovalPolicy),
-		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
+		Stamped:       gatecontroller.StampedBy(mgr.GetAPIReader(), gatecontroller.ApprovalPolicy),
+		Reach:         view.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
 		Shard:         shard,
-		StampsSources: controllers.StampedBy(mgr.GetAPIReader(), controllers.GatedSourceStamp),
+		StampsSources: gatecontroller.StampedBy(mgr.GetAPIReader(), gatecontroller.GatedSourceStamp),
 		WritesAtOnce:  writesPerReconcile * o.Concurrent,
-		GateMetrics:   controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
+		GateMetrics:   events.MustMakeMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controllers of gates and targets: %w", err)
 	}
-	if err := (&controllers.ExceptionReconciler{
+	if err := (&exception.Reconciler{
 		Calendars:     calendars,
 		Client:        mgr.GetClient(),
 		EventRecorder: recorder,
@@ -153,7 +159,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
-		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ExceptionStamp),
+		Stamped:       gatecontroller.StampedBy(mgr.GetAPIReader(), gatecontroller.ExceptionStamp),
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}
@@ -183,7 +189,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(apiextensionsv1.AddToScheme(scheme), lockv1alpha1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
-func newManager(o Options, shard labels.Selector, serverClock *controllers.ServerClock) (ctrl.Manager, error) {
+func newManager(o Options, shard labels.Selector, serverClock *gatecontroller.ServerClock) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -227,7 +233,7 @@ func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cach
 		DefaultNamespaces: namespaces(watch),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Gate{}:    {Label: selector},
-			&corev1.Namespace{}: {Transform: controllers.TrimNamespaces},
+			&corev1.Namespace{}: {Transform: view.TrimNamespaces},
 		},
 	}
 }

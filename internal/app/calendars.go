@@ -14,13 +14,14 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/receiver"
 	"github.com/fluxcd/gating-controller/internal/calendarfeed"
 	"github.com/fluxcd/gating-controller/internal/configmap"
 )
 
 // addCalendars adds the server of calendars, if it has an address.
-func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
+func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metrics, opts enqueue.Options, o Options) error {
 	if o.CalendarAddr == "" {
 		return nil
 	}
@@ -32,7 +33,7 @@ func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metric
 		return configmap.NewWatch(configMaps, key, nil, func() {})
 	}}
 	table := calendarfeed.NewTable(mgr.GetAPIReader(), source)
-	if err := (&controllers.CalendarReconciler{Client: mgr.GetClient(), Metrics: common, Table: table}).SetupWithManager(mgr, opts); err != nil {
+	if err := (&receiver.CalendarReconciler{Client: mgr.GetClient(), Metrics: common, Table: table}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of calendars: %w", err)
 	}
 	handler := calendarfeed.NewHandler(table, clock.RealClock{}, ctrl.Log.WithName("calendars"), calendarfeed.MustMakeMetrics(ctrlmetrics.Registry))

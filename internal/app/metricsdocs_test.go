@@ -15,7 +15,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/metrics"
 
-	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/calendarfeed"
 	"github.com/fluxcd/gating-controller/internal/webauth"
 	"github.com/fluxcd/gating-controller/receivers"
@@ -52,7 +52,7 @@ func described(t *testing.T, of prometheus.Collector) map[string]string {
 func ours(t *testing.T) map[string]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	controllers.MustMakeGateMetrics(registry)
+	events.MustMakeMetrics(registry)
 	receivers.MustMakeMetrics(registry)
 	calendarfeed.MustMakeMetrics(registry)
 	webauth.MustMakeMetrics(registry)

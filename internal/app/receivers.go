@@ -14,14 +14,15 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/receiver"
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
 // addReceivers adds the servers for webhooks and for Flagger. One without an address is
 // left out.
-func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
+func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common runtimectrl.Metrics, opts enqueue.Options, o Options) error {
 	if o.ReceiverAddr == "" && o.FlaggerAddr == "" {
 		return nil
 	}
@@ -31,7 +32,7 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 		return fmt.Errorf("unable to create the client of receivers: %w", err)
 	}
 	table := receivers.NewTable(direct)
-	if err := (&controllers.ReceiverReconciler{
+	if err := (&receiver.ReceiverReconciler{
 		Client: mgr.GetClient(), Metrics: common, Table: table,
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of receivers: %w", err)

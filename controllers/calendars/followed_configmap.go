@@ -1,0 +1,175 @@
+package calendars
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+// followedConfigMap is a ConfigMap that Gates refer to. Its texts are not kept: they are read from the API server for each version and day.
+type followedConfigMap struct {
+	watch configMapWatch
+	// Gates refer to it, by UID.
+	Gates map[types.UID]calendarUser
+
+	mu sync.Mutex
+	// latest identifies the version that was read last, nil if the ConfigMap was never read or does not exist.
+	latest *configMapVersion
+	// Read are the calendars in that version, on a day. Those are left out that are over a budget.
+	Read map[timetable.CalendarKey]timetable.Calendar
+	day  time.Time
+}
+
+// calendarUser is a Gate that uses calendars of a ConfigMap.
+type calendarUser struct {
+	name types.NamespacedName
+	keys []timetable.CalendarKey
+}
+
+// configMapVersion identifies a version of a ConfigMap.
+type configMapVersion struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+// use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
+func (f *followedConfigMap) use(by summary.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
+	before := f.Gates[by.UID].keys
+	if slices.Equal(before, keys) {
+		return nil
+	}
+	if f.Gates[by.UID] = (calendarUser{by.NamespacedName, keys}); len(keys) == 0 {
+		delete(f.Gates, by.UID)
+	}
+	for _, key := range before {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(f.Gates)), func(user calendarUser) bool { return slices.Contains(user.keys, key) }) {
+			unused = append(unused, key)
+			f.evict(key)
+		}
+	}
+	return unused
+}
+
+func (f *followedConfigMap) stop() {
+	if f.watch != nil {
+		f.watch.Stop()
+	}
+}
+
+// brokenConfigMap says why a calendar is broken, and not only unknown for the time being.
+type brokenConfigMap struct{ cause string }
+
+func (b *brokenConfigMap) Error() string { return b.cause }
+
+func isBroken(err error) bool {
+	var broken *brokenConfigMap
+	return errors.As(err, &broken)
+}
+
+// refresh finds the current version of the ConfigMap, and returns its texts if it had to read them for that. While the API server returns
+// errors, the version that was read last counts.
+func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.isCurrent(now) {
+		return nil, nil //nolint:nilnil // nothing had to be read
+	}
+	texts, err := f.readTexts(ctx, reader, name, now.Truncate(timetable.MaxCalendarAge))
+	if err != nil && !isBroken(err) && f.latest != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "unable to read a calendar, its last version counts", "configMap", name.String())
+		return nil, nil //nolint:nilnil // the calendars in memory count
+	}
+	return texts, err
+}
+
+// readTexts reads the ConfigMap from the API server. It is called with the mutex held.
+func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader, name types.NamespacedName, day time.Time) (*timetable.Files, error) {
+	found := &corev1.ConfigMap{}
+	switch err := reader.Get(ctx, name, found); {
+	case apierrors.IsNotFound(err):
+		f.latest = nil
+		return nil, &brokenConfigMap{"does not exist"}
+	case apierrors.IsForbidden(err):
+		f.latest = nil
+		return nil, &brokenConfigMap{"the controller may not read it, install config/calendars or give it a Role"}
+	case err != nil:
+		return nil, err
+	}
+	if version := (configMapVersion{found.UID, found.ResourceVersion}); f.latest == nil || *f.latest != version || !f.day.Equal(day) {
+		f.latest, f.day, f.Read = &version, day, map[timetable.CalendarKey]timetable.Calendar{}
+	}
+	return &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
+}
+
+// isCurrent returns whether the watch has the version that was read last, on the same day. It is called with the mutex held.
+func (f *followedConfigMap) isCurrent(now time.Time) bool {
+	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(timetable.MaxCalendarAge)) {
+		return false
+	}
+	seen, ok := f.watch.Get()
+	return ok && *f.latest == configMapVersion{seen.UID, seen.ResourceVersion}
+}
+
+// version identifies what calendars are read from.
+func (f *followedConfigMap) version() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.latest == nil {
+		return ""
+	}
+	return fmt.Sprint(*f.latest, f.day.Unix())
+}
+
+// evict drops a calendar from memory.
+func (f *followedConfigMap) evict(key timetable.CalendarKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.Read, key)
+}
+
+// calendars returns calendars of the ConfigMap, each parsed once for each version and day. The file is parsed once for all of them, from
+// texts, or from the API server if these are nil.
+func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := make([]timetable.Calendar, len(selections))
+	var missing []timetable.Selection
+	for i, selection := range selections {
+		c, ok := f.Read[timetable.CalendarKey{CalendarFile: file, Selection: selection}]
+		if found[i] = c; !ok {
+			missing = append(missing, selection)
+		}
+	}
+	if len(missing) == 0 {
+		return found, nil
+	}
+	if texts == nil {
+		var err error
+		if texts, err = f.readTexts(ctx, reader, types.NamespacedName{Namespace: file.Namespace, Name: file.Name}, f.day); err != nil {
+			return nil, err
+		}
+	}
+	read := file.Read(texts, missing, f.day, f.day)
+	for i, selection := range selections {
+		key := timetable.CalendarKey{CalendarFile: file, Selection: selection}
+		if j := slices.Index(missing, selection); j >= 0 {
+			if found[i] = read[j]; !errors.Is(read[j].Err, timetable.ErrOverBudget) {
+				f.Read[key] = read[j]
+			}
+		}
+	}
+	return found, nil
+}

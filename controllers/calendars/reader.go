@@ -1,0 +1,309 @@
+package calendars
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+const (
+	// calendarTimeout bounds how long the calendars of a Gate keep it from being decided on.
+	calendarTimeout = 10 * time.Second
+)
+
+// Reader reads the calendars of Gates. It watches each ConfigMap that a Gate refers to, and no other: somebody can
+// allow the controller to read only these.
+type Reader struct {
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Wake is told which Gates to look at if a ConfigMap has changed.
+	Wake enqueue.Enqueuer
+	// Watches begins to watch a ConfigMap, see configMapWatches. Nil means that each look reads from the API server.
+	Watches func(key types.NamespacedName, changed func()) configMapWatch
+
+	mu       sync.Mutex
+	Followed map[types.NamespacedName]*followedConfigMap
+	shares   *calendarShares
+	// read are the calendars of each Gate.
+	read map[types.UID]readCalendars
+	// Compiled are the specs of the Gates, compiled with these calendars.
+	Compiled gate.Compilations
+	// wake and stop are to be enqueued and stopped once mu is released.
+	wake []types.NamespacedName
+	stop []*followedConfigMap
+}
+
+// readCalendars are the calendars of a Gate, and of which versions of ConfigMaps they are.
+type readCalendars struct {
+	of        string
+	calendars timetable.Calendars
+}
+
+// configMapWatch is a watch of one ConfigMap, without its texts.
+type configMapWatch interface {
+	// Get returns the ConfigMap, and false if it must be read from the API server.
+	Get() (*corev1.ConfigMap, bool)
+	// Stop ends the watch.
+	Stop()
+}
+
+// For returns the calendars of a Gate at an instant. A calendar that does not exist, is invalid, or that the controller may not read is broken.
+// The error is that the API server did not return it.
+func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
+	keys := timetable.CalendarsOf(obj)
+	followed := r.follow(summary.KeyFor(obj), keys)
+	if len(keys) == 0 {
+		return nil, nil //nolint:nilnil // a Gate without calendars needs none
+	}
+	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
+	defer cancel()
+	texts, states := map[types.NamespacedName]*timetable.Files{}, map[types.NamespacedName]error{}
+	for name, f := range followed {
+		var err error
+		if texts[name], err = f.refresh(ctx, r.APIReader, name, now); err != nil && !isBroken(err) {
+			return nil, unreadConfigMap(name, err)
+		}
+		states[name] = err
+	}
+	of := fmt.Sprintln(obj.Generation)
+	for _, key := range keys {
+		of += fmt.Sprintf("%+v %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
+	}
+	r.mu.Lock()
+	before, ok := r.read[obj.UID]
+	r.mu.Unlock()
+	if ok && before.of == of {
+		return before.calendars, nil
+	}
+	var failed error
+	calendars := timetable.CollectCalendars(obj, func(file timetable.CalendarFile, selections []timetable.Selection) []timetable.Calendar {
+		name := types.NamespacedName{Namespace: file.Namespace, Name: file.Name}
+		err := states[name]
+		if err == nil {
+			var found []timetable.Calendar
+			if found, err = followed[name].calendars(ctx, r.APIReader, file, selections, texts[name]); err == nil {
+				return found
+			}
+			if !isBroken(err) && failed == nil {
+				failed = unreadConfigMap(name, err)
+			}
+		}
+		return timetable.BrokenCalendars(selections, err)
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	r.divide(obj.UID, of, calendars, followed)
+	return calendars, nil
+}
+
+func unreadConfigMap(name types.NamespacedName, err error) error {
+	return fmt.Errorf("the ConfigMap %s of a calendar cannot be read: %w", name, err)
+}
+
+// divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It enqueues the other Gates that this affects.
+func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
+	r.mu.Lock()
+	defer r.unlock()
+	if r.shares == nil {
+		r.shares, r.read = newCalendarShares(mostOccurrences), map[types.UID]readCalendars{}
+	}
+	for key, c := range calendars {
+		if c.Err == nil {
+			r.shares.take(key, c.Cost.Occurrences)
+		} else if !errors.Is(c.Err, timetable.ErrOverBudget) {
+			r.shares.drop(key)
+		} else if f := followed[configMapOf(key)]; f != nil && !r.shares.has(key) {
+			f.evict(key) // no Gate has room for it, so it must not stay in memory
+		}
+	}
+	changed := r.shares.divide()
+	for key, c := range calendars {
+		if c.Err == nil && r.shares.over[key] {
+			calendars[key] = timetable.Calendar{Err: errOverShare, Cost: c.Cost}
+			followed[configMapOf(key)].evict(key)
+		}
+	}
+	r.reread(changed, by)
+	r.read[by] = readCalendars{of, calendars}
+}
+
+// reread has Gates decided on again whose calendars are over their share from now on, or no longer. It is called with mu held.
+func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
+	for _, key := range changed {
+		f := r.Followed[configMapOf(key)]
+		if f == nil {
+			continue
+		}
+		if r.shares.over[key] {
+			f.evict(key)
+		}
+		for uid, user := range f.Gates {
+			if uid != except && slices.Contains(user.keys, key) {
+				delete(r.read, uid)
+				r.wake = append(r.wake, user.name)
+			}
+		}
+	}
+}
+
+// AtHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
+func (r *Reader) AtHand(obj *v1alpha1.Gate, now time.Time) bool {
+	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
+		if !f.mu.TryLock() {
+			return false
+		}
+		ok := f.isCurrent(now)
+		f.mu.Unlock()
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ErrPending means that the GateReconciler has not read the calendars of a Gate yet.
+var ErrPending = errors.New("the calendars of the gate have not been read yet")
+
+// SnapshotFor returns what a decision on an exception depends on. The spec of its Gate is compiled only if the GateReconciler has not compiled it.
+func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException) (*gate.Snapshot, error) {
+	if g == nil {
+		return gate.NewSnapshot(nil, nil, exceptions...), nil
+	}
+	calendars, err := r.forException(e, g)
+	if err != nil {
+		return nil, err
+	}
+	return r.Compiled.Lookup(g, calendars, exceptions...), nil
+}
+
+// forException returns the calendars of the Gate of an exception that the GateReconciler has read. Only the lead time of the exception depends
+// on them: without one, none are returned if some have not been read.
+func (r *Reader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	read := r.read[g.UID].calendars
+	for _, key := range timetable.CalendarsOf(g) {
+		if _, ok := read[key]; ok {
+			continue
+		}
+		if e.Spec.LeadTime == nil || g.Spec.Suspend || !g.DeletionTimestamp.IsZero() {
+			return nil, nil //nolint:nilnil // such an exception needs none
+		}
+		return nil, ErrPending
+	}
+	return read, nil
+}
+
+// configMapOf returns the key of the ConfigMap of a calendar.
+func configMapOf(key timetable.CalendarKey) types.NamespacedName {
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+}
+
+// follow records which ConfigMaps a Gate refers to. It returns them, and watches no other for this Gate any more.
+func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
+	r.mu.Lock()
+	defer r.unlock()
+	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]timetable.CalendarKey{}
+	for _, key := range keys {
+		name := configMapOf(key)
+		of[name] = append(of[name], key)
+		f := r.Followed[name]
+		if f == nil {
+			f = &followedConfigMap{Gates: map[types.UID]calendarUser{}}
+			if r.Followed == nil {
+				r.Followed = map[types.NamespacedName]*followedConfigMap{}
+			}
+			r.Followed[name] = f
+			if r.Watches != nil {
+				f.watch = r.Watches(name, func() { r.Changed(name) })
+			}
+		}
+		own[name] = f
+	}
+	var unused []timetable.CalendarKey
+	for name, f := range r.Followed {
+		unused = append(unused, f.use(by, of[name])...)
+		if len(f.Gates) == 0 {
+			delete(r.Followed, name)
+			r.stop = append(r.stop, f)
+		}
+	}
+	if len(unused) > 0 && r.shares != nil {
+		for _, key := range unused {
+			r.shares.drop(key)
+		}
+		r.reread(r.shares.divide(), by.UID)
+	}
+	if len(keys) == 0 {
+		delete(r.read, by.UID)
+	}
+	return own
+}
+
+// Forget evicts a Gate, and ends the watches that no other Gate needs.
+func (r *Reader) Forget(by types.UID) {
+	r.follow(summary.Gate{UID: by}, nil)
+	r.Compiled.Forget(by)
+}
+
+// unlock releases mu, and then enqueues and stops what was changed while it was held.
+func (r *Reader) unlock() {
+	wake, stop := r.wake, r.stop
+	r.wake, r.stop = nil, nil
+	r.mu.Unlock()
+	for _, name := range wake {
+		r.Wake.Gate(name)
+	}
+	for _, f := range stop {
+		f.stop()
+	}
+}
+
+// Changed wakes the Gates that refer to a ConfigMap.
+func (r *Reader) Changed(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.unlock()
+	if f := r.Followed[name]; f != nil {
+		for _, user := range f.Gates {
+			r.wake = append(r.wake, user.name)
+		}
+	}
+}
+
+// Start ends all watches when the process ends.
+func (r *Reader) Start(ctx context.Context) error {
+	<-ctx.Done()
+	r.mu.Lock()
+	defer r.unlock()
+	r.stop, r.Followed = slices.AppendSeq(r.stop, maps.Values(r.Followed)), nil
+	return nil
+}
+
+// Faults returns what is wrong with the calendars of a decision, each once.
+func Faults(d gate.Decision) (faults []v1alpha1.TargetFailure) {
+	seen := map[string]bool{}
+	for i := range d.Broken {
+		b := &d.Broken[i]
+		if text := b.String(); !seen[text] {
+			seen[text] = true
+			faults = append(faults, view.NewFault("ConfigMap", b.Namespace, b.Name, v1alpha1.CalendarFailedReason, fmt.Sprintf("key %s: %s", b.Key, b.Cause)).TargetFailure)
+		}
+	}
+	return faults
+}

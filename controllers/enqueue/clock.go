@@ -1,0 +1,136 @@
+package enqueue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// clockPeriod is how often the clocks are compared, without asking anybody.
+	clockPeriod = time.Second
+
+	// clockBound is how far the clocks may part before everything is looked at again.
+	// Both are read within microseconds, and a clock that is slewed takes the other
+	// with it.
+	clockBound = 20 * time.Millisecond
+)
+
+// ClockReading is what two clocks show at the same moment: the one that schedules go
+// by and people set, and the one that timers go by. The latter stands still while the
+// machine is suspended.
+type ClockReading struct {
+	Wall      time.Time
+	Monotonic time.Duration
+}
+
+// ClockReadings returns a function that reads the clocks of the machine.
+func ClockReadings() func() ClockReading {
+	began := clock.RealClock{}.Now()
+	return func() ClockReading {
+		now := clock.RealClock{}.Now()
+		return ClockReading{Wall: now.Round(0), Monotonic: now.Sub(began)} // Round drops the monotonic reading
+	}
+}
+
+// ClockWatch has everything looked at that depends on the time when the wall clock
+// was set or the machine was suspended: the timers that were to do so are of before.
+type ClockWatch struct {
+	// Read reads the clocks.
+	Read func() ClockReading
+	// Clock has the ticker by which they are read.
+	Clock clock.WithTicker
+
+	mu    sync.Mutex
+	steps []func(context.Context)
+}
+
+// Start implements manager.Runnable.
+func (c *ClockWatch) Start(ctx context.Context) error {
+	ticker := c.Clock.NewTicker(clockPeriod)
+	defer ticker.Stop()
+	last := c.Read()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		now := c.Read()
+		by := stepped(last, now)
+		if by.Abs() <= clockBound {
+			continue // measured from the same reading, so that small steps add up
+		}
+		last = now
+		ctrl.LoggerFrom(ctx).Info("The clock was set or the machine was suspended, everything is looked at again", "by", by.String())
+		c.mu.Lock()
+		steps := c.steps
+		c.mu.Unlock()
+		for _, step := range steps {
+			step(ctx)
+		}
+	}
+}
+
+// stepped returns by how much the wall clock has parted from the monotonic one.
+func stepped(before, now ClockReading) time.Duration {
+	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
+}
+
+// Add has a function called whenever the clock was set. A nil ClockWatch calls none.
+func (c *ClockWatch) Add(step func(context.Context)) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, step)
+}
+
+// Source returns a source that adds all that list returns to the queue of a controller
+// whenever the clock was set. A nil ClockWatch has one that adds nothing.
+func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		c.Add(func(ctx context.Context) {
+			requests, err := list(ctx)
+			if err != nil {
+				// Only a cache that is shut down cannot be read.
+				ctrl.LoggerFrom(ctx).Error(err, "unable to list what depends on the time")
+			}
+			for _, request := range requests {
+				queue.Add(request)
+			}
+		})
+		return nil
+	})
+}
+
+// RequestsForAll returns requests for all objects of a kind that a cache has, exceptions that are
+// over included: they may not be if the clock was set back.
+func RequestsForAll(reader client.Reader, kind client.ObjectList) func(context.Context) ([]reconcile.Request, error) {
+	return func(ctx context.Context) (requests []reconcile.Request, err error) {
+		list, ok := kind.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is not a list", kind)
+		}
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		return requests, meta.EachListItem(list, func(obj runtime.Object) error {
+			if obj, ok := obj.(client.Object); ok {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,325 @@
+package enqueue
+
+import (
+	"context"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+// Handlers wakes the controllers when something changes that matters to them.
+type Handlers struct {
+	// Clock is read once for each event.
+	Clock clock.PassiveClock
+	// Gates reads Gates from the cache, which has the indexes targetField and watchField.
+	Gates client.Reader
+	// Selector finds the targets of a Gate.
+	Selector *view.Selector
+	// Locks reads GateLocks.
+	Locks view.LockReader
+	// Tally is told of what is to be looked at.
+	Tally *summary.Tally
+	// Book knows which targets are released in waves, so that their readiness matters.
+	Book *waves.Book
+	// Queues is what the events are turned into.
+	Queues Enqueuer
+
+	Versions *ownwrites.Versions[target.Key]
+}
+
+// ForGates handles the events of Gates.
+func (e *Handlers) ForGates() handler.EventHandler {
+	type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	typed := func(obj client.Object) *v1alpha1.Gate {
+		g, _ := obj.(*v1alpha1.Gate)
+		return g
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, ev event.CreateEvent, _ requests) {
+			if g := typed(ev.Object); ledger.CloseRequested(g) {
+				e.Queues.PrioritizeGate(client.ObjectKeyFromObject(g), queue.Hold)
+			}
+			view.LogReadError(e.Gate(ctx, nil, typed(ev.Object)))
+		},
+		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, _ requests) {
+			if closes(ev.ObjectOld, ev.ObjectNew) {
+				e.Queues.PrioritizeGate(client.ObjectKeyFromObject(ev.ObjectNew), queue.Hold)
+			}
+			view.LogReadError(e.Gate(ctx, typed(ev.ObjectOld), typed(ev.ObjectNew)))
+		},
+		DeleteFunc: func(ctx context.Context, ev event.DeleteEvent, _ requests) {
+			view.LogReadError(e.Gate(ctx, typed(ev.Object), nil))
+		},
+		GenericFunc: nil,
+	}
+}
+
+// closes returns whether a close has been newly requested.
+func closes(before, after client.Object) bool {
+	old, new := before.GetAnnotations(), after.GetAnnotations()
+	return slices.ContainsFunc([]string{
+		v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation, v1alpha1.UnhandledAnnotation,
+	}, func(name string) bool { return new[name] != "" && old[name] != new[name] })
+}
+
+// Gate wakes who depends on a Gate that has changed. It is nil before it was there, and after it was.
+func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error {
+	if before != nil && after != nil && !gate.AffectsTargets(before, after) {
+		return nil
+	}
+	class, now := queue.Release, e.Clock.Now()
+	all, namespaces := view.KeySet{}, view.KeySetOf[string]{}
+	for _, g := range []*v1alpha1.Gate{before, after} {
+		if g == nil {
+			continue
+		}
+		governed, err := e.Selector.Governed(ctx, g)
+		if err != nil {
+			return err
+		}
+		if g == after {
+			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
+				class = queue.Resync
+			} else {
+				e.Tally.Wake(summary.KeyFor(g), governed)
+			}
+			if verdict.Governing("", g, now).Stand == verdict.Closed && class != queue.Resync {
+				class = queue.Hold
+			}
+		}
+		all.AddKeys(governed...)
+		namespaces.AddKeys(view.NamespacesFor(g)...)
+	}
+	g := after
+	if g == nil {
+		g = before
+	}
+	return e.enqueue(ctx, class, g, all, namespaces)
+}
+
+// enqueue wakes targets, among them those that have the name of a Gate, and the GateLocks of namespaces, among them those that have it.
+func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys view.KeySet, namespaces view.KeySetOf[string]) error {
+	name := client.ObjectKeyFromObject(g)
+	named, err := e.Selector.Named(ctx, name.String())
+	if err != nil {
+		return err
+	}
+	for _, key := range named {
+		namespaces.AddKeys(key.Namespace)
+	}
+	keys.AddKeys(named...)
+	e.Queues.Targets(class, keys.Keys...)
+	locked, err := e.Locks.Naming(ctx, name.String())
+	namespaces.AddKeys(locked...)
+	e.Queues.Locks(namespaces.Keys...)
+	if err != nil {
+		return nil //nolint:nilerr // LockReconciler tells
+	}
+	return nil
+}
+
+// EnqueueAll has all looked at that a Gate has to do with, although nothing has changed.
+func (e *Handlers) EnqueueAll(ctx context.Context, g *v1alpha1.Gate) error {
+	governed, err := e.Selector.Governed(ctx, g)
+	if err != nil {
+		return err
+	}
+	if e.Tally.Sums(summary.KeyFor(g)).Awaits {
+		e.Tally.Wake(summary.KeyFor(g), governed)
+	}
+	all, namespaces := view.KeySet{}, view.KeySetOf[string]{}
+	all.AddKeys(governed...)
+	namespaces.AddKeys(view.NamespacesFor(g)...)
+	return e.enqueue(ctx, queue.Resync, g, all, namespaces)
+}
+
+// ForTargets handles the events of targets.
+func (e *Handlers) ForTargets(ctx context.Context) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if u, ok := obj.(*unstructured.Unstructured); ok {
+				e.Target(ctx, nil, u, isInInitialList)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			b, ok1 := before.(*unstructured.Unstructured)
+			a, ok2 := after.(*unstructured.Unstructured)
+			switch {
+			case !ok1 || !ok2:
+			case Matters(b, a):
+				e.Target(ctx, b, a, false)
+			default:
+				EnqueueReleased(e.Book, e.Queues, b, a)
+				e.watching(ctx, a)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			if u, ok := obj.(*unstructured.Unstructured); ok {
+				e.Target(ctx, u, nil, false)
+			}
+		},
+	}
+}
+
+// Target has a target looked at that is there, that has changed or that is gone, and what depends on it.
+func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstructured, isInInitialList bool) {
+	obj := after
+	if obj == nil {
+		obj = before
+	}
+	key := target.KeyOf(&target.Object{Unstructured: *obj})
+	switch {
+	case isInInitialList:
+		e.Tally.Expect(key)
+		class := queue.Resync
+		if classOf(obj, obj) == queue.Hold {
+			class = queue.Hold
+		}
+		e.Queues.Targets(class, key)
+	case e.Versions.IsOwn(key, obj.GetResourceVersion()):
+		e.Queues.Targets(queue.Tell, key)
+	default:
+		e.Queues.Targets(classOf(before, after), key)
+	}
+	if !slices.Equal(namesIn(before), namesIn(after)) {
+		e.Queues.Locks(obj.GetNamespace())
+	}
+	if before != nil && after != nil && !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) {
+		e.relabeled(ctx, after)
+	}
+	e.watching(ctx, obj)
+}
+
+// classOf returns how urgent it is to look at a target that somebody has changed: what passes may have to be held.
+func classOf(before, after *unstructured.Unstructured) queue.Class {
+	if before != nil && after != nil {
+		if _, passes := verdict.PassMoves(&target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}); passes {
+			return queue.Hold
+		}
+	}
+	return queue.Change
+}
+
+// relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
+func (e *Handlers) relabeled(ctx context.Context, obj *unstructured.Unstructured) {
+	for _, key := range view.IndexKeys(obj) {
+		for _, g := range e.indexed(ctx, view.TargetField, key) {
+			if view.HasEmptyReference(g) {
+				e.Queues.Gate(client.ObjectKeyFromObject(g))
+			}
+		}
+	}
+}
+
+func namesIn(obj *unstructured.Unstructured) []string {
+	if obj == nil {
+		return nil
+	}
+	return verdict.NamedBy(obj)
+}
+
+// watching wakes the Gates that watch an object, and the GatedSources that depend on it.
+func (e *Handlers) watching(ctx context.Context, obj *unstructured.Unstructured) {
+	e.Queues.Targets(queue.Change, view.Followers(ctx, e.Selector.Targets, obj)...)
+	for _, g := range e.indexed(ctx, view.DependencyField, view.IndexKey(obj, obj.GetName())) {
+		e.Queues.Gate(client.ObjectKeyFromObject(g))
+	}
+}
+
+// indexed returns the Gates that an index has for a key.
+func (e *Handlers) indexed(ctx context.Context, field, key string) []*v1alpha1.Gate {
+	gates, err := view.ListGates(ctx, e.Gates, client.MatchingFields{field: key})
+	view.LogReadError(err)
+	return gates
+}
+
+// ForLocks handles the events of GateLocks: what waited for one may be let go, and what somebody else has changed is put right.
+func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler {
+	changed := func(obj any) {
+		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = tombstone.Obj
+		}
+		if l, ok := obj.(*lockv1alpha1.GateLock); ok {
+			e.lock(ctx, view.LockedNamespace(l))
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, DeleteFunc: changed,
+		UpdateFunc: func(_, after any) { changed(after) },
+	}
+}
+
+// lock has the GateLock of a namespace looked at, or that of all, and what is held there.
+func (e *Handlers) lock(ctx context.Context, namespace string) {
+	e.Queues.Locks(namespace)
+	if namespace == v1alpha1.AnyName {
+		namespace = metav1.NamespaceAll
+	}
+	for _, adapter := range target.All() {
+		if !target.Suspends(adapter) {
+			continue
+		}
+		found, err := e.Selector.Targets.Select(ctx, adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		view.LogReadError(view.IgnoreUnread(err))
+		for _, t := range found {
+			if len(verdict.HeldBy(&t.Unstructured)) > 0 || view.HeldWithoutGate(&t.Unstructured) {
+				e.Queues.Targets(queue.Release, target.KeyOf(t))
+			}
+		}
+	}
+}
+
+// Matters returns whether an update of a target can matter to a Gate: most are
+// about the status that Flux reports.
+func Matters(before, after *unstructured.Unstructured) bool {
+	adapter := target.Of(after)
+	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
+	passes, _ := verdict.PassMoves(old, latest)
+	return passes || adapter == nil || before.GetUID() != after.GetUID() || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
+		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
+		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||
+		old.GetAnnotations()[v1alpha1.GatesAnnotation] != latest.GetAnnotations()[v1alpha1.GatesAnnotation] ||
+		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||
+		!apiequality.Semantic.DeepEqual(old.GetLabels(), latest.GetLabels()) ||
+		!apiequality.Semantic.DeepEqual(verdict.ApprovedOf(old), verdict.ApprovedOf(latest))
+}
+
+// EnqueueReleased has a target looked at that is released in waves, if it says something else than before of whether it is ready.
+func EnqueueReleased(book *waves.Book, wake Enqueuer, before, after *unstructured.Unstructured) {
+	if book.IsEmpty() {
+		return
+	}
+	obj := &target.Object{Unstructured: *after}
+	if key := target.KeyOf(obj); book.Has(key) {
+		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
+		if is, says := target.ReadinessOf(obj); is != was || says != said {
+			wake.Targets(queue.Tell, key)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package enqueue
+
+import (
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Options of the controllers.
+type Options struct {
+	// RateLimiter returns the limiter of retries.
+	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
+	// ClockWatch says when the clock was set, nil if nothing needs to know.
+	ClockWatch *ClockWatch
+}
+
+func (o Options) Controller() controller.Options {
+	return controller.Options{RateLimiter: o.RateLimiter()}
+}

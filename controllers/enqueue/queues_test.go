@@ -1,0 +1,72 @@
+package enqueue
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/queue"
+)
+
+// TestTheGateQueueIsFair has a namespace with many Gates, some of them woken by their interval and some by events.
+func TestTheGateQueueIsFair(t *testing.T) {
+	q := NewQueues(func() workqueue.TypedRateLimiter[reconcile.Request] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Second)
+	})
+	defer q.GateQueue.ShutDown()
+	gateOf := func(namespace, name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	interval := func(key types.NamespacedName) { q.GateQueue.AddAfter(reconcile.Request{NamespacedName: key}, 0) }
+	for i := range 3 {
+		interval(gateOf("busy", fmt.Sprint("interval", i)))
+	}
+	q.PrioritizeGate(gateOf("busy", "due"), queue.Hold)
+	interval(gateOf("busy", "due"))
+	for i := range 3 {
+		q.Gate(gateOf("busy", fmt.Sprint("event", i)))
+	}
+	q.Gate(gateOf("calm", "event"))
+	interval(gateOf("calm", "interval"))
+	var got []string
+	for range 9 {
+		gate, _ := q.GateQueue.Get()
+		got = append(got, gate.String())
+		q.GateQueue.Done(gate)
+	}
+	want := []string{
+		"busy/due", "calm/event", "busy/event0", "busy/event1", "busy/event2", "busy/interval0", "calm/interval", "busy/interval1", "busy/interval2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestANewCloseIsUrgent(t *testing.T) {
+	with := func(name, value string) *v1alpha1.Gate {
+		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: value}}}
+	}
+	requested := v1alpha1.CloseRequestedAtAnnotation
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.Gate
+		want          bool
+	}{
+		"a close":            {with("x", "y"), with(requested, "1"), true},
+		"another close":      {with(requested, "1"), with(requested, "2"), true},
+		"the same close":     {with(requested, "1"), with(requested, "1"), false},
+		"a close is removed": {with(requested, "1"), with("x", "y"), false},
+		"a close in a line":  {with("x", "y"), with(v1alpha1.UnhandledAnnotation, "1"), true},
+		"an open":            {with("x", "y"), with(v1alpha1.OpenRequestedAtAnnotation, "1"), false},
+	} {
+		if got := closes(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package events
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// heldCertificates collects when the certificates expire whose renewal is held. It
+// looks at each scrape, so that what is gone is gone from the metric.
+type heldCertificates struct {
+	begins, expires *prometheus.Desc
+	list            func(context.Context) ([]*target.Object, error)
+}
+
+func NewHeldCertificates(list func(context.Context) ([]*target.Object, error)) *heldCertificates {
+	describe := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("gating_certificate_held_"+name+"_timestamp_seconds", help, []string{"name", "namespace"}, nil)
+	}
+	return &heldCertificates{
+		list:    list,
+		begins:  describe("not_before", "When a certificate was issued whose renewal gates hold, in seconds since 1970."),
+		expires: describe("expiration", "When a certificate expires whose renewal gates hold, in seconds since 1970."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (h *heldCertificates) Describe(ch chan<- *prometheus.Desc) {
+	ch <- h.begins
+	ch <- h.expires
+}
+
+// Collect implements prometheus.Collector.
+func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
+	all, err := h.list(context.Background())
+	if err != nil {
+		// Only a cache that is shut down cannot be read.
+		ctrl.Log.WithName("metrics").Error(err, "unable to list certificates")
+	}
+	for _, obj := range all {
+		if len(verdict.HeldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, verdict.Us) != target.Held {
+			continue
+		}
+		for field, desc := range map[string]*prometheus.Desc{"notBefore": h.begins, "notAfter": h.expires} {
+			value, _, _ := unstructured.NestedString(obj.Object, "status", field)
+			if at, err := time.Parse(time.RFC3339, value); err == nil {
+				ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(at.Unix()), obj.GetName(), obj.GetNamespace())
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package events
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kuberecorder "k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	Normal  = corev1.EventTypeNormal
+	Warning = corev1.EventTypeWarning
+)
+
+const (
+	// MaxTargetEvents bounds the targets that a transition of a Gate, or a request, is told on. A Gate may hold ten thousand, and
+	// whoever is alerted needs one.
+	MaxTargetEvents = 100
+
+	// MaxQuoted is how many characters of a refused value are quoted in an event: any
+	// time fits, and an annotation may be of 256 KiB.
+	MaxQuoted = 64
+)
+
+// Details is what an event says besides its message, by key.
+type Details map[string]string
+
+// The keys of news. Those that notification-controller knows are in eventv1.
+const (
+	GateKey      = "gate"
+	StateKey     = "state"
+	ReasonKey    = "reason"
+	RequesterKey = "requestedBy"
+	ApproverKey  = "approvedBy"
+	MessageKey   = "message"
+	PeriodKey    = "period"
+	ExceptionKey = "exception"
+	ActionKey    = "action"
+	AtKey        = "at"
+)
+
+// Metadata returns the news as metadata of an event on an object. All of it has our
+// prefix, and on a target that of its API group as well: notification-controller
+// shows no other, and tells events apart by the revision and the token with it alone.
+func (n Details) Metadata(obj client.Object) map[string]string {
+	groups, revision := []string{v1alpha1.GroupVersion.Group}, ""
+	if t, ok := obj.(*target.Object); ok {
+		groups = append(groups, t.GroupVersionKind().Group)
+		revision = target.Revision(t)
+	}
+	metadata := map[string]string{}
+	for _, group := range groups {
+		for key, value := range n {
+			if value != "" {
+				metadata[group+"/"+key] = value
+			}
+		}
+		if revision != "" {
+			metadata[group+"/"+eventv1.MetaRevisionKey] = revision
+		}
+	}
+	return metadata
+}
+
+// Emit records an event with its metadata.
+func (n Details) Emit(recorder kuberecorder.EventRecorder, obj client.Object, said Event) {
+	recorder.AnnotatedEventf(obj, n.Metadata(obj), said.Type, said.Reason, "%s", said.Message)
+}
+
+// Event is what an event says to people: its type, its reason in CamelCase and its message.
+type Event struct{ Type, Reason, Message string }
+
+// New returns an event.
+func New(kind, reason, message string) Event { return Event{kind, reason, message} }
+
+// Token returns a value that no event of another instant has, so that an event which
+// reads like one some minutes ago is not taken for that one.
+func Token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
+
+// ForDecision says what a Gate is since an instant, and who or what decided that.
+func ForDecision(name string, d gate.Decision, now time.Time) Details {
+	said := Details{GateKey: name, StateKey: string(d.State), ReasonKey: d.Reason, eventv1.MetaTokenKey: Token(now)}
+	if d.Request != nil {
+		said[RequesterKey], said[MessageKey] = d.Request.By, d.Request.Reason
+	}
+	by := PeriodKey
+	if d.Reason == v1alpha1.ExceptionAppliesReason {
+		by = ExceptionKey
+	}
+	said[by] = d.By
+	return said
+}
+
+// ForGate says what a Gate is by its status, and who or what decided that.
+func ForGate(name string, g *v1alpha1.Gate, now time.Time) Details {
+	if g == nil {
+		return Details{GateKey: name, eventv1.MetaTokenKey: Token(now)}
+	}
+	opened, last := conditions.Get(g, v1alpha1.OpenedCondition), g.Status.LastTransition
+	if opened == nil || last == nil {
+		return Details{GateKey: name, eventv1.MetaTokenKey: Token(now)}
+	}
+	return ForDecision(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: ledger.DecidedBy(g, now)}, now)
+}
+
+// ForException says which exception and Gate an event is about, and who approved the
+// exception if somebody did.
+func ForException(obj *v1alpha1.GateException, by string, now time.Time) Details {
+	return Details{GateKey: view.GateKeyFor(obj).String(), ExceptionKey: obj.Name, ApproverKey: by, eventv1.MetaTokenKey: Token(now)}
+}

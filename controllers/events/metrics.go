@@ -1,0 +1,150 @@
+package events
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+)
+
+// Metrics are the metrics of Gates.
+type Metrics struct {
+	Registry              prometheus.Registerer
+	opened, next, targets *prometheus.GaugeVec
+	// Empty and own report diagnostics. They are absent if there is none.
+	Empty, own *prometheus.GaugeVec
+	// stopped tells that a release by waves has stopped, wave which one is released. They are missing if there is none.
+	stopped, wave *prometheus.GaugeVec
+	// newer and since tell what waits of GatedSources. They are missing if nothing does.
+	newer, since       *prometheus.GaugeVec
+	lag                *prometheus.HistogramVec
+	Skew               *prometheus.GaugeVec
+	deferred, bypassed *prometheus.CounterVec
+	emergencies        *prometheus.CounterVec
+	// passes counts those that have ended or were refused.
+	passes *prometheus.CounterVec
+}
+
+// MustMakeMetrics registers the metrics of Gates and panics if that fails.
+func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
+	labels := []string{"name", "namespace"}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		Registry: registry,
+		opened:   gauge("gating_gate_opened", "Whether a gate is opened (1) or closed (0).", labels...),
+		next:     gauge("gating_gate_next_transition_timestamp_seconds", "When a gate next changes its state, in seconds since 1970; missing if that is not in sight.", labels...),
+		targets:  gauge("gating_gate_targets", "Number of targets of a gate by what became of them: total, held, would_hold, suspended_by_others, exempt, pending, failed.", append(labels, "result")...),
+		Empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.", labels...),
+		own:      gauge("gating_gate_holds_own_source", "Whether a gate holds what applies it from Git (1); missing if it does not.", labels...),
+		stopped:  gauge("gating_gate_release_stopped", "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.", labels...),
+		wave:     gauge("gating_gate_release_wave", "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.", labels...),
+		newer:    gauge("gating_source_waiting_revisions", "Number of revisions of the source of a gated source that are newer than the pinned one; missing if there are none.", labels...),
+		since:    gauge("gating_source_waiting_since_timestamp_seconds", "Since when a revision of a gated source waits for gates or approvals, in seconds since 1970; missing if none does.", labels...),
+		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gating_transition_lag_seconds",
+			Help:    "Time from the scheduled instant of a transition to the last target written.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"state"}),
+		Skew:        gauge("gating_clock_ahead_seconds", "Lower bound of how far the controller's clock is ahead of the API server's, measured when a gate is about to open; negative while it is behind."),
+		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
+		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
+		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
+		passes:      counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
+	}
+	registry.MustRegister(m.opened, m.next, m.targets, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed, m.emergencies, m.passes)
+	return m
+}
+
+// RecordWaiting sets the metrics of a GatedSource. Those of one that is gone are missing.
+func (m *Metrics) RecordWaiting(key types.NamespacedName, s v1alpha1.GatedSourceStatus) {
+	SetOrDelete(m.newer, key, int(s.Waiting))
+	since := 0
+	if s.WaitingSince != nil {
+		since = int(s.WaitingSince.Unix())
+	}
+	SetOrDelete(m.since, key, since)
+}
+
+// Delete forgets a Gate that is gone.
+func (m *Metrics) Delete(key types.NamespacedName) {
+	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.Empty, m.own, m.stopped, m.wave} {
+		vec.DeletePartialMatch(labels)
+	}
+	m.emergencies.DeletePartialMatch(labels)
+}
+
+// EmergencyOpenings counts emergency requests. A Gate whose open requests need approval has the metric before the first one, so that an increase shows.
+func (m *Metrics) EmergencyOpenings(g *v1alpha1.Gate, handled []ledger.Request) {
+	n := 0
+	for _, request := range handled {
+		if request.Emergency && request.Err == nil {
+			n++
+		}
+	}
+	if n > 0 || g.RequiredApprovals() > 0 {
+		m.emergencies.WithLabelValues(g.Name, g.Namespace).Add(float64(n))
+	}
+}
+
+// Record sets the metrics of a Gate.
+func (m *Metrics) Record(g *v1alpha1.Gate) {
+	key, opened := client.ObjectKeyFromObject(g), 0.0
+	if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
+		opened = 1
+	}
+	m.opened.WithLabelValues(key.Name, key.Namespace).Set(opened)
+	if next := g.Status.NextTransition; next != nil {
+		m.next.WithLabelValues(key.Name, key.Namespace).Set(float64(next.At.Unix()))
+	} else {
+		m.next.DeleteLabelValues(key.Name, key.Namespace)
+	}
+	SetOrDelete(m.own, key, is(conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition)))
+	SetOrDelete(m.stopped, key, is(conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition)))
+	wave := 0
+	if release := g.Status.Release; gate.ReleasesInWaves(g) && release != nil && release.Waves != nil {
+		wave = len(release.Waves.Done) + 1
+	}
+	SetOrDelete(m.wave, key, wave)
+	if counts := g.Status.Targets; counts != nil {
+		for result, n := range map[string]int64{
+			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "suspended_by_others": counts.SuspendedByOthers, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
+		} {
+			m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
+		}
+	}
+}
+
+func is(so bool) int {
+	if so {
+		return 1
+	}
+	return 0
+}
+
+// SetOrDelete sets a metric of a Gate that is missing if it is 0.
+func SetOrDelete(vec *prometheus.GaugeVec, key types.NamespacedName, n int) {
+	if n == 0 {
+		vec.DeleteLabelValues(key.Name, key.Namespace)
+		return
+	}
+	vec.WithLabelValues(key.Name, key.Namespace).Set(float64(n))
+}
+
+// RecordLag observes how late all targets were as a Gate wants them, after the instant at which it was due to have a
+// state.
+func (m *Metrics) RecordLag(state v1alpha1.State, late time.Duration) {
+	m.lag.WithLabelValues(string(state)).Observe(late.Seconds())
+}

@@ -1,0 +1,358 @@
+package exception
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/calendars"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions/status,verbs=get;patch
+
+// Reconciler reports on GateExceptions. It decides nothing for a Gate,
+// which reads its exceptions itself.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	client.Client
+	// EventRecorder for events on exceptions and on their Gates.
+	kuberecorder.EventRecorder
+	// Metrics are those that all controllers of Flux have.
+	runtimeCtrl.Metrics
+
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Calendars are those that the GateReconciler reads.
+	Calendars *calendars.Reader
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// ServerTime asks the API server for the time, cut off to the second: an exception
+	// that is gone closes nothing. Nil means that Clock alone counts.
+	ServerTime func(context.Context) (time.Time, error)
+	// Stamped returns whether the API server stamps who writes and who approves
+	// exceptions. While it does not, no approval is taken note of.
+	Stamped func(context.Context) (bool, error)
+
+	// versions are those of exceptions.
+	versions ownwrites.Versions[types.NamespacedName]
+}
+
+// exceptions returns the client of exceptions.
+func (r *Reconciler) exceptions() *ownwrites.Client {
+	return &ownwrites.Client{Client: r.Client, Live: r.APIReader, Versions: &r.versions}
+}
+
+// exceptionWriter writes a GateException. A conflict is decided again.
+type exceptionWriter = ownwrites.Writer[*v1alpha1.GateException]
+
+// Reconcile reports what an exception is at this instant.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+
+	obj := &v1alpha1.GateException{}
+	if err := r.exceptions().Get(ctx, req.NamespacedName, obj); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	defer func() {
+		r.RecordDuration(ctx, obj, start)
+	}()
+	result, err := r.look(ctx, obj, r.Clock.Now())
+	if apierrors.IsConflict(err) {
+		// The cache is behind, which is usual right after a write of ours.
+		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
+	}
+	if errors.Is(err, calendars.ErrPending) {
+		return ctrl.Result{RequeueAfter: CalendarRetry}, nil
+	}
+	return result, err
+}
+
+// CalendarRetry is how long an exception waits for the calendars of its Gate.
+const CalendarRetry = time.Second
+
+// look takes note of approvals, reports, and deletes or lets go what is over.
+func (r *Reconciler) look(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
+	g, ours, err := r.gateOf(ctx, obj)
+	if err != nil || !ours {
+		return ctrl.Result{}, err
+	}
+	writer := &exceptionWriter{Client: r.exceptions(), Base: obj.DeepCopy()}
+	if !obj.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.finalize(ctx, writer, g, now)
+	}
+	if err := writer.Write(ctx, func(e *v1alpha1.GateException) bool {
+		added := controllerutil.AddFinalizer(e, v1alpha1.GateFinalizer)
+		return label(e) || added
+	}); err != nil {
+		return ctrl.Result{}, err
+	}
+	writer.Base.DeepCopyInto(obj)
+	if removal := removalOf(obj); !removal.IsZero() && !now.Before(removal) {
+		return r.remove(ctx, obj, removal)
+	}
+	next, err := r.reconcile(ctx, writer, obj, g, now)
+	if err != nil || next.IsZero() {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), ExceptionInterval)}, nil
+}
+
+// remove deletes an exception, once it is time by the clock of the API server, too.
+func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
+	if r.ServerTime != nil {
+		t := gate.ServerTime{Asked: r.Clock.Now()}
+		t.Shown, t.Err = r.ServerTime(ctx)
+		if err := t.Unknown(); err != nil {
+			return ctrl.Result{}, err
+		}
+		if t.Shown.Before(at) {
+			return ctrl.Result{RequeueAfter: min(t.Until(at), ExceptionInterval)}, nil
+		}
+	}
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+}
+
+// removalOf returns when an exception that is reported as expired is deleted, zero
+// for never.
+func removalOf(obj *v1alpha1.GateException) time.Time {
+	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && hasExpired(obj) {
+		return obj.Spec.ValidUntil.Add(ttl.Duration)
+	}
+	return time.Time{}
+}
+
+// ExceptionInterval is how often an exception is looked at that waits for an
+// instant, in case somebody sets the clock.
+const ExceptionInterval = 10 * time.Minute
+
+// reconcile decides an exception, writes its status at most once, and returns when to reconcile it again, zero if only events enqueue it.
+func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
+	exceptions, err := view.ExceptionsFor(ctx, r.Client, view.GateKeyFor(obj))
+	if err != nil {
+		return time.Time{}, err
+	}
+	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
+	before := writer.Base
+	approved, voided, stamped, err := r.handleApprovals(ctx, obj, g, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	snapshot, err := r.Calendars.SnapshotFor(obj, g, exceptions)
+	if err != nil {
+		return time.Time{}, err
+	}
+	decision := snapshot.DecideException(obj, now)
+	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
+		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
+	}
+	// An approval that an edit has voided is told as that.
+	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
+	changed := !conditions.Has(before, v1alpha1.ActiveCondition) || conditions.IsTrue(before, v1alpha1.ActiveCondition) != decision.Active ||
+		hasExpired(before) != decision.Expired
+	reportException(obj, decision)
+	// On the version that was read, so that a cache that is behind loses no approval and nothing is announced twice.
+	if err := writer.WriteStatus(ctx, obj); err != nil {
+		return time.Time{}, err
+	}
+	if changed {
+		r.announce(obj, g, before, decision, now)
+	}
+	r.announceApprovals(obj, g, approved, voided, now)
+	if refused {
+		r.tell(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: "+decision.Refused))
+	}
+	if message := timetable.SumUp(timetable.AmbiguitiesOfException(obj)); message != "" && before.Status.ObservedGeneration != obj.Generation {
+		r.tell(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.AmbiguousScheduleReason, message))
+	}
+	r.RecordReadiness(ctx, obj)
+	r.RecordStalled(ctx, obj)
+	switch removal := removalOf(obj); {
+	case !decision.Recheck.IsZero():
+		return decision.Recheck, nil
+	case removal.IsZero() && now.Sub(obj.Spec.ValidUntil.Time) < clockDoubt:
+		return now.Add(ExceptionInterval), nil
+	default:
+		return removal, nil
+	}
+}
+
+// clockDoubt is how long an exception that is over is looked at, in case somebody
+// sets the clock back.
+const clockDoubt = 24 * time.Hour
+
+// handleApprovals takes note of approvals, and returns false if there are some in the
+// annotations and nobody stamps them.
+func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
+	stamped = true
+	_, asked := obj.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
+	waits := g != nil && gate.Missing(g, obj) > 0
+	if approved, _ := gate.HandleApprovals(obj.DeepCopy(), now, true); asked && waits || len(approved) > 0 {
+		if stamped, err = r.Stamped(ctx); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	approved, voided = gate.HandleApprovals(obj, now, stamped)
+	return approved, voided, stamped, nil
+}
+
+// gateOf returns the Gate of an exception, nil if it does not exist, and whether
+// the exception is a matter of this process.
+func (r *Reconciler) gateOf(ctx context.Context, obj *v1alpha1.GateException) (*v1alpha1.Gate, bool, error) {
+	g := &v1alpha1.Gate{}
+	err := r.Get(ctx, view.GateKeyFor(obj), g)
+	if err == nil {
+		return g, true, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, false, err
+	}
+	// Every shard reports on those without a Gate: nobody else may have seen it go.
+	exists, err := view.GateExists(ctx, r.APIReader, view.GateKeyFor(obj))
+	return nil, !exists, err
+}
+
+// label sets the labels of an exception: the name of its Gate, and whether its present spec is over. It returns whether that
+// changed them.
+func label(obj *v1alpha1.GateException) (changed bool) {
+	name, expired := obj.Spec.GateRef.Name, ""
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		name = ""
+	}
+	if hasExpired(obj) && obj.Status.ObservedGeneration == obj.Generation {
+		expired = "true"
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, obj.Labels)
+	for key, value := range map[string]string{v1alpha1.GateLabel: name, v1alpha1.ExpiredLabel: expired} {
+		if labels[key] = value; value == "" {
+			delete(labels, key)
+		}
+	}
+	changed = !maps.Equal(labels, obj.Labels)
+	obj.Labels = labels
+	return changed
+}
+
+// hasExpired returns whether the condition Active of an exception says that it has expired.
+func hasExpired(obj *v1alpha1.GateException) bool {
+	return conditions.GetReason(obj, v1alpha1.ActiveCondition) == v1alpha1.ExpiredReason
+}
+
+// markActive sets the condition Active of an exception.
+func markActive(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
+	mark := conditions.MarkFalse
+	if d.Active {
+		mark = conditions.MarkTrue
+	}
+	mark(obj, v1alpha1.ActiveCondition, d.Reason, "%s", joined(d.Message, d.Refused, d.Approve))
+}
+
+// reportException writes a decision into the status of an exception.
+func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
+	obj.Status.ObservedGeneration = obj.Generation
+	markActive(obj, d)
+	conditions.Delete(obj, meta.StalledCondition)
+	switch {
+	case len(d.Errors) > 0:
+		cause := d.Errors.ToAggregate().Error()
+		conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
+	case d.Reason == v1alpha1.GateNotFoundReason, d.Reason == v1alpha1.GateNotReadyReason:
+		conditions.MarkFalse(obj, meta.ReadyCondition, d.Reason, "%s", d.Message)
+	case d.TooMany != "":
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TooManyExceptionsReason, "%s", d.TooMany)
+	case d.Overlapped != "":
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.OverlappedReason, "%s", d.Overlapped)
+	default:
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", d.Message)
+	}
+	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
+		obj.Status.SetLastHandledReconcileRequest(v)
+	}
+}
+
+// joined returns those parts of a message that are not empty as one.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+}
+
+// announce says on the exception and on its Gate that the exception begins to
+// apply, or that it applies no more.
+func (r *Reconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before *v1alpha1.GateException, d gate.ExceptionDecision, now time.Time) {
+	said, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
+	switch {
+	case d.Active && !applied:
+		r.tell(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionActivatedReason, d.Message))
+	case applied && !d.Active && !d.Expired:
+		r.tell(obj, g, said, events.New(events.Warning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message))
+	case conditions.Has(before, v1alpha1.ActiveCondition) && !hasExpired(before) && d.Expired:
+		r.tell(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionExpiredReason, d.Message))
+	}
+}
+
+func (r *Reconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
+	for _, a := range approved {
+		r.tell(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(events.Normal, v1alpha1.ExceptionApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)))
+	}
+	for _, a := range voided {
+		r.tell(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(
+			events.Warning, v1alpha1.ApprovalsVoidedReason,
+			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.ApprovedBy, a.RecordedAt.UTC().Format(time.RFC3339)),
+		))
+	}
+}
+
+// tell records an event on an exception and on its Gate, if there is one.
+func (r *Reconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, about events.Details, said events.Event) {
+	about[events.ReasonKey] = said.Reason
+	about.Emit(r, obj, said)
+	if g != nil {
+		said.Message = fmt.Sprintf("%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, said.Message)
+		about.Emit(r, g, said)
+	}
+}
+
+// finalize lets an exception go once its Gate decides without it.
+func (r *Reconciler) finalize(ctx context.Context, writer *exceptionWriter, g *v1alpha1.Gate, now time.Time) error {
+	obj := writer.Base
+	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
+		return record.Name == obj.Name && record.Reason != v1alpha1.ExpiredReason
+	}) {
+		return nil // its Gate was told too, and what it notes brings this here again
+	}
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
+		return nil
+	}
+	if err := writer.Write(ctx, func(e *v1alpha1.GateException) bool { return controllerutil.RemoveFinalizer(e, v1alpha1.GateFinalizer) }); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if conditions.IsTrue(obj, v1alpha1.ActiveCondition) {
+		r.tell(obj, g, events.ForException(obj, "", now), events.New(events.Normal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted"))
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// maxListed is how many targets, or changes of the state, a message names.
+	maxListed = 3
+
+	// maxList is how many bytes of names a message has: with three of the longest it would be too long for an event.
+	maxList = 400
+)
+
+// Announced says when a Gate changes its state, and what decides that. It follows the name of the Gate.
+func Announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
+	verb := "closes"
+	if n.State == v1alpha1.StateOpened {
+		verb = "opens"
+	}
+	if last := obj.Status.LastTransition; last != nil && last.State == n.State {
+		verb += " again"
+	}
+	text := fmt.Sprintf("%s at %s (in %s)", verb, n.At.UTC().Format(time.RFC3339), shortly(n.At.Sub(now)))
+	switch {
+	case n.DecidedBy() != "":
+		text += fmt.Sprintf(" by '%s'%s", n.DecidedBy(), gate.WithEvent("", n.Event))
+	case n.Reason == v1alpha1.OpenRequestedReason, n.Reason == v1alpha1.CloseRequestedReason:
+		text += " on request"
+	}
+	if n.State == v1alpha1.StateOpened && len(obj.Spec.DependsOn) > 0 {
+		text += " if all its dependencies are ready"
+	}
+	if !n.Instead.IsZero() {
+		text += fmt.Sprintf(", not at %s as announced", n.Instead.UTC().Format(time.RFC3339))
+	}
+	return text
+}
+
+// shortly returns a duration in hours and minutes, or in seconds if it is shorter than that. News may be some seconds late.
+func shortly(d time.Duration) string {
+	if d = max(d.Round(time.Second), time.Second); d < time.Minute {
+		return d.String()
+	}
+	text := strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	if hours, ok := strings.CutSuffix(text, "h0m"); ok {
+		return hours + "h"
+	}
+	return text
+}
+
+// Concern says what a change to a state is about. It follows what announced says.
+func (p *Prospects) Concern(obj *v1alpha1.Gate, state v1alpha1.State) string {
+	audit := ""
+	if obj.Audits() {
+		audit = ". The gate has mode Audit and holds nothing."
+	}
+	switch {
+	case state == v1alpha1.StateClosed && len(p.Governed) == 0:
+		return ": nothing would be held" + audit
+	case state == v1alpha1.StateClosed:
+		return fmt.Sprintf(": %s would be held: %s", targets(len(p.Governed)), list(p.Governed)) + audit
+	case obj.Audits():
+		return audit
+	case conditions.IsTrue(obj, v1alpha1.OpenedCondition):
+		return "" // nobody knows what will wait once it has closed
+	case len(p.Held) == 0:
+		return ": nothing is held"
+	case len(p.Held) == 1:
+		return ": 1 target is held" + p.waits()
+	}
+	return fmt.Sprintf(": %s are held", targets(len(p.Held))) + p.waits()
+}
+
+// waits says what waits for the Gate to open, as far as anybody knows.
+func (p *Prospects) waits() string {
+	switch {
+	case len(p.Fresh) == 0 && p.All:
+		return ", and nothing new waits"
+	case len(p.Fresh) == 0:
+		return ""
+	case p.All:
+		return fmt.Sprintf(", and something new waits for %d: %s", len(p.Fresh), list(p.Fresh))
+	}
+	return fmt.Sprintf(", and something new waits for at least %d: %s", len(p.Fresh), list(p.Fresh))
+}
+
+func targets(n int) string {
+	if n == 1 {
+		return "1 target"
+	}
+	return fmt.Sprintf("%d targets", n)
+}
+
+// list names the first of some targets, and says how many more there are.
+func list(all []*target.Object) string {
+	var names []string
+	for _, t := range all[:min(len(all), maxListed)] {
+		if name := t.GetKind() + " " + t.GetNamespace() + "/" + t.GetName(); len(strings.Join(names, ", "))+len(name) <= maxList {
+			names = append(names, name)
+		}
+	}
+	return andMore(names, len(all))
+}
+
+// CalledOff says which changes of the state do not come. It follows the name of the Gate.
+func CalledOff(all []v1alpha1.Announcement) string {
+	var names []string
+	for _, a := range all[:min(len(all), maxListed)] {
+		verb := "closing"
+		if a.State == v1alpha1.StateOpened {
+			verb = "opening"
+		}
+		names = append(names, verb+" at "+a.At.UTC().Format(time.RFC3339))
+	}
+	return "does not change as announced, called off: " + andMore(names, len(all)) + ". "
+}
+
+// andMore lists the first of some names, and says how many more there are.
+func andMore(names []string, of int) string {
+	text := strings.Join(names, ", ")
+	if more := of - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,102 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+func TestOneTargetOfEachKindInEachNamespaceHears(t *testing.T) {
+	var governed []*target.Object
+	add := func(kind, namespace, name string) {
+		obj := &target.Object{}
+		obj.SetAPIVersion(map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "HelmRelease": "helm.toolkit.fluxcd.io/v2"}[kind])
+		obj.SetKind(kind)
+		obj.SetNamespace(namespace)
+		obj.SetName(name)
+		target.Trim(&obj.Unstructured, verdict.Us)
+		governed = append(governed, obj)
+	}
+	for _, namespace := range []string{"b", "a"} {
+		for _, kind := range []string{"Kustomization", "HelmRelease"} {
+			for _, name := range []string{"y", "x"} {
+				add(kind, namespace, name)
+			}
+		}
+	}
+	names := func() (names []string) {
+		slices.SortFunc(governed, inOrder)
+		for _, t := range (&Prospects{Governed: governed}).heralds() {
+			names = append(names, t.GetNamespace()+" "+t.GetObjectKind().GroupVersionKind().Kind+" "+t.GetName())
+		}
+		return names
+	}
+	equal(t, names(), []string{"a HelmRelease x", "a Kustomization x", "b HelmRelease x", "b Kustomization x"})
+	for i := range 200 {
+		add("Kustomization", fmt.Sprintf("ns-%d", i), "x")
+	}
+	if n := len(names()); n != events.MaxTargetEvents {
+		t.Errorf("%d hear", n)
+	}
+}
+
+func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
+	for name, tc := range map[string]struct {
+		Event gate.Notice
+		last  v1alpha1.State
+		watch int
+		want  string
+	}{
+		"nothing":             {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "OutsideOpenPeriods"}}, "opened", 0, "closes at T (in 1h)"},
+		"a period":            {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", Period: "nights"}}, "closed", 0, "opens at T (in 1h) by 'nights'"},
+		"an event":            {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "ClosePeriod", Period: "days"}, Event: "Easter"}, "opened", 1, "closes at T (in 1h) by 'days' (Easter)"},
+		"a planned request":   {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenRequested"}}, "closed", 0, "opens at T (in 1h) on request"},
+		"what it watches":     {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", Period: "nights"}}, "closed", 1, "opens at T (in 1h) by 'nights' if all its dependencies are ready"},
+		"it is so now":        {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}}, "closed", 0, "closes again at T (in 1h)"},
+		"another time before": {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}, Instead: start}, "opened", 0, "closes at T (in 1h), not at 2026-11-23T12:00:00Z as announced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: make([]v1alpha1.DependencyReference, tc.watch)}}
+			g.Status.LastTransition = &v1alpha1.Transition{State: tc.last}
+			tc.Event.At = metav1.NewTime(start.Add(time.Hour))
+			equal(t, strings.Replace(Announced(g, tc.Event, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)
+		})
+	}
+}
+
+func TestTimeIsSaidShortly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		24 * time.Hour: "24h", 24*time.Hour - time.Second: "24h", 90 * time.Minute: "1h30m", time.Hour + time.Minute + 40*time.Second: "1h2m",
+		10 * time.Minute: "10m", time.Minute: "1m", time.Minute - time.Millisecond: "1m", 59*time.Minute + 31*time.Second: "1h", 40 * time.Second: "40s", time.Millisecond: "1s", 720 * time.Hour: "720h",
+	} {
+		if got := shortly(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestMessagesAreNeverLong(t *testing.T) {
+	var many []*target.Object
+	for range 9 {
+		obj := inGit(strings.Repeat("n", 63), strings.Repeat("x", 253), nil)
+		many = append(many, obj)
+	}
+	if text := list(many); len(text) > maxList+20 || !strings.HasSuffix(text, " and 8 more") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	var off []v1alpha1.Announcement
+	for range 5 {
+		off = append(off, v1alpha1.Announcement{At: metav1.NewTime(start), State: v1alpha1.StateOpened})
+	}
+	equal(t, CalledOff(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
+}

@@ -1,0 +1,97 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	kuberecorder "k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/summary"
+)
+
+// announcer tells in time that Gates open and close.
+type announcer struct {
+	selector   *view.Selector
+	tally      *summary.Tally
+	events     kuberecorder.EventRecorder
+	background *Background
+}
+
+// settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
+const settleFor = time.Minute
+
+// look returns the changes to announce, and the time of the next check. While targets are being held or released, and before all targets are
+// reconciled, it announces nothing, because the number of held targets is unknown.
+func (t announcer) look(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
+	unchanged := gate.Forecast{Announced: obj.Status.Memory.Announced}
+	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
+		return unchanged
+	}
+	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(summary.KeyFor(obj)).IsSettled() {
+		if settled := last.At.Add(settleFor); now.Before(settled) {
+			unchanged.Next = settled
+			return unchanged
+		}
+	}
+	return s.With(obj).Forecast(now)
+}
+
+// start announces a forecast for an instant in the background. The forecast must be in the status, because what that contains is never
+// announced again, even if this process ends first.
+func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
+	if f.IsSilent() {
+		return
+	}
+	seen, log := obj.DeepCopy(), ctrl.LoggerFrom(ctx) // obj may change from here on
+	t.background.do(ctx, func(ctx context.Context) { t.tell(ctrl.LoggerInto(ctx, log), seen, f, at) })
+}
+
+// tell tells a forecast of an instant.
+func (t announcer) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
+	p, err := prospectsOf(ctx, t.selector, obj, f, at)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the targets of the gate")
+	}
+	name := client.ObjectKeyFromObject(obj).String()
+	if len(f.CalledOff) > 0 {
+		said := events.Details{events.GateKey: name, events.ReasonKey: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: events.Token(at)}
+		text := CalledOff(f.CalledOff) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
+		t.say(obj, p, said, v1alpha1.AnnouncementCalledOffReason, func(*Prospects) string { return text })
+	}
+	for _, n := range f.Notices {
+		reason := v1alpha1.GateClosesSoonReason
+		if n.State == v1alpha1.StateOpened {
+			reason = v1alpha1.GateOpensSoonReason
+		}
+		said := events.ForDecision(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.DecidedBy()}, at)
+		said[events.AtKey] = n.At.UTC().Format(time.RFC3339)
+		t.say(obj, p, said, reason, func(p *Prospects) string {
+			if err != nil {
+				return Announced(obj, n, at)
+			}
+			return Announced(obj, n, at) + p.Concern(obj, n.State)
+		})
+	}
+}
+
+// say says something on a Gate and on some of its targets: an alert hears of those alone. An alert on a target in another namespace than that
+// of the Gate says nothing of other namespaces. The text follows the name of the Gate.
+func (t announcer) say(obj *v1alpha1.Gate, p Prospects, said events.Details, reason string, text func(*Prospects) string) {
+	said.Emit(t.events, obj, events.New(events.Normal, reason, "Gate "+text(&p)))
+	for _, herald := range p.heralds() {
+		about := p
+		if namespace := herald.GetNamespace(); namespace != obj.Namespace {
+			about = p.in(namespace)
+		}
+		said.Emit(t.events, herald, events.New(events.Normal, reason, "Gate '"+said[events.GateKey]+"' "+text(&about)))
+	}
+}

@@ -1,0 +1,70 @@
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxBackground is how much work may be queued. Work beyond that is run at once.
+const maxBackground = 1024
+
+// drainTimeout bounds how long the work that is queued at shutdown may take. It is shorter than the shutdown timeout of the manager.
+const drainTimeout = 8 * time.Second
+
+// Background runs queued work, one item after the other. The zero value runs it at once. Work that is queued when the process shuts
+// down is run before Start returns, and work that comes later is run at once.
+type Background struct {
+	work chan func(context.Context)
+
+	mu      sync.RWMutex
+	stopped bool
+}
+
+func NewBackground() *Background {
+	return &Background{work: make(chan func(context.Context), maxBackground)}
+}
+
+func (b *Background) do(ctx context.Context, work func(context.Context)) {
+	if b.queue(work) {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	work(limited)
+}
+
+// queue returns whether it has queued some work. It does not if the queue is full, or if the process shuts down.
+func (b *Background) queue(work func(context.Context)) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.stopped {
+		return false
+	}
+	select {
+	case b.work <- work:
+		return true
+	default:
+		return false
+	}
+}
+
+// Start implements manager.Runnable.
+func (b *Background) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		select {
+		case work := <-b.work:
+			work(context.WithoutCancel(ctx))
+		case <-ctx.Done():
+		}
+	}
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	for len(b.work) > 0 && limited.Err() == nil {
+		(<-b.work)(limited)
+	}
+	return nil
+}

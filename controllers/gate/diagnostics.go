@@ -1,0 +1,177 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	kuberecorder "k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// diagnostics tell what nobody has meant: references that match nothing, and a Gate that holds what applies it.
+type diagnostics struct {
+	selector *view.Selector
+	Memory   *State
+	appliers *Appliers
+	events   kuberecorder.EventRecorder
+	metrics  *events.Metrics
+}
+
+// EmptyFor is how long a reference matches nothing before that is told: what it names may come with the same commit.
+const EmptyFor = time.Minute
+
+// maxNamed is how many references a message names.
+const maxNamed = 5
+
+// emptiness is what a look at references has found.
+type emptiness struct {
+	// generation of the Gate, total number of its targets and time of its next resync, as they were then.
+	generation, total int64
+	resync            time.Time
+	// refs match nothing, each since an instant.
+	refs []emptyReference
+	// told says that somebody knows.
+	told bool
+}
+
+type emptyReference struct {
+	ref   v1alpha1.TargetReference
+	since time.Time
+}
+
+// findings is what was found.
+type findings struct {
+	empty emptiness
+	// origin is on what it depends whether the Gate holds what applies it, and held says that it does, nil if that is unknown.
+	origin string
+	held   *string
+	// n is how many references have matched nothing for long enough, which message says.
+	n       int
+	message string
+	// again is when to look again, zero for at the next change.
+	again time.Time
+}
+
+// look looks at a Gate whose targets are settled. It returns nil if it is not the time to look.
+func (a diagnostics) look(ctx context.Context, before, obj *v1alpha1.Gate, s summary.Sums, now time.Time) *findings {
+	if !s.IsSettled() {
+		return nil
+	}
+	found := &findings{empty: emptiness{generation: obj.Generation, total: s.Total}}
+	a.lookForEmpty(ctx, before, obj, now, found)
+	a.lookForOrigin(ctx, obj, now, found)
+	return found
+}
+
+// note remembers what was found, and tells what is new once the status says so, too.
+func (a diagnostics) note(before, obj *v1alpha1.Gate, found *findings, now time.Time) {
+	if found == nil {
+		return
+	}
+	key := client.ObjectKeyFromObject(obj)
+	tell := func(condition, reason string) {
+		events.ForGate(key.String(), obj, now).Emit(a.events, obj, events.New(events.Warning, reason, conditions.GetMessage(obj, condition)))
+	}
+	if view.HasEmptyReference(obj) {
+		if !view.HasEmptyReference(before) && !found.empty.told {
+			tell(meta.ReadyCondition, v1alpha1.NoTargetsReason)
+		}
+		found.empty.told = true
+	}
+	if conditions.IsTrue(obj, v1alpha1.HoldsItsOwnSourceCondition) && !conditions.IsTrue(before, v1alpha1.HoldsItsOwnSourceCondition) {
+		tell(v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition)
+	}
+	a.Memory.found(obj, found)
+	events.SetOrDelete(a.metrics.Empty, key, found.n)
+}
+
+// lookForEmpty looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
+// fewer targets, or it is time to look at all targets again. Else only those are that matched nothing before.
+func (a diagnostics) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
+	last, origin, resync := a.Memory.accident(obj)
+	found.origin, found.empty.resync = origin, resync
+	all := last.generation != obj.Generation || found.empty.total < last.total || !last.resync.Equal(found.empty.resync)
+	var names []string
+	for i := range obj.Spec.Targets {
+		ref := &obj.Spec.Targets[i]
+		known := slices.IndexFunc(last.refs, func(e emptyReference) bool { return equality.Semantic.DeepEqual(e.ref, *ref) })
+		if !all && known < 0 || !matchesNothing(ctx, a.selector, obj, ref) {
+			continue
+		}
+		e := emptyReference{*ref, now}
+		switch {
+		case known >= 0:
+			e.since = last.refs[known].since
+		case last.generation == 0 && view.HasEmptyReference(before): // by the process before
+			e.since = now.Add(-EmptyFor)
+		}
+		found.empty.refs = append(found.empty.refs, e)
+		if now.Sub(e.since) >= EmptyFor {
+			names = append(names, fmt.Sprintf("spec.targets[%d] %s", i, verdict.TextOf(ref)))
+		} else if at := e.since.Add(EmptyFor); found.again.IsZero() || at.Before(found.again) {
+			found.again = at
+		}
+	}
+	found.n, found.empty.told = len(names), len(names) > 0 && last.told
+	if found.n > 0 {
+		found.message = emptyMessage(names, len(obj.Spec.Targets))
+	}
+}
+
+// emptyMessage names references that match nothing, of how many.
+func emptyMessage(names []string, of int) string {
+	text := andMore(names[:min(len(names), maxNamed)], len(names))
+	verb := "match"
+	if len(names) == 1 {
+		verb = "matches"
+	}
+	return fmt.Sprintf("%d of %d entries of spec.targets %s nothing: %s; compare kind, name, namespace and labels with what is there", len(names), of, verb, text)
+}
+
+// matchesNothing returns whether a reference of a Gate names no object. One that has a fault does not count: that is told already.
+func matchesNothing(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool {
+	namespace := view.NamespaceFor(ref, g)
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil || s.OutOfReach("targets", "held", g.Namespace, namespace) != "" || s.Targets.Readable(ctx, adapter) != nil {
+		return false
+	}
+	if !ref.SpansNamespaces() {
+		any, err := s.Targets.Any(ctx, adapter, namespace, ref)
+		return err == nil && !any
+	}
+	found, err := s.Selected(ctx, g, ref, adapter)
+	return err == nil && len(found) == 0
+}
+
+// lookForOrigin looks whether a Gate governs what applies it, if that may have changed: its spec, its labels or its state have, or this
+// process has just begun. An object that cannot be read now is looked at again later.
+func (a diagnostics) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *findings) {
+	by := originOf(obj)
+	if found.origin == by {
+		return
+	}
+	held, err := heldOrigin(ctx, a.selector, obj, a.appliers, now)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the gate holds its own applier")
+		return
+	}
+	found.origin = by
+	found.held = new(string)
+	if len(held) > 0 {
+		*found.held = originMessage(obj, held)
+	}
+}

@@ -1,0 +1,57 @@
+package gate
+
+import (
+	"cmp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
+)
+
+// proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
+type proceed struct {
+	v1alpha1.ProceedRequest
+	// err is why the request does not count, empty if it does.
+	err string
+}
+
+// ahead is how far the clock of the requester may be ahead.
+const ahead = time.Minute
+
+// takeProceed removes the request that the decision has recorded from the status of an open Gate and returns it, nil if there is none.
+// A value that Flux restores from Git is older than a later request, or than the opening of the Gate.
+func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
+	if status.Proceed == nil {
+		return nil
+	}
+	p := &proceed{ProceedRequest: *status.Proceed}
+	status.Proceed, status.LastHandledProceed = nil, p.Value
+	v, err := annotations.Proceed.Parse(p.Value)
+	wave, named := v.Keys["wave"]
+	at, before := v.At, timeOf(status.Waves.ProceededAt)
+	switch {
+	case err != nil:
+		p.err = "it " + err.Error()
+	case at.After(p.RecordedAt.Add(ahead)):
+		p.err = "it is in the future"
+	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
+		p.err = "it is from before the gate opened"
+	case !at.After(before):
+		p.err = "it is not later than the one that counted last, " + before.UTC().Format(time.RFC3339Nano)
+	case named && wave != status.Waves.Current:
+		p.err = "the current wave is another one by now: " + cmp.Or(status.Waves.Current, "all are released")
+	default:
+		status.Waves.ProceededAt = ptr.To(metav1.NewMicroTime(at))
+	}
+	return p
+}
+
+func timeOf(at *metav1.MicroTime) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.Time
+}

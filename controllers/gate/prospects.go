@@ -1,0 +1,135 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+const (
+	// maxRead is how many targets are read to see what waits for them, each with its source.
+	maxRead = 50
+
+	// readTimeout bounds how long that takes for all of them.
+	readTimeout = 10 * time.Second
+)
+
+// Prospects are what a change of the state of a Gate is about.
+type Prospects struct {
+	// Governed are the targets that nobody else has suspended, and held those of them that the Gate holds. Both are in order.
+	Governed, Held []*target.Object
+	// Fresh are held, and something new waits for them. All says that there are no others.
+	Fresh []*target.Object
+	All   bool
+}
+
+// prospectsOf returns what the changes of a forecast of an instant are about.
+func prospectsOf(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) (p Prospects, err error) {
+	keys, err := s.Governed(ctx, obj)
+	if err != nil {
+		return p, err
+	}
+	name := client.ObjectKeyFromObject(obj).String()
+	for _, key := range keys {
+		found, err := s.Targets.Get(ctx, key)
+		if err != nil || found == nil {
+			continue // it goes or comes just now
+		}
+		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
+		case state == target.Foreign:
+			continue
+		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // nothing is written on a GatedSource
+			p.Held = append(p.Held, found)
+		}
+		p.Governed = append(p.Governed, found)
+	}
+	slices.SortFunc(p.Governed, inOrder)
+	slices.SortFunc(p.Held, inOrder)
+	if slices.ContainsFunc(f.Notices, func(n gate.Notice) bool { return n.State == v1alpha1.StateOpened }) {
+		p.look(ctx, s.Targets, at)
+	}
+	return p, nil
+}
+
+func inOrder(a, b *target.Object) int {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetKind(), b.GetKind()),
+		strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetName(), b.GetName()))
+}
+
+// heralds returns the first target of each kind in each namespace, at most maxTold.
+func (p *Prospects) heralds() (first []client.Object) {
+	var last *target.Object
+	for _, t := range p.Governed {
+		if len(first) < events.MaxTargetEvents && (last == nil || last.GetNamespace() != t.GetNamespace() || last.GroupVersionKind().GroupKind() != t.GroupVersionKind().GroupKind()) {
+			first, last = append(first, t), t
+		}
+	}
+	return first
+}
+
+// in returns what is in a namespace.
+func (p *Prospects) in(namespace string) Prospects {
+	elsewhere := func(t *target.Object) bool { return t.GetNamespace() != namespace }
+	own := *p
+	for _, list := range []*[]*target.Object{&own.Governed, &own.Held, &own.Fresh} {
+		*list = slices.DeleteFunc(slices.Clone(*list), elsewhere)
+	}
+	return own
+}
+
+// look finds for which of the first held targets something new waits at an instant. They and their sources are read from the API server:
+// the cache does not have what a target applies.
+func (p *Prospects) look(ctx context.Context, reader view.TargetReader, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	p.All = len(p.Held) <= maxRead
+	sources := map[explain.Ref]*unstructured.Unstructured{}
+	for _, held := range p.Held[:min(len(p.Held), maxRead)] {
+		obj := current(ctx, reader, explain.RefOf(&held.Unstructured))
+		if obj == nil {
+			p.All = false
+			continue
+		}
+		var source *unstructured.Unstructured
+		if ref, ok := explain.SourceOf(obj); ok {
+			if _, known := sources[ref]; !known {
+				sources[ref] = current(ctx, reader, ref)
+			}
+			source = sources[ref]
+		}
+		switch w := explain.Wait(obj, source, now); w.Reason {
+		case explain.NewRevision, explain.RenewalDue:
+			p.Fresh = append(p.Fresh, held)
+		case explain.NothingNew:
+		default: // nobody knows
+			p.All = false
+		}
+	}
+}
+
+// current returns an object of a supported kind, nil if it does not exist or cannot be read.
+func current(ctx context.Context, reader view.TargetReader, ref explain.Ref) *unstructured.Unstructured {
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return nil
+	}
+	obj, err := reader.Read(ctx, adapter, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil {
+		return nil
+	}
+	return obj
+}

@@ -1,0 +1,238 @@
+// Package gate has the controllers. Each is keyed by what it writes, and is the only one that writes it.
+// GateReconciler writes the status of Gates, TargetReconciler the targets and their conditions, and GatedSourceReconciler the status of
+// GatedSources and their pinned sources. LockReconciler writes the GateLocks, MachineReconciler the annotations of Machines,
+// ExceptionReconciler the GateExceptions, and PathReconciler the GateReceivers and the CalendarFeeds.
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/calendars"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/summary"
+)
+
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates/status,verbs=get;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+// Reconciler decides what Gates are and writes their status. It writes nothing of their targets.
+type Reconciler struct {
+	// Client reads Gates from the cache and writes.
+	client.Client
+	// EventRecorder for events on Gates, and on targets when somebody requests something.
+	kuberecorder.EventRecorder
+	// Metrics are those that all controllers of Flux have.
+	runtimeCtrl.Metrics
+
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// Decider decides.
+	Decider *Decider
+	// Calendars reads the calendars of Gates.
+	Calendars *calendars.Reader
+	// Selector finds targets.
+	Selector *view.Selector
+	// Locks reads GateLocks.
+	Locks view.LockReader
+	// Tally has what became of the targets, Turns those that wait to be released.
+	Tally *summary.Tally
+	Turns *rollout.Turns
+	// Book has the targets of Gates that release in waves.
+	Book *rollout.Book
+	// Passes has what became of passes.
+	Passes *rollout.Passes
+	// Events wakes who has to know that a Gate has changed.
+	Events *enqueue.Handlers
+	// GateMetrics are the metrics of Gates.
+	GateMetrics *events.Metrics
+	// Wake enqueues a Gate whose close is due before others.
+	Wake enqueue.Enqueuer
+	// Backoff says when to try again what failed.
+	Backoff workqueue.TypedRateLimiter[types.UID]
+
+	// Gates reads and writes the Gates that are reconciled.
+	Gates        *ownwrites.Client
+	State        *State
+	TargetEvents *events.Recorder
+	Appliers     *Appliers
+	// Background emits announcements.
+	Background *Background
+}
+
+func (r *Reconciler) diagnostics() diagnostics {
+	return diagnostics{r.Selector, r.State, r.Appliers, r.EventRecorder, r.GateMetrics}
+}
+
+func (r *Reconciler) announcer() announcer {
+	return announcer{r.Selector, r.Tally, r.EventRecorder, r.Background}
+}
+
+func (r *Reconciler) eventRecorder() recorder {
+	return recorder{r.EventRecorder, r.Selector.Targets}
+}
+
+// Reconcile decides what a Gate is at this instant, and reports on its targets.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+
+	obj := &v1alpha1.Gate{}
+	if err := r.Gates.Get(ctx, req.NamespacedName, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.GateMetrics.Delete(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.State.see(obj, now)
+	writer := newGateWriter(r.Gates, obj)
+	defer func() {
+		r.RecordDuration(ctx, obj, start)
+	}()
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		return r.finalize(ctx, obj, writer)
+	case obj.Spec.Suspend:
+		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
+		r.Tally.StopAwaiting(summary.KeyFor(obj))
+		return ctrl.Result{}, writer.suspended(ctx, obj, now)
+	}
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
+		if err := writer.addFinalizer(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		obj = writer.Base
+	}
+	result, err := r.reconcile(ctx, obj, writer, now)
+	if err != nil { // controller-runtime ignores the result beside an error
+		return ctrl.Result{}, err
+	}
+	return result, nil
+}
+
+// reconcile decides a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and a
+// later pass reports their progress. Otherwise it reports the progress now. If that requires the dependencies, which may take a while to
+// read, new requests are written before.
+func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
+	p := &gatePass{Reconciler: r, before: obj, writer: writer}
+	exceptions, err := view.ExceptionsFor(ctx, r.Client, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if closed, err := p.closeFirst(ctx, exceptions, now); closed || err != nil {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, err
+	}
+	calendars, err := r.Calendars.For(ctx, obj, now)
+	if err != nil { // the last decision in the status stays in force
+		return ctrl.Result{}, err
+	}
+	p.snapshot = r.Calendars.Compiled.Snapshot(obj, calendars, exceptions...)
+	p.decision = r.Decider.Decide(ctx, p.snapshot, now)
+	if p.decision.Unread && !p.decision.AffectsTargets {
+		if p.decision.IsNew {
+			if err := p.writeDecision(ctx); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+		p.decision = r.Decider.decideWithDependencies(ctx, p.snapshot, p.decision)
+	}
+	if !p.decision.AffectsTargets {
+		return p.report(ctx)
+	}
+	if err := p.writeDecision(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(wakeDelay)))}, nil
+}
+
+// wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
+const wakeDelay = time.Second
+
+// requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
+// decision took a while, so the delay is counted from the current time. A Gate that closes then comes before other Gates of its namespace.
+func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
+	now, resync := r.Clock.Now(), r.State.ResyncOf(obj)
+	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
+		r.Wake.PrioritizeGate(client.ObjectKeyFromObject(obj), UrgencyOf(obj.Status.NextTransition, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
+	}
+	return Until(now, append(edges, resync))
+}
+
+// UrgencyOf returns the class of a Gate at its next edge: Hold if it closes at that edge, also if only by the clock of the API server, which
+// may be ahead.
+func UrgencyOf(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
+	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
+		return queue.Hold
+	}
+	return queue.Change
+}
+
+// Until returns how long it is to the first of some instants that are not zero, at least a millisecond.
+func Until(now time.Time, edges []time.Time) time.Duration {
+	edges = slices.DeleteFunc(edges, time.Time.IsZero)
+	return max(slices.MinFunc(edges, time.Time.Compare).Sub(now), time.Millisecond)
+}
+
+// finalize waits until no target and no GateLock has the name of a Gate under deletion any more: the finalizer stays until
+// then.
+func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	key := client.ObjectKeyFromObject(obj)
+	held, err := r.Selector.Targets.HeldBy(ctx, key.String())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, t := range held {
+		if !view.NamesGate(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
+			return waitFor(r.Tally, summary.KeyFor(obj))
+		}
+	}
+	locked, err := r.Locks.Naming(ctx, key.String())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(locked) > 0 {
+		return waitFor(r.Tally, summary.KeyFor(obj))
+	}
+	if err := writer.removeFinalizer(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.GateMetrics.Delete(key)
+	r.Gates.Evict(obj.UID)
+	return ctrl.Result{}, nil
+}
+
+// waitFor returns an error if a failure keeps a Gate from going, and when to look again if that is only a matter of time.
+func waitFor(t *summary.Tally, g summary.Gate) (ctrl.Result, error) {
+	var all []error
+	for _, f := range t.Failures(g) {
+		all = append(all, errors.New(f.Key.String()+": "+f.Message))
+	}
+	if len(all) > 0 {
+		return ctrl.Result{}, errors.Join(all...)
+	}
+	return ctrl.Result{RequeueAfter: wakeDelay}, nil
+}

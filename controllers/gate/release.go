@@ -1,0 +1,124 @@
+package gate
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/slots"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
+type releaser struct {
+	turns  *rollout.Turns
+	tally  *summary.Tally
+	book   *rollout.Book
+	memory *State
+}
+
+// released is the progress of a release.
+type released struct {
+	// status is that of the release, nil if there is none, and stop is why it has stopped.
+	status *v1alpha1.ReleaseStatus
+	stop   gate.Stop
+	// called are those that have their turn now, once the status of the Gate says so: a restart must not give others
+	// their turn at once.
+	called []target.Key
+	// n were released since the status was written last.
+	n int64
+	// wake is when to go on, zero if nothing waits.
+	wake time.Time
+	// waves is the decision on the waves, nil if there was none.
+	waves *waveDecision
+}
+
+// release gives as many targets of a Gate their turn as are due.
+func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) released {
+	before := released{status: obj.Status.Release, stop: gate.StopOf(obj)}
+	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
+		return r.end(obj)
+	}
+	if gate.HasWaves(obj) {
+		done := r.inWaves(obj, before, s, now)
+		if gate.HasNewProceed(obj, done.status) { // it waited for the one before
+			done.wake = now
+		}
+		return done
+	}
+	before = r.withoutWaves(obj, before)
+	waiting, n := r.turns.Counts(obj.UID)
+	status := ptr.Deref(before.status, v1alpha1.ReleaseStatus{})
+	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.tally.IsComplete()) {
+		return before // there is nothing to release, or the targets are unknown
+	}
+	if status.NextAt == nil { // the last one is over
+		status.Released = 0
+	}
+	return r.call(obj, released{status: &status, stop: before.stop}, now, rollout.Which{All: true})
+}
+
+// end ends the release of a Gate that has closed, or that releases all its targets at once.
+func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
+	if obj.Spec.Release != nil && obj.Status.Release != nil {
+		waiting, n := r.turns.Counts(obj.UID)
+		ended.status = obj.Status.Release.DeepCopy()
+		if w := ended.status.Waves; ended.status.NextAt != nil || w != nil && w.OpenedAt != nil {
+			ended.status.Released += n
+			ended.status.Total = max(ended.status.Total, ended.status.Released+waiting)
+		}
+		if w := ended.status.Waves; w != nil {
+			w.OpenedAt, w.ReadySince, w.WaitingFor = nil, nil, nil
+		}
+		ended.status.NextAt = nil
+	}
+	if !gate.HasWaves(obj) {
+		ended = r.withoutWaves(obj, ended)
+	}
+	r.turns.Forget(obj.UID)
+	return ended
+}
+
+// withoutWaves removes the waves that a Gate had.
+func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
+	if before.status == nil || before.status.Waves == nil && before.status.Proceed == nil {
+		return before
+	}
+	status := *before.status
+	status.Waves, status.Proceed = nil, nil
+	r.book.Forget(obj.UID)
+	return released{status: &status}
+}
+
+// call gives as many targets their turn as are due, of those that may have it.
+func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may rollout.Which) released {
+	perMinute, status := obj.Spec.Release.PerMinute, done.status
+	waiting, n := r.turns.Counts(obj.UID)
+	due, next := math.MaxInt, now
+	if perMinute > 0 {
+		due, next = slots.Due(perMinute, timeOf(status.NextAt), now)
+	}
+	called, left := r.turns.Call(obj.UID, due, status.LastNamespace, may)
+	done.n, done.called = n, called
+	if len(called) > 0 {
+		status.LastNamespace = called[len(called)-1].Namespace
+	} else if status.NextAt != nil {
+		next = status.NextAt.Time // those whose turn it is have not taken it
+	}
+	status.Released += n
+	status.Total = status.Released + waiting
+	switch inWaves := gate.HasWaves(obj); {
+	case perMinute == 0 || !inWaves && waiting == 0:
+		status.NextAt = nil
+	case !inWaves || len(called)+left > 0:
+		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), slots.Wake(next, now)
+	default: // something has to happen before another target may have a turn
+	}
+	return done
+}

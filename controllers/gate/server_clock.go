@@ -1,0 +1,84 @@
+package gate
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+)
+
+// behindFor is how long the API server's responses count at least, and at most twice as long: the header Date is cut off to the second,
+// so that a single response proves little, and the clock may be set.
+const behindFor = time.Minute
+
+// ServerClock keeps by how much the controller's clock is behind that of the API server, from the header Date of responses that are read
+// anyway.
+type ServerClock struct {
+	Clock clock.PassiveClock
+
+	mu sync.Mutex
+	// began is when latest began to collect. Before that, previous did.
+	began            time.Time
+	latest, previous time.Duration
+	reported         atomic.Bool
+}
+
+// Wrap returns a transport that reads the header Date of each response.
+func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper { return datedTripper{next, c} }
+
+type datedTripper struct {
+	http.RoundTripper
+	clock *ServerClock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t datedTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil && resp.StatusCode < http.StatusInternalServerError { // a proxy may have another clock
+		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			t.clock.Saw(date)
+		}
+	}
+	return resp, err
+}
+
+// Saw records the time of a response.
+func (c *ServerClock) Saw(date time.Time) {
+	now := c.Clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rotate(now)
+	c.latest = max(c.latest, date.Sub(now))
+}
+
+// rotate drops what is too old. It also does so if the clock was set back.
+func (c *ServerClock) rotate(now time.Time) {
+	switch age := now.Sub(c.began); {
+	case age < 0, age >= 2*behindFor:
+		c.began, c.previous, c.latest = now, 0, 0
+	case age >= behindFor:
+		c.began, c.previous, c.latest = now, c.latest, 0
+	}
+}
+
+// Behind returns by how much the controller's clock is behind at least, zero if it is not.
+func (c *ServerClock) Behind() time.Duration {
+	if c == nil {
+		return 0
+	}
+	now := c.Clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rotate(now)
+	return max(c.latest, c.previous)
+}
+
+// report sets a metric of how far the controller's clock is ahead while it is behind, and resets it once afterwards.
+func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
+	if c != nil && (c.reported.Swap(behind > 0) || behind > 0) {
+		skew.WithLabelValues().Set(-behind.Seconds())
+	}
+}

@@ -1,0 +1,191 @@
+package gate
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/pkg/runtime/jitter"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+)
+
+// State is the state of Gates in memory. Nothing depends on it after a restart. The zero value is ready for use.
+type State struct {
+	mu    sync.Mutex
+	gates map[types.UID]*remembered
+}
+
+// remembered is the state of one Gate.
+type remembered struct {
+	// resync is when to look at all targets again although nothing has changed.
+	resync time.Time
+	// decided is the Gate with the last decision that matters to targets, nil once the cache has it.
+	decided *v1alpha1.Gate
+	// written is when the status was last written while targets were pending.
+	written time.Time
+	// changed says that the Gate has another state, until all targets are as that wants them.
+	changed bool
+	// empty are the references that match nothing, and when that was looked at.
+	empty emptiness
+	// origin is of what it was last looked at whether the Gate governs what applies it.
+	origin string
+	// looked is what the Gate was when all its targets were looked at. Only with waves.
+	looked lookedAt
+	// due is when the Gate was due to have the state that it has, until all targets are as it wants them.
+	due *v1alpha1.Transition
+}
+
+// see records a Gate that is reconciled.
+func (m *State) see(g *v1alpha1.Gate, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gates == nil {
+		m.gates = map[types.UID]*remembered{}
+	}
+	if m.gates[g.UID] == nil {
+		m.gates[g.UID] = &remembered{resync: resyncAfter(g, now)}
+	}
+}
+
+// Forget evicts a Gate.
+func (m *State) Forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.gates, uid)
+}
+
+// lock returns the state of a Gate until mu is unlocked. That of a Gate that was not seen is not kept.
+func (m *State) lock(g *v1alpha1.Gate) *remembered {
+	m.mu.Lock()
+	if known := m.gates[g.UID]; known != nil {
+		return known
+	}
+	return &remembered{}
+}
+
+func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
+	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
+}
+
+// Decides records that a decision is about to be written that is for the targets of a Gate: all of them will be looked at.
+func (m *State) Decides(g *v1alpha1.Gate, now time.Time) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.written, known.resync = now, resyncAfter(g, now)
+}
+
+// decided records a Gate with a decision that is for its targets, as it was written.
+func (m *State) decided(written *v1alpha1.Gate) {
+	known := m.lock(written)
+	defer m.mu.Unlock()
+	known.decided = written
+}
+
+// Newest returns a Gate of the cache, or the version of it with the last decision of this process if the cache is behind: targets must
+// be ruled neither by a close nor by an open that has been replaced.
+func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.gates[cached.UID]
+	if known == nil || known.decided == nil {
+		return cached
+	}
+	if ownwrites.IsOlder(cached.ResourceVersion, known.decided.ResourceVersion) {
+		return known.decided
+	}
+	known.decided = nil
+	return cached
+}
+
+// isDue returns whether all targets of a Gate are to be looked at again. If they are, the next time is its interval
+// later.
+func (m *State) isDue(g *v1alpha1.Gate, asked bool, now time.Time) bool {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	if !asked && now.Before(known.resync) && !now.Before(known.resync.Add(-2*g.GetInterval())) { // the clock may have been set back
+		return false
+	}
+	known.resync = resyncAfter(g, now)
+	return true
+}
+
+// ResyncOf returns when all targets of a Gate are looked at again.
+func (m *State) ResyncOf(g *v1alpha1.Gate) time.Time {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	return known.resync
+}
+
+// mayWrite returns when the progress of the targets of a Gate may be written at an interval, zero for now.
+func (m *State) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duration, now time.Time) time.Time {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	since := now.Sub(known.written)
+	switch {
+	case isSettled:
+		known.written = time.Time{}
+	case since >= 0 && since < interval:
+		return known.written.Add(interval)
+	default:
+		known.written = now
+	}
+	return time.Time{}
+}
+
+// wasDue records the transition by which a Gate is about to get its state.
+func (m *State) wasDue(g *v1alpha1.Gate, due *v1alpha1.Transition) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.due = due
+}
+
+// changes records that a Gate has another state.
+func (m *State) changes(g *v1alpha1.Gate) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.changed = true
+}
+
+// settles returns once whether a Gate has another state, and by which transition it was due, because all targets are as that wants them.
+func (m *State) settles(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	changed, due = known.changed, known.due
+	known.changed, known.due = false, nil
+	return changed, due
+}
+
+// found records the diagnostics of a Gate.
+func (m *State) found(g *v1alpha1.Gate, found *findings) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	known.empty, known.origin = found.empty, found.origin
+}
+
+// accident returns the diagnostics of a Gate that were recorded last, and when all its targets are looked at again.
+func (m *State) accident(g *v1alpha1.Gate) (last emptiness, origin string, resync time.Time) {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	return known.empty, known.origin, known.resync
+}
+
+// lookedAt is what a Gate was when all its targets were looked at.
+type lookedAt struct {
+	generation int64
+	opened     time.Time
+}
+
+// isLookedAt returns whether all targets of an open Gate were looked at once since it has opened, with the spec that it has. They are
+// now if they are settled.
+func (m *State) isLookedAt(g *v1alpha1.Gate, settled bool) bool {
+	known := m.lock(g)
+	defer m.mu.Unlock()
+	now := lookedAt{g.Generation, g.Status.LastTransition.At.Time}
+	if settled {
+		known.looked = now
+	}
+	return known.looked.generation == now.generation && known.looked.opened.Equal(now.opened)
+}

@@ -1,0 +1,84 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/calendars"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/summary"
+)
+
+// retried are the reasons of failures of targets that a retry may resolve.
+var retried = []string{v1alpha1.WriteFailedReason, v1alpha1.StatusWriteFailedReason, v1alpha1.ReadFailedReason}
+
+// failuresOf returns the failures of targets, references, calendars and dependencies of a Gate, the number of targets among them that are not
+// counted yet, and the failures that a retry may resolve.
+func (r *Reconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d decision) (failures []v1alpha1.TargetFailure, uncounted int64, err error) {
+	var causes []string
+	for _, f := range slices.Concat(r.Selector.Faults(ctx, obj), d.faults) {
+		failures = append(failures, f.TargetFailure)
+		if f.Cause != nil {
+			causes = append(causes, f.Cause.Error())
+		}
+	}
+	failures = append(failures, calendars.Faults(d.Decision)...)
+	uncounted = int64(len(failures))
+	for _, f := range r.Tally.Failures(summary.KeyFor(obj)) {
+		failures = append(failures, v1alpha1.TargetFailure{
+			Kind: f.Key.Kind, Namespace: f.Key.Namespace, Name: f.Key.Name, Reason: f.Reason, Message: f.Message,
+		})
+		if slices.Contains(retried, f.Reason) {
+			causes = append(causes, f.Key.String()+": "+f.Message)
+		}
+	}
+	switch len(causes) {
+	case 0:
+		return failures, uncounted, d.Err
+	case 1:
+		return failures, uncounted, errors.Join(d.Err, errors.New(causes[0]))
+	default: // the first by text, so that the same failures have the same message each time
+		return failures, uncounted, errors.Join(d.Err, fmt.Errorf("%d targets failed, the first: %s", len(causes), slices.Min(causes)))
+	}
+}
+
+// countsOf returns the numbers of targets for the status.
+func countsOf(s summary.Sums) v1alpha1.TargetCounts {
+	return v1alpha1.TargetCounts{
+		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+	}
+}
+
+// failsNow returns whether the status of a Gate does not say yet that something has failed.
+func failsNow(before *v1alpha1.Gate, s summary.Sums) bool {
+	return s.Failed > 0 && (before.Status.Targets == nil || before.Status.Targets.Failed == 0)
+}
+
+// mayWrite returns when the status of a Gate may be written, zero for now.
+func (r *Reconciler) mayWrite(obj *v1alpha1.Gate, s summary.Sums, now time.Time) time.Time {
+	return r.State.mayWrite(obj, s.IsSettled(), enqueue.ProgressInterval*time.Duration(max(1, r.Tally.Unsettled()/enqueue.ProgressPerSecond)), now)
+}
+
+// measure sets the metrics of a Gate. If all targets are as a scheduled transition wants them, it observes how late that
+// was.
+func (r *Reconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s summary.Sums) {
+	r.RecordReadiness(ctx, obj)
+	r.RecordReconciling(ctx, obj)
+	r.RecordStalled(ctx, obj)
+	r.GateMetrics.Record(obj)
+	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil || gate.ReleasesInWaves(obj) {
+		return
+	}
+	changed, due := r.State.settles(obj)
+	if changed {
+		r.eventRecorder().summary(obj, s, r.Clock.Now())
+	}
+	if due != nil {
+		r.GateMetrics.RecordLag(due.State, r.Clock.Since(due.At.Time))
+	}
+}

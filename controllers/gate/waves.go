@@ -1,0 +1,170 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+// maxWaiting is how many targets status.release.waves names.
+const maxWaiting = 10
+
+// waveDecision is a decision on the waves of a release, with its inputs.
+type waveDecision struct {
+	waves.Decision
+	before waves.Progress
+	// proceed is the request to proceed that was handled, nil if there was none.
+	proceed *proceed
+}
+
+// inWaves gives those targets their turn that may have it by the waves of a Gate.
+func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now time.Time) released {
+	opened := obj.Status.LastTransition.At
+	if s.Awaits || !r.tally.IsComplete() || !r.memory.isLookedAt(obj, s.IsSettled()) {
+		return done
+	}
+	status := &v1alpha1.ReleaseStatus{}
+	if done.status != nil {
+		status = done.status.DeepCopy()
+	}
+	if w := status.Waves; w == nil || !w.OpenedAt.Equal(&opened) {
+		status.Waves = &v1alpha1.WavesStatus{OpenedAt: &opened, Current: obj.Spec.Release.Waves[0].Name}
+		status.Released, status.Total, status.NextAt = 0, 0, nil
+	}
+	if status.Waves.Current == "" {
+		return r.afterWaves(obj, status, now)
+	}
+	members, current := r.book.Members(obj.UID, obj.Generation)
+	if !current {
+		return done
+	}
+	release := &waves.Release{Members: members, Settled: s.IsSettled()}
+	for i := range obj.Spec.Release.Waves {
+		release.Soaks = append(release.Soaks, obj.Spec.Release.Waves[i].Soak.Or(0))
+	}
+	d := &waveDecision{before: progressOf(obj, status.Waves, members)}
+	if len(status.Waves.Done) == 0 && status.Waves.Total == 0 && !release.Begins() {
+		status.Waves.Current = ""
+		return r.afterWaves(obj, status, now)
+	}
+	if release.Settled { // otherwise, the request is handled when all targets are known
+		d.proceed = takeProceed(obj, status)
+	}
+	d.Decision = release.Decide(d.before, d.proceed != nil && d.proceed.err == "", now)
+	noteWaves(obj, status.Waves, d.Decision)
+	done = r.call(obj, released{status: status, stop: stopOf(obj, d.Decision), waves: d}, now, rollout.Which{All: d.Over, Some: d.May})
+	if !d.Again.IsZero() && (done.wake.IsZero() || d.Again.Before(done.wake)) {
+		done.wake = d.Again
+	}
+	return done
+}
+
+// afterWaves gives all waiting targets their turn, because all waves are released.
+func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Time) released {
+	done := released{status: status}
+	if p := takeProceed(obj, status); p != nil {
+		n := len(gate.WaveNames(obj))
+		done.waves = &waveDecision{before: waves.Progress{Done: n}, Decision: waves.Decision{Progress: waves.Progress{Done: n}}, proceed: p}
+	}
+	if waiting, n := r.turns.Counts(obj.UID); waiting == 0 && n == 0 {
+		status.NextAt = nil
+		return done
+	}
+	return r.call(obj, done, now, rollout.Which{All: true})
+}
+
+// progressOf returns how far a release is by the status of a Gate. Finished waves count as far as the waves are still those of
+// the spec.
+func progressOf(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
+	names := gate.WaveNames(obj)
+	p := waves.Progress{ReadySince: timeOf(w.ReadySince), Accepted: w.FaultsAccepted}
+	for p.Done < len(w.Done) && p.Done < len(names) && w.Done[p.Done] == names[p.Done] {
+		p.Done++
+	}
+	if p.Done < len(w.Done) || p.Done == len(names) || names[p.Done] != w.Current {
+		p.ReadySince = time.Time{}
+	}
+	if i := slices.Index(names, w.ProceededPast); i < p.Done {
+		p.Excused = i + 1
+	}
+	for _, waits := range w.WaitingFor {
+		for key := range members {
+			if waits.State == phases[waves.Failed] && key.Kind == waits.Kind && key.Namespace == waits.Namespace && key.Name == waits.Name {
+				p.Failed = append(p.Failed, key)
+			}
+		}
+	}
+	return p
+}
+
+// noteWaves notes a decision in the status of a Gate.
+func noteWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) {
+	names := gate.WaveNames(obj)
+	w.Done, w.Current, w.Ready, w.Total, w.ReadySince, w.ProceededPast = names[:d.Done:d.Done], "", 0, 0, nil, ""
+	w.FaultsAccepted = d.Accepted
+	if !d.Over {
+		w.Current, w.Ready, w.Total = names[d.Done], int64(d.Ready), int64(d.Sizes[d.Done])
+	}
+	if !d.ReadySince.IsZero() {
+		w.ReadySince = ptr.To(metav1.NewMicroTime(d.ReadySince))
+	}
+	if d.Excused > 0 {
+		w.ProceededPast = names[d.Excused-1]
+	}
+	w.WaitingFor = nil
+	for _, waits := range d.Waiting[:min(len(d.Waiting), maxWaiting)] {
+		w.WaitingFor = append(w.WaitingFor, v1alpha1.WaitingTarget{
+			Kind: waits.Key.Kind, Namespace: waits.Key.Namespace, Name: waits.Key.Name, State: phases[waits.Phase], Message: waits.Message,
+		})
+	}
+}
+
+// phases are the states of targets for which a release waits.
+var phases = map[waves.Phase]string{
+	waves.Held: "Held", waves.Blocked: "HeldByOthers", waves.Progressing: "Progressing", waves.Rechecking: "Progressing", waves.Failed: "Failed",
+}
+
+// stopOf returns why a release has stopped, and what to do.
+func stopOf(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
+	names := gate.WaveNames(obj)
+	proceed := fmt.Sprintf("kubectl gate proceed %s -n %s", obj.Name, obj.Namespace)
+	switch {
+	case d.Fault != nil:
+		return gate.Stop{Reason: v1alpha1.InvalidWavesReason, Message: faultOf(names, d.Fault) + " Nothing more is released until that is fixed, or until a user runs " + proceed}
+	case len(d.Stops) > 0:
+		first, more := d.Stops[0], ""
+		if n := len(d.Stops) - 1; n > 0 {
+			more = fmt.Sprintf(" (and %d more)", n)
+		}
+		return gate.Stop{Reason: v1alpha1.WaveFailedReason, Message: fmt.Sprintf("wave %s: %s%s has failed: %s. Nothing more is released until it is ready, or until a user runs %s",
+			names[d.Done], first.Key, more, strings.TrimSuffix(first.Message, "."), proceed)}
+	}
+	return gate.Stop{}
+}
+
+// faultOf says what is wrong with waves, and how to mend it.
+func faultOf(names []string, f *waves.Fault) string {
+	switch f.Kind {
+	case waves.Overlap:
+		return fmt.Sprintf("waves %s and %s both match %s: change its labels or the waves.", names[f.Waves[0]], names[f.Waves[1]], f.Targets[0])
+	case waves.Empty:
+		return fmt.Sprintf("wave %s matches no target: compare its labels with those of the targets, or take it out.", names[f.Waves[0]])
+	default:
+		var all []string
+		for _, key := range append(slices.Clone(f.Targets[:min(len(f.Targets), maxWaiting)]), f.Targets[0]) {
+			all = append(all, key.String())
+		}
+		return fmt.Sprintf("targets depend on each other in a circle: %s: change their spec.dependsOn.", strings.Join(all, ", "))
+	}
+}

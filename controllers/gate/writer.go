@@ -1,0 +1,49 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+)
+
+// gateWriter writes a Gate.
+type gateWriter struct {
+	ownwrites.Writer[*v1alpha1.Gate]
+}
+
+// newGateWriter returns a writer of a Gate as it was read. After a conflict, a write is repeated unless the Gate was suspended or resumed.
+func newGateWriter(gates *ownwrites.Client, read *v1alpha1.Gate) *gateWriter {
+	return &gateWriter{ownwrites.Writer[*v1alpha1.Gate]{
+		Client: gates, Base: read, Live: gates.Live,
+		Unchanged: func(base, latest *v1alpha1.Gate) bool { return base.Spec.Suspend == latest.Spec.Suspend },
+	}}
+}
+
+// suspended writes the status of a suspended Gate.
+func (w *gateWriter) suspended(ctx context.Context, obj *v1alpha1.Gate, now time.Time) error {
+	suspended := *obj
+	suspended.Status = gate.SuspendedStatus(obj, now)
+	return w.WriteStatus(ctx, &suspended)
+}
+
+// addFinalizer writes our finalizer if a Gate lacks it.
+func (w *gateWriter) addFinalizer(ctx context.Context) error {
+	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return controllerutil.AddFinalizer(g, v1alpha1.GateFinalizer) })
+}
+
+// removeFinalizer removes our finalizer from a Gate.
+func (w *gateWriter) removeFinalizer(ctx context.Context) error {
+	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return controllerutil.RemoveFinalizer(g, v1alpha1.GateFinalizer) })
+}
+
+// removeLines removes the unhandled requests from the annotations of a Gate that it had when it was decided. The status must have been
+// written: until then a crash must not lose them.
+func (w *gateWriter) removeLines(ctx context.Context, decided *v1alpha1.Gate) error {
+	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return ledger.RemoveLines(g, decided) })
+}

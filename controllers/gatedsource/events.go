@@ -1,0 +1,63 @@
+package gatedsource
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+)
+
+// notify emits the events of a step whose status has been written.
+func (r *Reconciler) notify(s *PromotionState) {
+	emit := func(kind, reason, revision, format string, args ...any) {
+		metadata := events.Details{events.ReasonKey: reason, eventv1.MetaRevisionKey: revision, eventv1.MetaTokenKey: events.Token(s.Now)}
+		metadata.Emit(r, s.After, events.New(kind, reason, fmt.Sprintf(format, args...)))
+	}
+	for _, a := range s.step.Approved {
+		emit(events.Normal, v1alpha1.RevisionApprovedReason, a.Revision, "Revision '%s' approved by %s%s", a.Revision, a.ApprovedBy, because(a.Message))
+	}
+	for _, a := range s.step.Voided {
+		emit(events.Warning, v1alpha1.ApprovalsVoidedReason, a.Revision, "Approval of '%s' by %s is void: another revision was promoted, or the spec of the source has changed", a.Revision, a.ApprovedBy)
+	}
+	if w := s.step.Waits; w != nil {
+		emit(events.Normal, v1alpha1.RevisionWaitsReason, w.Revision, "%s", meta.FindStatusCondition(s.After.Status.Conditions, v1alpha1.ApprovedCondition).Message)
+	}
+	if done := s.step.Promoted; done != nil {
+		by := make([]string, len(done.Approvals))
+		for i, a := range done.Approvals {
+			by[i] = a.ApprovedBy
+		}
+		if len(by) > 0 {
+			by = []string{", approved by " + strings.Join(by, ", ")}
+		}
+		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, "Promoted '%s' from '%s' (%s)%s", done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
+	}
+	if before, after := failureOf(s.before), failureOf(s.After); after != nil && !reflect.DeepEqual(before, after) {
+		emit(events.Warning, after.Reason, "", "%s", after.Message)
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// failureOf returns the reason and message of the condition Ready if it reports a failure, nil if it does not.
+func failureOf(g *v1alpha1.GatedSource) *metav1.Condition {
+	ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Pinned == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
+		return nil
+	}
+	return &metav1.Condition{Reason: ready.Reason, Message: ready.Message}
+}

@@ -1,0 +1,238 @@
+package gatedsource
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/promotion"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// maxPromotionRounds bounds the rounds of one reconciliation of a GatedSource: a promotion takes four, and each conflict one more.
+	maxPromotionRounds = 8
+
+	awaitsSlot = "It waits for its turn: its gate releases its targets at a pace."
+)
+
+// Reconciler moves the pinned sources of GatedSources while their Gates are open, and writes the status of GatedSources. To
+// their Gates, GatedSources are targets that are not written to hold them.
+type Reconciler struct {
+	// Client writes GatedSources and pinned sources.
+	client.Client
+	// EventRecorder for events on GatedSources.
+	kuberecorder.EventRecorder
+	// Live reads from the API server.
+	Live client.Reader
+	// Versions has the versions of targets and GatedSources that this process wrote.
+	Versions *ownwrites.Versions[target.Key]
+	// Clock is read once for each round.
+	Clock clock.PassiveClock
+	// Targets reads GatedSources and sources.
+	Targets view.TargetReader
+	// Gates looks up the Gates of a GatedSource.
+	Gates *view.GateIndex
+	// Tally counts the outcomes for the Gates. Turns has the GatedSources that wait for a release slot.
+	Tally *summary.Tally
+	Turns *rollout.Turns
+	// Wake enqueues Gates and GatedSources.
+	Wake enqueue.Enqueuer
+	// Stamped returns whether the API server stamps who approves.
+	Stamped func(context.Context) (bool, error)
+	// Shard selects the GatedSources of this process by their labels.
+	Shard labels.Selector
+	// GateMetrics has the metrics of GatedSources, too.
+	GateMetrics *events.Metrics
+
+	// TargetEvents counts the events on targets and GatedSources.
+	TargetEvents *events.Recorder
+	// Rollout records the GatedSources that are released in waves.
+	Rollout rollout.Recorder
+	// Caches have state of GatedSources.
+	Caches []ownwrites.Evictor[target.Key]
+
+	writer *writer
+}
+
+// New returns a Reconciler with the dependencies of r.
+func New(r Reconciler) *Reconciler {
+	r.writer = &writer{r.Client, r.Live, r.Versions}
+	if r.Shard == nil {
+		r.Shard = labels.Everything()
+	}
+	return &r
+}
+
+// GatedSourceKey returns the key of a GatedSource among the targets.
+func GatedSourceKey(name types.NamespacedName) target.Key {
+	return target.Key{GroupKind: target.GatedSource, NamespacedName: name}
+}
+
+// Reconcile promotes the revision that the Gates of a GatedSource let through, and reports the outcome to them.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	key := GatedSourceKey(req.NamespacedName)
+	r.Tally.Look(key)
+	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.writer.Versions, key)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case isBehind:
+		return enqueue.RequeueUrgent(r.Wake, key, view.CacheDelay), nil
+	case obj == nil:
+		r.forget(key)
+		return ctrl.Result{}, nil
+	case !r.Shard.Matches(labels.Set(obj.GetLabels())):
+		r.report(key, &PromotionState{Now: r.Clock.Now()})
+		return ctrl.Result{}, nil
+	}
+	s, err := r.promote(ctx, obj)
+	if errors.Is(err, view.ErrNotRead) {
+		s.NotLaterThan(s.Now.Add(view.CacheDelay))
+		err = nil
+	}
+	if err == nil || s.failure != nil {
+		r.report(key, s)
+	}
+	if err != nil {
+		r.Wake.Prioritize(key)
+		return ctrl.Result{}, err
+	}
+	if next := s.NextCheck(r.Gates.AllGates != nil); !next.IsZero() {
+		return enqueue.RequeueUrgent(r.Wake, key, next.Sub(r.Clock.Now())), nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// promote repeats fetch, decide and write until nothing is left to write. The first round uses the cache. Steps that cannot be undone are
+// decided on live reads.
+func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *PromotionState, err error) {
+	live := false
+	for range maxPromotionRounds {
+		if s, err = r.fetch(ctx, obj, live); err != nil {
+			return s, err
+		}
+		r.decide(s)
+		acts := s.step.Acts()
+		if live || !acts {
+			err = r.write(ctx, s)
+		}
+		switch {
+		case err != nil && !ownwrites.Raced(err):
+			return s, err
+		case err == nil && !acts:
+			r.leaveSlots(s)
+			return s, nil
+		}
+		live = live || acts
+		latest, readErr := view.RereadTarget(ctx, r.writer.Live, obj)
+		switch {
+		case readErr != nil:
+			return s.Failed(v1alpha1.ReadFailedReason, readErr)
+		case latest == nil: // its event follows
+			return &PromotionState{Now: s.Now}, nil
+		}
+		obj = latest
+	}
+	s.NotLaterThan(s.Now.Add(view.CacheDelay))
+	return s, err
+}
+
+// decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace.
+func (r *Reconciler) decide(s *PromotionState) {
+	s.decide(s.Input)
+	if (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
+		waits := s.Input
+		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: awaitsSlot}
+		s.Waits = true
+		s.decide(waits)
+	}
+}
+
+// write writes the status, which records a promotion before it happens, emits the events and then writes the pinned source. A
+// conflicting write of the pinned source is no failure: the next round decides on the source as it is then.
+func (r *Reconciler) write(ctx context.Context, s *PromotionState) error {
+	if err := r.writer.status(ctx, s); err != nil {
+		_, err = s.Failed(v1alpha1.StatusWriteFailedReason, err)
+		return err
+	}
+	r.notify(s)
+	if s.step.Write == nil {
+		return nil
+	}
+	if err := r.writer.pin(ctx, s); err != nil && !ownwrites.Raced(err) && !apierrors.IsAlreadyExists(err) {
+		_, err = s.Failed(v1alpha1.WriteFailedReason, err)
+		return err
+	}
+	return nil
+}
+
+// takesSlots returns whether a GatedSource has a release slot of each of its Gates that release at a pace.
+func (r *Reconciler) takesSlots(s *PromotionState) bool {
+	has := true
+	for _, g := range s.Gates {
+		if g.HasPace() && !r.Turns.Wait(g.Object.UID, target.KeyOf(s.Object), rollout.NewItem(g.Object, s.Object)) {
+			r.Wake.Gate(summary.KeyFor(g.Object).NamespacedName)
+			has = false
+		}
+	}
+	return has
+}
+
+// leaveSlots returns the release slots of a GatedSource that does not wait for them. Call it only after all writes have succeeded: a
+// GatedSource whose write failed keeps its slots for the next try.
+func (r *Reconciler) leaveSlots(s *PromotionState) {
+	if s.Waits {
+		return
+	}
+	for _, g := range s.Gates {
+		if g.Object != nil && g.Object.Spec.Release != nil {
+			r.Turns.Leave(g.Object.UID, target.KeyOf(s.Object), s.step.Promoted != nil)
+		}
+	}
+}
+
+// report reports the outcome to each Gate, also to those with mode Audit and to those that release in waves.
+func (r *Reconciler) report(key target.Key, s *PromotionState) {
+	entries := s.Entries()
+	for _, g := range s.Gates {
+		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return g.Object != nil && e.Gate == summary.KeyFor(g.Object) })
+		if !g.Audits || i < 0 {
+			continue
+		}
+		before := r.Tally.Outcome(key, entries[i].Gate)
+		entries[i].Outcome = s.audit(g, before)
+		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Tally.IsComplete() {
+			r.TargetEvents.Audited(s.current(), g, s.Now)
+		}
+	}
+	r.Tally.Put(key, entries, s.Now)
+	r.Rollout.Record(key, s.Gates, s.Member)
+	if s.After != nil {
+		r.GateMetrics.RecordWaiting(key.NamespacedName, s.After.Status)
+	}
+}
+
+// forget deletes the state of a GatedSource that is gone.
+func (r *Reconciler) forget(key target.Key) {
+	for _, cache := range r.Caches {
+		cache.Evict(key)
+	}
+	r.Rollout.Record(key, nil, nil)
+	r.GateMetrics.RecordWaiting(key.NamespacedName, v1alpha1.GatedSourceStatus{})
+}

@@ -1,0 +1,112 @@
+package gatedsource
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/internal/fields"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories;helmcharts,verbs=create
+
+var (
+	repository  = &sourcev1.GitRepository{}
+	suspendPath = fields.Path(repository, &repository.Spec.Suspend)
+)
+
+// writer writes the status of GatedSources and their pinned sources. Each write is conditional on the version that was read.
+type writer struct {
+	client.Client
+	// Live reads from the API server.
+	Live     client.Reader
+	Versions *ownwrites.Versions[target.Key]
+}
+
+// status writes the status of a GatedSource if it has changed.
+func (w *writer) status(ctx context.Context, s *PromotionState) error {
+	writer := ownwrites.Writer[*v1alpha1.GatedSource]{Client: w.Client, Base: s.before}
+	if err := writer.WriteStatus(ctx, s.After); err != nil {
+		return err
+	}
+	if version := writer.Base.ResourceVersion; version != s.before.ResourceVersion {
+		s.After.ResourceVersion = version
+		w.Versions.Wrote(target.KeyOf(s.Object), version)
+	}
+	return nil
+}
+
+// pin creates or updates the pinned source.
+func (w *writer) pin(ctx context.Context, s *PromotionState) error {
+	obj := &unstructured.Unstructured{}
+	if s.pinned != nil {
+		obj = s.pinned.DeepCopy()
+	} else {
+		obj.SetAPIVersion(sourcev1.GroupVersion.String())
+		if s.original != nil {
+			obj.SetAPIVersion(s.original.GetAPIVersion())
+		}
+		obj.SetKind(s.After.Spec.SourceRef.Kind)
+		obj.SetNamespace(s.After.Namespace)
+		obj.SetName(s.After.PinnedName())
+	}
+	spec := s.step.Write
+	if suspended, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, suspendPath...); ok {
+		spec[suspendPath[1]] = suspended // users and Gates set that
+	}
+	obj.Object["spec"] = spec
+	w.mark(obj, s)
+	var err error
+	if s.pinned == nil {
+		err = w.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
+	} else {
+		err = w.Patch(ctx, obj, ownwrites.Locked(s.pinned), client.FieldOwner(v1alpha1.FieldManager))
+	}
+	if err != nil {
+		return err
+	}
+	// The status records the defaults of the API server, so that they are not drift.
+	recorded := *s
+	recorded.before, recorded.After = s.After, s.After.DeepCopy()
+	if written, _ := obj.Object["spec"].(map[string]any); s.step.Wrote(recorded.After, written) {
+		return w.status(ctx, &recorded)
+	}
+	return nil
+}
+
+// mark records the GatedSource on its pinned source. The label of the shard has the source-controller that fetches the original fetch the
+// pinned source, too.
+func (w *writer) mark(obj *unstructured.Unstructured, s *PromotionState) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.PinnedByAnnotation] = s.After.Name
+	obj.SetAnnotations(annotations)
+	if s.original != nil && s.original.GetLabels()[ShardLabel] != "" {
+		set := obj.GetLabels()
+		if set == nil {
+			set = map[string]string{}
+		}
+		set[ShardLabel] = s.original.GetLabels()[ShardLabel]
+		obj.SetLabels(set)
+	}
+	owners := slices.DeleteFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.After.UID })
+	if s.After.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+		owners = append(owners, metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GatedSourceKind, Name: s.After.Name, UID: s.After.UID,
+		})
+	}
+	obj.SetOwnerReferences(owners)
+}
+
+// ShardLabel is how Flux assigns an object to a shard of a controller.
+const ShardLabel = "sharding.fluxcd.io/key"

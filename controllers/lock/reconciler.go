@@ -1,0 +1,248 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// +kubebuilder:rbac:groups=internal.gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
+
+// Reconciler writes the GateLocks, which are there only if config/lock is installed. All that the Gates lock in a
+// namespace is one write.
+type Reconciler struct {
+	// Client writes.
+	client.Client
+	view.Reach
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Clock is read once.
+	Clock clock.PassiveClock
+	// Locks reads GateLocks.
+	Locks view.LockReader
+	// Gates looks up Gates.
+	Gates *view.GateIndex
+	// Targets reads targets.
+	Targets view.TargetReader
+	// Tally takes the failures.
+	Tally *summary.Tally
+}
+
+// Reconcile makes the GateLock of a namespace, which is the name in the request, or that of all namespaces what all Gates want it
+// to be.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	namespace, now := req.Name, r.Clock.Now()
+	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // that of all is emptied of what a controller of all has left there
+		return ctrl.Result{}, nil
+	}
+	obj, err := r.Locks.Lock(ctx, namespace)
+	if err != nil {
+		return ctrl.Result{}, r.unread(ctx, namespace, err, now)
+	}
+	if obj == nil {
+		r.Tally.Evict(talliedLock(namespace))
+		return ctrl.Result{}, nil
+	}
+	for retry := 0; ; retry++ {
+		read := obj
+		obj = read.DeepCopy()
+		shares, gates, err := r.shares(ctx, obj, now)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		lock.Update(&obj.Spec, shares)
+		left := lock.Bound(&obj.Spec)
+		if !equality.Semantic.DeepEqual(read.Spec, obj.Spec) {
+			err = r.write(ctx, obj)
+		}
+		if ownwrites.Raced(err) || apierrors.IsAlreadyExists(err) {
+			if obj, err = view.ReadLock(ctx, r.APIReader, client.ObjectKeyFromObject(obj)); err == nil && retry < ownwrites.Retries {
+				continue
+			}
+		}
+		r.note(namespace, gates, left, err, now)
+		return ctrl.Result{}, err
+	}
+}
+
+// talliedLock is by what the Tally knows a GateLock.
+func talliedLock(namespace string) target.Key {
+	return target.Key{
+		GroupKind:      lockv1alpha1.GroupVersion.WithKind(lockv1alpha1.GateLockKind).GroupKind(),
+		NamespacedName: types.NamespacedName{Namespace: namespace, Name: view.LockKey(namespace, "").Name},
+	}
+}
+
+// errLockFull is why a GateLock has not all that Gates select.
+var errLockFull = errors.New("the GateLock has no room for all that the gate selects by labels, or the API server would refuse each write of the kind. " +
+	"The controller alone holds the others, until other gates open or select less")
+
+// note takes note of a GateLock that is not as Gates want it, because it has no room for what is left out or cannot be written, or
+// is again.
+func (r *Reconciler) note(namespace string, gates []*v1alpha1.Gate, left []string, err error, now time.Time) {
+	if err != nil {
+		r.fail(namespace, gates, v1alpha1.WriteFailedReason, err, now)
+		return
+	}
+	gates = slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !slices.Contains(left, client.ObjectKeyFromObject(g).String()) })
+	if len(gates) > 0 {
+		r.fail(namespace, gates, v1alpha1.LockFullReason, errLockFull, now)
+		return
+	}
+	r.Tally.Evict(talliedLock(namespace))
+}
+
+func (r *Reconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
+	var entries []summary.Entry
+	for _, g := range gates {
+		entries = append(entries, summary.Entry{Gate: summary.KeyFor(g), Uncounted: true, Failure: &summary.Failure{Reason: reason, Message: err.Error()}})
+	}
+	r.Tally.Put(talliedLock(namespace), entries, now)
+}
+
+// unread takes note that the GateLock of a namespace cannot be read.
+func (r *Reconciler) unread(ctx context.Context, namespace string, err error, now time.Time) error {
+	var opts []client.ListOption
+	if namespace != v1alpha1.AnyName {
+		opts = append(opts, client.InNamespace(namespace))
+	}
+	gates, listed := view.ListGates(ctx, r.Gates.Reader, opts...)
+	if listed != nil {
+		return listed
+	}
+	gates = slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool {
+		_, has := r.refsIn(g, namespace)
+		return !has
+	})
+	r.fail(namespace, gates, v1alpha1.ReadFailedReason, err, now)
+	return err
+}
+
+// write creates or updates a GateLock on the version that was read. In a namespace that does not exist, or not for long, there
+// is nothing to lock.
+func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) error {
+	var err error
+	if obj.ResourceVersion == "" {
+		if err = r.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager)); apierrors.IsNotFound(err) {
+			return nil
+		}
+	} else {
+		err = r.Update(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
+}
+
+// shares returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
+// it is. It returns the Gates of this shard among them.
+func (r *Reconciler) shares(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
+	namespace := view.LockedNamespace(obj)
+	all, err := view.ListGates(ctx, r.Gates.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	named, read := r.namedIn(ctx, namespace)
+	shares, known := map[string]*lock.Share{}, map[string]bool{}
+	var gates []*v1alpha1.Gate
+	for _, g := range all {
+		if !r.Watches(g.Namespace) {
+			continue
+		}
+		name := client.ObjectKeyFromObject(g).String()
+		known[name] = true
+		refs, has := r.refsIn(g, namespace)
+		has = has || named[name] && r.Reaches(namespace, g.Namespace)
+		share, stays := shareOf(g, refs, now)
+		_, was := obj.Spec.Gates[name]
+		switch {
+		case !has && !stays || !g.DeletionTimestamp.IsZero():
+			if was && (read || !g.DeletionTimestamp.IsZero()) {
+				shares[name] = nil
+				gates = append(gates, g)
+			}
+		case !stays:
+			shares[name] = &share
+			gates = append(gates, g)
+		}
+	}
+	for name := range obj.Spec.Gates {
+		if known[name] {
+			continue
+		}
+		exists, err := r.Gates.Exists(ctx, view.ParseKey(name))
+		if err != nil {
+			return nil, nil, err
+		}
+		if !exists {
+			shares[name] = nil
+		}
+	}
+	return shares, gates, nil
+}
+
+// namedIn returns the Gates that the targets of a namespace name themselves, if spec.suspend holds these, and whether all of
+// these targets are read.
+func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
+	named, all = map[string]bool{}, true
+	if namespace == v1alpha1.AnyName { // who names a Gate is locked by the GateLock of its namespace
+		return named, all
+	}
+	for _, adapter := range target.All() {
+		if !target.Suspends(adapter) {
+			continue
+		}
+		found, err := r.Targets.Select(ctx, adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		all = all && (err == nil || errors.Is(err, view.ErrNotInstalled))
+		for _, t := range found {
+			for _, name := range verdict.NamedBy(&t.Unstructured) {
+				named[name] = true
+			}
+		}
+	}
+	return named, all
+}
+
+// refsIn returns what a Gate locks in a namespace by its spec, or by what spans namespaces in all, and whether the GateLock is to
+// have the Gate for that. The lock is for what spec.suspend holds.
+func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
+	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
+		a, err := target.For(ref.APIVersion, ref.Kind)
+		return err != nil || !target.Suspends(a) || view.NamespaceFor(&ref, g) != namespace ||
+			!r.Reaches(g.Namespace, namespace) || !r.Watches(namespace)
+	})
+	return refs, g.Namespace == namespace || len(refs) > 0
+}
+
+// shareOf returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
+// suspended. A Gate that respects a resume locks nothing, and neither does one with mode Audit: it lets go. It has an entry all the
+// same, as an open Gate has one, because what names a Gate that the GateLock does not know is locked.
+func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Share, stays bool) {
+	switch verdict.Governing("", g, now).Stand {
+	case verdict.Undecided, verdict.Suspended:
+		return lock.Share{}, true
+	case verdict.Closed:
+		return lock.NewShare(g.Spec.Mode != v1alpha1.ModeLenient, refs...), false
+	default:
+		return lock.NewShare(false), false
+	}
+}

@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/internal/format"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/slots"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+// Turns has the targets that wait for their turn to be released, by Gate.
+type Turns = slots.Turns[types.UID, target.Key]
+
+// Book has the targets of the Gates that release in waves.
+type Book = waves.Book
+
+// Which says which targets may have their turn.
+type Which = slots.Which[target.Key]
+
+// NewItem returns what decides on the turn of a target.
+func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
+	item := slots.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
+	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {
+		item.Expiry = renewer.Expiry(t) // one that has none has its turn last
+	}
+	item.Failed = slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
+		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
+	})
+	return item
+}
+
+// Recorder records the targets of Gates that release in waves, and enqueues the Gates whose rollout may continue.
+type Recorder struct {
+	Book *Book
+	Wake enqueue.Enqueuer
+}
+
+// Record records a target for those of its Gates that release in waves, and deletes it for all others.
+func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func(verdict.Gate) waves.Member) {
+	var gates []summary.Gate
+	for _, g := range targetGates {
+		if !g.IsOurs() || !g.Governs || !gate.HasWaves(g.Object) {
+			continue
+		}
+		of := summary.KeyFor(g.Object)
+		gates = append(gates, of)
+		m := member(g)
+		m.Message = format.OneLine(strings.Join(strings.Fields(m.Message), " "), MaxMessage)
+		changed, added := r.Book.Put(of, g.Object.Generation, key, m)
+		if changed && gate.ReleasesInWaves(g.Object) {
+			r.Wake.GateSoon(of.NamespacedName)
+		}
+		if added { // its changes of readiness were not observed before
+			r.Wake.Targets(queue.Tell, key)
+		}
+	}
+	for _, of := range r.Book.Keep(key, gates...) {
+		r.Wake.GateSoon(of.NamespacedName)
+	}
+}
+
+// PhaseFor returns the phase of a target that nobody holds, and what it says if it is not ready.
+func PhaseFor(obj *target.Object) (waves.Phase, string) {
+	switch is, message := target.ReadinessOf(obj); is {
+	case target.Ready:
+		return waves.Ready, ""
+	case target.Failed:
+		return waves.Failed, message
+	case target.Rechecking:
+		return waves.Rechecking, message
+	default:
+		return waves.Progressing, message
+	}
+}
+
+// MaxMessage is how many bytes status.release.waves quotes of the message of a target.
+const MaxMessage = 256

@@ -1,0 +1,235 @@
+package target
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/activation"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// activations is by what we know the Secrets that we have written.
+var activations = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
+
+// activator puts certificates to use: it promotes them from one Secret into another.
+type activator struct {
+	client.Client
+	kuberecorder.EventRecorder
+	// Live reads from the API server.
+	Live client.Reader
+	// Gates looks up the Gates of a Certificate.
+	Gates *view.GateIndex
+	// Clock is read once all Gates are.
+	Clock clock.PassiveClock
+}
+
+func namesOf(obj *target.Object) activation.Names {
+	names := activation.Names{Certificate: obj.GetName(), Live: obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation]}
+	if activator, ok := target.As[target.Activator](&obj.Unstructured); ok {
+		names.Staged = activator.StagedSecret(obj)
+	}
+	return names
+}
+
+// activationOf is the activation of one Certificate.
+type activationOf struct {
+	*activator
+	obj   *target.Object
+	names activation.Names
+	now   time.Time
+
+	decision activation.Decision
+	// closed are the Gates that the Certificate waits for.
+	closed closedTo
+	// err is what another try may mend.
+	err error
+}
+
+// run promotes the certificate of a Certificate if it is time to. It decides again if somebody else wrote meanwhile.
+func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationOf {
+	of := &activationOf{activator: a, obj: obj, names: namesOf(obj), now: now}
+	for retry := 0; ; retry++ {
+		err := of.try(ctx)
+		switch {
+		case err == nil:
+			return of
+		case retry < ownwrites.Retries && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)):
+			continue
+		case apierrors.IsForbidden(err):
+			of.refuse("the controller is not permitted to do so, install config/activation: " + err.Error())
+		default:
+			of.refuse(err.Error())
+			of.err = err
+		}
+		return of
+	}
+}
+
+// failure returns why the certificate is not put to use, nil if nothing is wrong.
+func (a *activationOf) failure() *summary.Failure {
+	if a.decision.Outcome != activation.Refused {
+		return nil
+	}
+	return &summary.Failure{Reason: v1alpha1.ActivationFailedReason, Message: a.decision.Message}
+}
+
+func (a *activationOf) refuse(message string) {
+	a.decision = activation.Decision{Message: message, Live: a.decision.Live}
+}
+
+// try reads the live Secret before the staged one: what is written is never
+// older than what somebody else has promoted meanwhile, for that is a conflict.
+func (a *activationOf) try(ctx context.Context) error {
+	if message := a.names.Invalid(); message != "" {
+		a.refuse(message)
+		return nil
+	}
+	live, err := a.read(ctx, a.names.Live)
+	if err != nil {
+		return err
+	}
+	staged, err := a.read(ctx, a.names.Staged)
+	if err != nil {
+		return err
+	}
+	decide := func(when activation.When) {
+		a.decision = activation.Decide(a.names, activations, contents(staged), contents(live), when, a.now)
+	}
+	if decide(activation.When{Open: true}); a.decision.Outcome != activation.Promote {
+		return nil
+	}
+	when, err := a.when(ctx)
+	if err != nil {
+		return err
+	}
+	if decide(when); a.decision.Outcome != activation.Promote {
+		return nil
+	}
+	if a.decision.Previous != nil {
+		if refused, err := a.keep(ctx, live); err != nil || refused != "" {
+			a.refuse(refused)
+			return err
+		}
+	}
+	err = a.write(ctx, a.names.Live, live, activation.Secret{
+		Data: staged.Data, Annotations: map[string]string{v1alpha1.ActivatedAnnotation: a.decision.Fingerprint},
+	})
+	if err != nil {
+		return err
+	}
+	a.tellPromoted()
+	a.decision.Outcome, a.decision.Live = activation.Activated, a.decision.Staged
+	return nil
+}
+
+// keep writes what is in use to another Secret. It is what it was in between, if
+// we ended there: the live Secret is still the same.
+func (a *activationOf) keep(ctx context.Context, live *corev1.Secret) (refused string, err error) {
+	previous, err := a.read(ctx, a.names.Previous())
+	if err != nil {
+		return "", err
+	}
+	if refused := a.names.RefusePrevious(activations, contents(previous)); refused != "" {
+		return refused, nil
+	}
+	if previous != nil && activation.Same(previous.Data, a.decision.Previous) {
+		return "", nil
+	}
+	// Somebody else may have promoted another before previous was read here, and
+	// have kept what was in use then.
+	latest, err := a.read(ctx, a.names.Live)
+	if err != nil {
+		return "", err
+	}
+	if latest == nil || latest.ResourceVersion != live.ResourceVersion {
+		return "", apierrors.NewConflict(corev1.Resource("secrets"), a.names.Live, nil)
+	}
+	return "", a.write(ctx, a.names.Previous(), previous, activation.Secret{Data: a.decision.Previous})
+}
+
+// read reads a Secret from the API server. No Secret is ever cached.
+func (a *activationOf) read(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := a.Live.Get(ctx, client.ObjectKey{Namespace: a.obj.GetNamespace(), Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // a Secret that does not exist is an answer
+	}
+	return secret, err
+}
+
+// write makes the data of a Secret as wanted, in one write, if it is as it was
+// read. Server-side apply would leave the keys that others wrote.
+func (a *activationOf) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
+	want.Labels = map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager}
+	if want.Annotations == nil {
+		want.Annotations = map[string]string{}
+	}
+	want.Annotations[v1alpha1.ActivatedFromAnnotation] = a.names.Certificate
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: a.obj.GetNamespace(), Labels: want.Labels, Annotations: want.Annotations,
+	}}
+	if have == nil {
+		secret.Type, secret.Data = corev1.SecretTypeTLS, want.Data
+		return a.Create(ctx, secret, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	patch, err := activation.Patch(have.ResourceVersion, *contents(have), want)
+	if err != nil {
+		return err
+	}
+	return a.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+}
+
+// contents returns what matters of a Secret, nil for none.
+func contents(s *corev1.Secret) *activation.Secret {
+	if s == nil {
+		return nil
+	}
+	c := &activation.Secret{
+		Type: string(s.Type), Immutable: s.Immutable != nil && *s.Immutable,
+		Labels: s.Labels, Annotations: s.Annotations, Data: s.Data,
+	}
+	if owner := metav1.GetControllerOf(s); owner != nil {
+		c.Controller = owner.Kind + " '" + owner.Name + "'"
+	}
+	return c
+}
+
+// tellPromoted records an event on the Certificate.
+func (a *activationOf) tellPromoted() {
+	d := a.decision
+	if d.Early {
+		a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, "Activated into Secret '%s' although %s: certificate %s, which ends at %s; the one before ends at %s",
+			a.names.Live, verdict.ClosedAre(a.closed.names()), d.Staged.Serial, d.Staged.End(), d.Live.End())
+		return
+	}
+	a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, "Activated into Secret '%s': certificate %s, which ends at %s",
+		a.names.Live, d.Staged.Serial, d.Staged.End())
+}
+
+// condition returns the condition Activated, and records an event if it begins
+// to tell of a failure.
+func (a *activationOf) condition() *metav1.Condition {
+	condition := activatedCondition(a.names, a.decision, a.closed)
+	was := conditions.Get(a.obj, condition.Type)
+	if condition.Reason == v1alpha1.ActivationFailedReason &&
+		(was == nil || was.Reason != condition.Reason || was.Message != condition.Message) {
+		a.Eventf(a.obj, events.Warning, v1alpha1.ActivationFailedReason, "Not activated into Secret '%s': %s", a.names.Live, a.decision.Message)
+	}
+	return &condition
+}

@@ -1,0 +1,91 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/activation"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// closedTo are the Gates that a Certificate waits for, sorted by name.
+type closedTo []verdict.Gate
+
+func (c closedTo) names() []string {
+	names := make([]string, len(c))
+	for i, g := range c {
+		names[i] = g.Name
+	}
+	return names
+}
+
+// String says which Gates have to open, and when they do.
+func (c closedTo) String() string {
+	all := make([]string, len(c))
+	for i, g := range c {
+		all[i] = "'" + g.Name + "'"
+		if at, zone, ok := g.Opening(); ok {
+			all[i] += fmt.Sprintf(" (opens at %s, %s)", at.Format(time.RFC3339), zone)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return "a gate that governs it"
+	case 1:
+		return "gate " + all[0]
+	}
+	return "gates " + strings.Join(all, ", ")
+}
+
+// when returns when a certificate may be promoted: while all Gates that govern the
+// Certificate are open, or at the margin.
+func (a *activationOf) when(ctx context.Context) (activation.When, error) {
+	gates, err := a.Gates.Live(ctx, a.obj, a.Clock.Now())
+	if err != nil {
+		return activation.When{}, err
+	}
+	gates = slices.DeleteFunc(gates, func(g verdict.Gate) bool { return !g.Covers() })
+	slices.SortFunc(gates, func(a, b verdict.Gate) int { return strings.Compare(a.Name, b.Name) })
+	a.closed = slices.DeleteFunc(slices.Clone(gates), verdict.Gate.LetsActivate)
+	terms := verdict.Terms(gates)
+	return activation.When{Open: len(gates) > 0 && len(a.closed) == 0, Margin: terms.Margin, Strict: terms.Strict}, nil
+}
+
+// activatedCondition returns the condition Activated of a Certificate.
+func activatedCondition(names activation.Names, d activation.Decision, closed closedTo) metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ActivatedCondition, Status: metav1.ConditionFalse}
+	ends := ""
+	if d.Live != nil {
+		ends = fmt.Sprintf(" The certificate in use ends at %s.", d.Live.End())
+	}
+	switch d.Outcome {
+	case activation.Activated:
+		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ActivatedReason
+		condition.Message = fmt.Sprintf("Secret '%s' has the issued certificate.%s", names.Live, ends)
+	case activation.RolledBack:
+		condition.Reason = v1alpha1.RolledBackReason
+		condition.Message = fmt.Sprintf("A user has changed Secret '%s' since the certificate was activated. It stays so until the next issuance.%s", names.Live, ends)
+	case activation.NotIssued:
+		condition.Reason = v1alpha1.NotIssuedReason
+		condition.Message = fmt.Sprintf("There is no certificate in Secret '%s' yet.", names.Staged)
+	case activation.NotYetValid:
+		condition.Reason = v1alpha1.NotYetValidReason
+		condition.Message = fmt.Sprintf("Certificate %s is valid from %s on.%s", d.Staged.Serial, d.Staged.NotBefore.UTC().Format(time.RFC3339), ends)
+	case activation.Closed:
+		condition.Reason = v1alpha1.GateClosedReason
+		condition.Message = fmt.Sprintf("Certificate %s waits for %s.%s", d.Staged.Serial, closed, ends)
+		if !d.Recheck.IsZero() {
+			condition.Message += fmt.Sprintf(" It is replaced at %s at the latest.", d.Recheck.UTC().Format(time.RFC3339))
+		}
+	default:
+		condition.Reason = v1alpha1.ActivationFailedReason
+		condition.Message = fmt.Sprintf("Not activated into Secret '%s': %s.%s", names.Live, d.Message, ends)
+	}
+	return condition
+}

@@ -1,0 +1,82 @@
+package target
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
+// before a restart is not told once more. A target that the Gate has just let go was told that.
+func (r *Reconciler) note(key target.Key, s *TargetResult, now time.Time) {
+	entries := s.Entries()
+	s.notePasses(key, r.Passes, r.Wake)
+	for _, g := range s.Gates {
+		if !g.Audits || !g.IsOurs() {
+			continue
+		}
+		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return e.Gate == summary.KeyFor(g.Object) })
+		if i < 0 || entries[i].Outcome != summary.Other {
+			continue
+		}
+		before := r.Tally.Outcome(key, entries[i].Gate)
+		entries[i].Outcome = s.audit(g, before)
+		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Tally.IsComplete() {
+			r.TargetEvents.Audited(s.Ruling.Object, g, s.Ruling.Now)
+		}
+	}
+	r.Tally.Put(key, entries, now)
+	r.rollout().Record(key, s.Gates, s.member)
+}
+
+// audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
+// before.
+func (s *TargetResult) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
+	switch {
+	case g.Would == verdict.Open:
+		return summary.Other
+	case g.Would != verdict.Closed:
+		return before
+	}
+	would := s.Ruling.Would(g, s.Gates)
+	s.NotLaterThan(would.Plan.Recheck)
+	switch {
+	case would.Step.Hold:
+		return summary.WouldHold
+	case would.Step.Outcome == verdict.Foreign:
+		return summary.Foreign
+	case would.Step.Outcome == verdict.Exempt:
+		return summary.Exempt
+	}
+	return summary.Other
+}
+
+// notePasses has the Gates of a target write down what became of a pass.
+func (s *TargetResult) notePasses(key target.Key, passes *rollout.Passes, wake enqueue.Enqueuer) {
+	pass := s.Ruling.Observed.Pass
+	if s.Wrote && s.Ruling.Step.Ends != (verdict.Pass{}) {
+		pass = s.Ruling.Step.Ends
+	}
+	if pass.State == "" {
+		return
+	}
+	for _, g := range s.Gates {
+		if !g.IsOurs() || !slices.Contains(s.Ruling.Observed.HeldBy, g.Name) {
+			continue
+		}
+		last := g.Object.Status.LastTransition
+		if began := cmp.Or(pass.Since, pass.Ended); last == nil || last.State != v1alpha1.StateOpened && last.At.After(began) {
+			continue // it was before this Gate had closed
+		}
+		if passes.Record(g.Object.UID, key, pass) {
+			wake.GateSoon(summary.KeyFor(g.Object).NamespacedName)
+		}
+	}
+}

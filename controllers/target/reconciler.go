@@ -1,0 +1,265 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Reconciler holds and releases targets, and reports on them in their conditions.
+type Reconciler struct {
+	// Client writes targets.
+	client.Client
+	// EventRecorder for events on Certificates that are activated.
+	kuberecorder.EventRecorder
+	// Live reads from the API server.
+	Live client.Reader
+	// Versions has the versions of targets that this process wrote.
+	Versions *ownwrites.Versions[target.Key]
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// Targets reads targets.
+	Targets view.TargetReader
+	// Gates looks up the Gates of a target.
+	Gates *view.GateIndex
+	// Locks reads GateLocks.
+	Locks view.LockReader
+	// Tally counts what became of targets.
+	Tally *summary.Tally
+	// Turns has the targets that wait for a release slot.
+	Turns *rollout.Turns
+	// Book has the targets of Gates that release in waves.
+	Book *rollout.Book
+	// Wake wakes a Gate when a target waits for its turn.
+	Wake enqueue.Enqueuer
+	// Passes has what the history of Gates says of passes.
+	Passes *rollout.Passes
+
+	// TargetEvents emits the events on targets.
+	TargetEvents *events.Recorder
+	// Caches have state of targets.
+	Caches []ownwrites.Evictor[target.Key]
+
+	slots     releaseSlots
+	writer    *writer
+	activator *activator
+}
+
+// New returns a Reconciler with the dependencies of r.
+func New(r Reconciler) *Reconciler {
+	r.slots = releaseSlots{r.Turns, r.Wake}
+	r.writer = &writer{Client: r.Client, Live: r.Live, Versions: r.Versions}
+	r.activator = &activator{Client: r.Client, EventRecorder: r.EventRecorder, Live: r.Live, Gates: r.Gates, Clock: r.Clock}
+	return &r
+}
+
+// Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
+func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	r.Tally.Look(key)
+	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.Versions, key)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case isBehind:
+		return enqueue.RequeueUrgent(r.Wake, key, view.CacheDelay), nil
+	case obj == nil:
+		r.forget(key)
+		return ctrl.Result{}, nil
+	}
+	res, err := r.pass(ctx, obj, now)
+	for retry := 0; IsOutdated(err) && retry < ownwrites.Retries; retry++ {
+		if obj, err = view.RereadTarget(ctx, r.writer.Live, obj); err != nil {
+			res, err = res.failed(v1alpha1.ReadFailedReason, err)
+			break
+		}
+		if obj == nil {
+			return ctrl.Result{}, nil // its event is to come
+		}
+		now = r.Clock.Now()
+		res, err = r.pass(ctx, obj, now)
+	}
+	if err == nil || res.Failure != nil {
+		r.note(key, &res, now)
+	}
+	if err != nil {
+		r.Wake.Prioritize(key)
+		return ctrl.Result{}, err
+	}
+	return r.result(key, res), nil
+}
+
+// errSlotGone means that a release slot was withdrawn between the ruling and the write.
+var errSlotGone = errors.New("the release slot of the target is gone")
+
+// IsOutdated returns whether a pass failed because its situation has changed, so that it must be repeated.
+func IsOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errSlotGone) }
+
+// pass reconciles a target once: fetch, Rule, write, notify. A write triggers another pass, which sets the conditions.
+func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (TargetResult, error) {
+	gates, err := r.Gates.For(ctx, obj, now)
+	if err != nil {
+		return TargetResult{}, err
+	}
+	ruling, err := r.Rule(ctx, obj, gates, now)
+	res := TargetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}
+	if err != nil {
+		return res.failed(v1alpha1.ReadFailedReason, err)
+	}
+	return r.Apply(ctx, res)
+}
+
+// Apply carries out a final ruling on a target: it writes, notifies and reports.
+func (r *Reconciler) Apply(ctx context.Context, res TargetResult) (TargetResult, error) {
+	ruling := &res.Ruling
+	r.slots.await(ruling)
+	if ruling.Step.Write {
+		if !r.slots.take(ruling) {
+			return res, errSlotGone
+		}
+		if err := r.write(ctx, ruling); err != nil {
+			return res.failed(v1alpha1.WriteFailedReason, err)
+		}
+		res.Wrote = true
+	}
+	r.slots.leave(&res)
+	r.TargetEvents.Notify(&res.Result)
+	if ruling.Report {
+		return r.report(ctx, res)
+	}
+	return res, nil
+}
+
+// Rule returns the final ruling on a target. It fetches only the facts that the ruling depends on.
+func (r *Reconciler) Rule(ctx context.Context, obj *target.Object, gates []verdict.Gate, now time.Time) (verdict.Ruling, error) {
+	key := target.KeyOf(obj)
+	s := verdict.Situation{
+		Object: obj, Definition: r.Targets.Definition(key.GroupKind), Gates: gates, Now: now, Sharded: r.Gates.AllGates != nil, Unknown: verdict.Lockers | verdict.Live | verdict.Slots,
+	}
+	s.Reporter = s.Sharded && (r.Versions.IsOwn(key, obj.GetResourceVersion()) || !r.Tally.IsComplete())
+	for {
+		ruling := verdict.Rule(s)
+		if ruling.Needs == 0 {
+			return ruling, nil
+		}
+		if err := r.fetch(ctx, &s, ruling.Needs); err != nil {
+			return ruling, err
+		}
+	}
+}
+
+// fetch adds a fact to the situation of a target.
+func (r *Reconciler) fetch(ctx context.Context, s *verdict.Situation, fact verdict.Facts) (err error) {
+	switch fact {
+	case verdict.Lockers:
+		s.Lockers, err = r.lockers(ctx, s.Object)
+	case verdict.Live:
+		if s.Live, err = r.Gates.Live(ctx, s.Object, s.Now); s.Live == nil {
+			s.Live = []verdict.Gate{} // nil means that they were not read
+		}
+	case verdict.Slots:
+		s.NoSlot = r.slots.missing(s.Object, s.Gates)
+	}
+	s.Unknown &^= fact
+	return err
+}
+
+// write takes the step that a target needs.
+func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
+	obj, step := ruling.Object, ruling.Step
+	lever := ruling.Plan.Lever
+	if lever == nil {
+		lever = target.Lever(obj)
+	}
+	if step.Claim {
+		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj), ruling.Observed.Noted()})
+		if err != nil {
+			return err
+		}
+		obj = claimed
+	}
+	if !step.Hold {
+		lever = nil
+	}
+	_, err := r.writer.apply(ctx, obj, share{step.Names, lever, step.Noted()})
+	return err
+}
+
+// lockers returns the Gates in whose names the GateLocks lock a target: that of its namespace, and that of all.
+func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
+	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
+	if gateLock == nil || err != nil {
+		return nil, err
+	}
+	o := lock.Object{Kind: obj.GetKind(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured)}
+	lockers := lock.Lockers(&gateLock.Spec, o)
+	all, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
+	if all == nil || err != nil || len(all.Spec.Selectors) == 0 || obj.GetNamespace() == all.Namespace {
+		return lockers, err
+	}
+	o.NamespaceLabels, err = r.Gates.Labels(ctx, obj.GetNamespace())
+	return append(lockers, lock.Selecting(&all.Spec, o)...), err
+}
+
+// report sets the conditions of a target, and activates its certificate if that is due.
+func (r *Reconciler) report(ctx context.Context, res TargetResult) (TargetResult, error) {
+	obj, now := res.Ruling.Object, res.Ruling.Now
+	var activated *metav1.Condition
+	var failed error
+	if verdict.Activates(obj) && slices.ContainsFunc(res.Gates, verdict.Gate.Covers) {
+		a := r.activator.run(ctx, obj, now)
+		activated = a.condition()
+		res.NotLaterThan(a.decision.Recheck)
+		res.Failure, failed = a.failure(), a.err
+	}
+	if r.Targets.Definition(target.KeyOf(obj).GroupKind).Untold {
+		return res, failed // events are emitted all the same
+	}
+	list := res.Ruling.Conditions(activated)
+	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(now))
+	switch {
+	case apierrors.IsConflict(err):
+		return res, err
+	case err != nil:
+		return res.failed(v1alpha1.StatusWriteFailedReason, err)
+	case changed:
+		r.TargetEvents.Certified(obj, list)
+	}
+	return res, failed
+}
+
+// result returns when to reconcile a target again.
+func (r *Reconciler) result(key target.Key, res TargetResult) ctrl.Result {
+	res.NotLaterThan(res.Ruling.Recheck)
+	if res.At.IsZero() {
+		return ctrl.Result{}
+	}
+	return enqueue.RequeueUrgent(r.Wake, key, res.At.Sub(r.Clock.Now()))
+}
+
+// forget evicts a target that was deleted.
+func (r *Reconciler) forget(key target.Key) {
+	for _, cache := range r.Caches {
+		cache.Evict(key)
+	}
+	r.rollout().Record(key, nil, nil)
+}

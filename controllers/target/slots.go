@@ -1,0 +1,64 @@
+package target
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// releaseSlots has the release slots of targets, and enqueues the Gates that give them.
+type releaseSlots struct {
+	Turns *rollout.Turns
+	Wake  enqueue.Enqueuer
+}
+
+// missing returns the Gates with a pace that have no slot for a target yet.
+func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
+	for _, g := range gates {
+		if g.HasPace() && !s.Turns.Look(g.Object.UID, target.KeyOf(obj)) {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}
+
+// await enqueues a target for the slots that it waits for, and the Gates that give them.
+func (s releaseSlots) await(ruling *verdict.Ruling) {
+	for _, g := range ruling.Queues {
+		key := client.ObjectKeyFromObject(g.Object)
+		s.Turns.Wait(g.Object.UID, target.KeyOf(ruling.Object), rollout.NewItem(g.Object, ruling.Object))
+		if gate.ReleasesInWaves(g.Object) {
+			s.Wake.GateSoon(key) // it is enqueued at once when all targets are reconciled
+		} else {
+			s.Wake.Gate(key)
+		}
+	}
+}
+
+// take takes the slots that a ruling uses. It returns false if one of them is gone.
+func (s releaseSlots) take(ruling *verdict.Ruling) bool {
+	gates := make([]types.UID, len(ruling.Slots))
+	for i, g := range ruling.Slots {
+		gates[i] = g.Object.UID
+	}
+	return s.Turns.Take(target.KeyOf(ruling.Object), gates...)
+}
+
+// leave returns the slots of a target that no longer waits: it was released, or must not be.
+func (s releaseSlots) leave(res *TargetResult) {
+	ruling := &res.Ruling
+	if ruling.Wait != verdict.NoWait {
+		return
+	}
+	released := res.Wrote && !ruling.Step.Hold && ruling.Step.Outcome != verdict.Passing
+	for _, g := range res.Gates {
+		if g.Object != nil && g.Object.Spec.Release != nil {
+			s.Turns.Leave(g.Object.UID, target.KeyOf(ruling.Object), released)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package target
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/controllers/rollout"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+func (r *Reconciler) rollout() rollout.Recorder { return rollout.Recorder{Book: r.Book, Wake: r.Wake} }
+
+// member returns what a target is for a Gate that releases it in waves.
+func (s *TargetResult) member(g verdict.Gate) waves.Member {
+	obj, step := s.Ruling.Object, s.Ruling.Step
+	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}
+	held := s.Ruling.Observed.State != target.Free && s.Ruling.Observed.State != target.Foreign
+	switch {
+	case s.Ruling.Wait == verdict.ForSlot:
+	case s.Ruling.Wait != verdict.NoWait:
+		m.Message = "waits until it is unlocked"
+	case held && s.Failure != nil && !s.Wrote:
+		m.Message = s.Failure.Message
+	case step.Outcome == verdict.Passing && g.Stand == verdict.Open:
+		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(step.Names, ", ")+", one reconciliation passes"
+	case step.Outcome == verdict.Passing: // it is held again
+	case step.Hold && g.Stand == verdict.Open:
+		others := slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return name == g.Name })
+		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(others, ", ")
+	case step.Hold:
+	case step.Outcome == verdict.Foreign || step.Outcome == verdict.Exempt:
+		m.Phase = waves.Skipped
+	case s.Wrote && s.Ruling.Releases():
+		m.Phase = waves.Progressing
+	default:
+		m.Phase, m.Message = rollout.PhaseFor(obj)
+	}
+	return m
+}

@@ -1,0 +1,164 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// writer writes targets. Each write is conditional on the version that it was decided on.
+type writer struct {
+	client.Client
+	// Live reads from the API server.
+	Live     client.Reader
+	Versions *ownwrites.Versions[target.Key]
+}
+
+// share is what we have of a target: in whose names it is held, by which spec, nil for let go, and what is noted of a pass.
+type share struct {
+	names []string
+	lever map[string]any
+	noted map[string]string
+}
+
+// apply writes who holds a target, by server-side apply of nothing else. Values that others have
+// set are taken from them: that is what a hold is. It returns the target on its new version,
+// otherwise as it was.
+func (w *writer) apply(ctx context.Context, obj *target.Object, h share) (*target.Object, error) {
+	config := configOf(obj)
+	annotations := map[string]string{}
+	maps.Copy(annotations, h.noted)
+	if len(h.names) > 0 {
+		annotations[v1alpha1.HeldByAnnotation] = target.FormatHeldBy(h.names)
+	}
+	if len(annotations) > 0 {
+		config.SetAnnotations(annotations)
+	}
+	if h.lever != nil {
+		config.Object["spec"] = h.lever
+	}
+	raw, err := json.Marshal(config.Object)
+	if err != nil {
+		return nil, err
+	}
+	latest := metadataOf(obj)
+	if err := w.Patch(ctx, latest, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return nil, err
+	}
+	return w.wrote(obj, latest), nil
+}
+
+// wrote returns a target on the version that a write gave it.
+func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata) *target.Object {
+	w.Versions.Wrote(target.KeyOf(obj), latest.ResourceVersion)
+	written := &target.Object{Unstructured: *obj.DeepCopy()}
+	written.SetResourceVersion(latest.ResourceVersion)
+	written.SetGeneration(latest.Generation)
+	return written
+}
+
+// conditions makes ours of a target those that are given, and returns whether that changed anything. Those of a
+// target.Reporter are applied. The conditions of Flux are an atomic list, which is patched on the version that was read.
+func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
+	before := map[string]metav1.Condition{}
+	var others []metav1.Condition
+	for _, condition := range obj.GetConditions() {
+		if slices.Contains(verdict.ConditionTypes, condition.Type) {
+			before[condition.Type] = condition
+		} else {
+			others = append(others, condition)
+		}
+	}
+	_, byApply := target.As[target.Reporter](&obj.Unstructured)
+	changed := len(ours) != len(before)
+	after := map[string]metav1.Condition{}
+	for _, condition := range ours {
+		was, ok := before[condition.Type]
+		least := condition.LastTransitionTime
+		early := was.LastTransitionTime.Before(&least)
+		condition.LastTransitionTime = was.LastTransitionTime
+		if !ok || early || was.Status != condition.Status {
+			condition.LastTransitionTime = now
+		}
+		if condition.LastTransitionTime.Before(&least) { // another clock is ahead
+			condition.LastTransitionTime = least
+		}
+		if !byApply {
+			condition.ObservedGeneration = obj.GetGeneration()
+		}
+		after[condition.Type] = condition
+		changed = changed || !ok || early || was.Status != condition.Status || was.Reason != condition.Reason || was.Message != condition.Message
+	}
+	if !changed {
+		return false, nil
+	}
+	list := slices.SortedFunc(maps.Values(after), func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	if byApply {
+		return true, w.applyConditions(ctx, obj, list)
+	}
+	return true, w.patchConditions(ctx, obj, append(others, list...))
+}
+
+func (w *writer) applyConditions(ctx context.Context, obj *target.Object, list []metav1.Condition) error {
+	config := configOf(obj)
+	config.SetConditions(list)
+	err := w.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	if err == nil {
+		w.Versions.Wrote(target.KeyOf(obj), config.GetResourceVersion())
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// patchConditions writes all conditions of a target on the version that was read.
+func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list []metav1.Condition) error {
+	latest := &target.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{}}}
+	latest.SetConditions(list)
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()},
+		"status":   latest.Object["status"],
+	})
+	if err != nil {
+		return err
+	}
+	metadata := metadataOf(obj)
+	err = w.Status().Patch(ctx, metadata, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+	if err == nil {
+		w.Versions.Wrote(target.KeyOf(obj), metadata.ResourceVersion)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// metadataOf returns what the answer to a patch of a target is read into. Only the metadata
+// is asked for: with thousands of targets it is the decoding of whole objects that costs.
+func metadataOf(obj *target.Object) *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	metadata.SetGroupVersionKind(obj.GroupVersionKind())
+	return metadata
+}
+
+// configOf returns a configuration for server-side apply of a target on the
+// version that was read.
+func configOf(obj *target.Object) *target.Object {
+	config := &target.Object{}
+	config.SetGroupVersionKind(obj.GroupVersionKind())
+	config.SetName(obj.GetName())
+	config.SetNamespace(obj.GetNamespace())
+	// Without the UID an object that is gone would be created again, or refused as
+	// an incomplete one.
+	config.SetUID(obj.GetUID())
+	config.SetResourceVersion(obj.GetResourceVersion())
+	return config
+}

@@ -1,0 +1,178 @@
+package targetkind
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/summary"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// How long to wait for a new kind to be served: a definition that conflicts with another
+// one never is.
+const (
+	DefinitionRetry    = 500 * time.Millisecond
+	DefinitionPatience = 15 * time.Second
+)
+
+// Reconciler watches the kinds of targets and the GateLocks as their definitions come and go.
+type Reconciler struct {
+	Gates   client.Reader
+	Targets *view.TargetCache
+	Locks   *view.LockCache
+	Tally   *summary.Tally
+	Wake    enqueue.Enqueuer
+	// AllGates has the metadata of the Gates of all shards, nil unless there are shards.
+	AllGates ctrlcache.Cache
+
+	// Ready is closed once all kinds are watched that the cluster has.
+	Ready chan struct{}
+	// Unserved says when to look again at a definition that is not served.
+	Unserved workqueue.TypedRateLimiter[string]
+}
+
+// Start begins to watch the kinds that the cluster has, and the GateLocks.
+func (r *Reconciler) Start(ctx context.Context) error {
+	if _, err := r.Locks.Sync(ctx); err != nil && !errors.Is(err, view.ErrNotInstalled) {
+		return err
+	}
+	for _, adapter := range target.All() {
+		if _, err := r.Targets.Sync(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, view.ErrNotInstalled) {
+			return err
+		}
+		r.Targets.WhenRead(adapter.GroupKind(), func() {
+			r.wakeKind(ctx, adapter.GroupKind()) // what was looked at while it was read
+			r.Tally.Evict(ReadOf(adapter))
+		})
+	}
+	close(r.Ready)
+	return r.watchAllGates(ctx)
+}
+
+// AwaitStart waits until the kinds that the cluster has are watched.
+func (r *Reconciler) AwaitStart(ctx context.Context) error {
+	select {
+	case <-r.Ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ReadOf returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
+func ReadOf(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
+
+// WakeAll enqueues all targets.
+func (r *Reconciler) WakeAll(ctx context.Context) {
+	for _, adapter := range target.All() {
+		r.wakeKind(ctx, adapter.GroupKind())
+	}
+}
+
+// wakeKind enqueues all targets of a kind.
+func (r *Reconciler) wakeKind(ctx context.Context, kind schema.GroupKind) {
+	all, err := r.Targets.All(ctx, kind)
+	view.LogReadError(err)
+	for _, t := range all {
+		r.Wake.Targets(queue.Resync, target.KeyOf(t))
+	}
+}
+
+// watchAllGates looks again at what a Gate held that is gone from the cache of all
+// shards. That one may learn of it after the cache of this shard, and says until then
+// that another shard has the Gate.
+func (r *Reconciler) watchAllGates(ctx context.Context) error {
+	if r.AllGates == nil {
+		return nil
+	}
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	informer, err := r.AllGates.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		key, err := toolscache.DeletionHandlingObjectToName(obj)
+		if err != nil {
+			return
+		}
+		selector := view.Selector{Targets: r.Targets}
+		named, err := selector.Named(ctx, key.String())
+		view.LogReadError(err)
+		r.Wake.Targets(queue.Release, named...)
+		namespaces, err := r.Locks.Naming(ctx, key.String())
+		view.LogReadError(err)
+		r.Wake.Locks(namespaces...)
+	}})
+	return err
+}
+
+// Reconcile starts and stops the watch of a kind as its definition comes and
+// goes, and lets the Gates know that name the kind.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.AwaitStart(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	changed, of, err := r.sync(ctx, req.Name)
+	if errors.Is(err, view.ErrNotInstalled) {
+		// The API server does not serve a new definition at once.
+		return ctrl.Result{RequeueAfter: r.Unserved.When(req.Name)}, nil
+	}
+	r.Unserved.Forget(req.Name)
+	if err != nil || !changed {
+		return ctrl.Result{}, err
+	}
+	ctrl.LoggerFrom(ctx).Info("Watch of a kind changed", "definition", req.Name)
+	gates, err := view.ListGates(ctx, r.Gates)
+	for _, g := range gates {
+		if of(g) {
+			r.Wake.Gate(client.ObjectKeyFromObject(g))
+		}
+		if req.Name == view.GateLockDefinition {
+			r.Wake.Locks(view.NamespacesFor(g)...)
+		}
+	}
+	return ctrl.Result{}, err
+}
+
+// sync looks at a definition and returns whether something changed, and the
+// Gates that it matters to.
+func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
+	if definition == view.GateLockDefinition {
+		changed, err = r.Locks.Sync(ctx)
+		return changed, func(*v1alpha1.Gate) bool { return true }, err
+	}
+	kind, ok, err := r.Targets.Definitions.KindOf(ctx, definition)
+	if !ok || err != nil {
+		return false, nil, err
+	}
+	if changed, err = r.Targets.Sync(ctx, kind); err == nil && changed {
+		if _, watched := r.Targets.Kind(kind); !watched {
+			r.Tally.ForgetKind(kind)
+		}
+		r.wakeKind(ctx, kind) // how they are held may depend on the definition
+		r.Targets.WhenRead(kind, func() { r.wakeKind(context.WithoutCancel(ctx), kind) })
+	}
+	return changed, func(gate *v1alpha1.Gate) bool {
+		of := func(apiVersion, name string) bool {
+			adapter, err := target.For(apiVersion, name)
+			return err == nil && adapter.GroupKind() == kind
+		}
+		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return of(ref.APIVersion, ref.Kind) }) ||
+			slices.ContainsFunc(gate.Spec.DependsOn, func(ref v1alpha1.DependencyReference) bool { return of(ref.APIVersion, ref.Kind) })
+	}, err
+}

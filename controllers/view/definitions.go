@@ -1,0 +1,231 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/internal/crds"
+	"github.com/fluxcd/gating-controller/internal/fields"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+var (
+	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
+	ErrNotInstalled = errors.New("is not installed")
+
+	// ErrNotRead is returned while the objects of a kind are being read. The event of each of them is to come.
+	ErrNotRead = errors.New("is being read")
+
+	// ErrNotReadable is returned for a kind whose objects could not be read so
+	// far, for lack of permissions say.
+	ErrNotReadable = errors.New("cannot be read, see the log of the controller")
+)
+
+// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held as it is in the cluster. It says why, and
+// what to do. Nothing of the kind is read or written, as if it was not installed.
+type UnsupportedError string
+
+// Error implements error.
+func (e UnsupportedError) Error() string { return string(e) }
+
+// Is returns whether it counts as another error.
+func (UnsupportedError) Is(err error) bool { return errors.Is(ErrNotInstalled, err) }
+
+// DefinitionOf returns the name of the CustomResourceDefinition of a kind.
+func DefinitionOf(kind schema.GroupKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+	return plural.GroupResource().String()
+}
+
+// KindForDefinition returns the supported kind of a CustomResourceDefinition.
+func KindForDefinition(name string) (schema.GroupKind, bool) {
+	for _, adapter := range target.All() {
+		if kind := adapter.GroupKind(); DefinitionOf(kind) == name {
+			return kind, true
+		}
+	}
+	return schema.GroupKind{}, false
+}
+
+// AddedKindsFor returns the kinds of --suspend-kinds that a CustomResourceDefinition may be of, by its group: their plurals can be any.
+func AddedKindsFor(name string) []target.Kind {
+	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })
+}
+
+var (
+	handled      fluxmeta.ReconcileRequestStatus
+	handledField = fields.Name(&handled, &handled.LastHandledReconcileAt)
+)
+
+// definitionIn returns what adapters may ask of a definition.
+func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) target.Definition {
+	definition := target.Definition{Release: crd.Labels["app.kubernetes.io/version"], Spec: map[string]bool{}}
+	if v := versionIn(crd, version); v != nil {
+		for field := range v.Properties["spec"].Properties {
+			definition.Spec[field] = true
+		}
+		_, definition.Handles = v.Properties["status"].Properties[handledField]
+	}
+	return definition
+}
+
+// versionIn returns the schema of a version in a definition, nil if it has none.
+func versionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.JSONSchemaProps {
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version && v.Schema != nil {
+			return v.Schema.OpenAPIV3Schema
+		}
+	}
+	return nil
+}
+
+// Definitions looks kinds up in the cluster.
+type Definitions struct {
+	Mapper meta.RESTMapper
+	reader client.Reader
+	// Document returns what the API server publishes of a version in OpenAPI 3.
+	Document func(context.Context, schema.GroupVersion) ([]byte, error)
+
+	mu sync.RWMutex
+	// names are those of the definitions of kinds whose plural may be any.
+	names map[schema.GroupKind]string
+}
+
+// found is a kind as the cluster has it.
+type found struct {
+	// installed says that the cluster has the kind. Its version is empty if it is not served yet.
+	installed  bool
+	version    string
+	definition target.Definition
+	// Fault is why it cannot be held, empty if it can.
+	Fault UnsupportedError
+}
+
+// find looks a kind up in the cluster. The version before is kept if it is still served.
+func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before string) (found, error) {
+	added, ok := target.Added(kind)
+	if ok && added.IsBuiltIn() {
+		return d.FindBuiltIn(ctx, added)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := d.reader.Get(ctx, client.ObjectKey{Name: d.nameOf(kind)}, crd); err != nil {
+		return found{}, client.IgnoreNotFound(err) // not found is an answer
+	}
+	f := found{installed: true, version: crds.ServedVersion(crd, before)}
+	f.definition = definitionIn(crd, f.version)
+	if !ok || f.version == "" {
+		return f, nil
+	}
+	raw, err := json.Marshal(versionIn(crd, f.version))
+	if err != nil {
+		return f, err
+	}
+	s, err := target.ReadSchema(raw)
+	f.Fault = UnsupportedError(added.Fault(s, crd.Spec.Scope == apiextensionsv1.NamespaceScoped))
+	f.definition.Untold = !s.Tells() || !hasStatus(crd, f.version)
+	return f, err
+}
+
+// hasStatus returns whether the status is a subresource in a version of a definition.
+func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
+	})
+}
+
+// FindBuiltIn looks up a kind of Kubernetes itself. Its status is for its own controllers alone.
+func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found, error) {
+	mapping, err := d.Mapper.RESTMapping(kind.GroupKind)
+	if err != nil {
+		if meta.IsNoMatchError(err) {
+			err = nil
+		}
+		return found{}, err
+	}
+	f := found{installed: true, version: mapping.GroupVersionKind.Version, definition: target.Definition{Untold: true}}
+	document, err := d.Document(ctx, mapping.GroupVersionKind.GroupVersion())
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // another try would say the same: all other kinds are held
+		f.Fault = UnsupportedError(fmt.Sprintf("the schema of kind %s of %s cannot be read: %v; mend that, and restart the controller", kind.Kind, kind.Group, err))
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("reading the schema of kind %s: %w", kind.GroupKind, err)
+	}
+	s, err := target.FindSchema(document, mapping.GroupVersionKind)
+	f.Fault = UnsupportedError(kind.Fault(s, mapping.Scope.Name() == meta.RESTScopeNameNamespace))
+	return f, err
+}
+
+// nameOf returns the name of the CustomResourceDefinition of a kind. A kind that is built in here has a regular plural.
+func (d *Definitions) nameOf(kind schema.GroupKind) string {
+	if name, ok := d.named(kind); ok {
+		return name
+	}
+	if _, added := target.Added(kind); !added {
+		return DefinitionOf(kind)
+	}
+	mapping, err := d.Mapper.RESTMapping(kind)
+	if err != nil {
+		return DefinitionOf(kind) // its definition tells when it comes, see kindOf
+	}
+	name := mapping.Resource.GroupResource().String()
+	d.name(kind, name)
+	return name
+}
+
+// KindOf returns the supported kind of a CustomResourceDefinition.
+func (d *Definitions) KindOf(ctx context.Context, definition string) (schema.GroupKind, bool, error) {
+	if kind, ok := KindForDefinition(definition); ok {
+		return kind, true, nil
+	}
+	candidates := AddedKindsFor(definition)
+	for _, added := range candidates { // the definition may be gone
+		if name, ok := d.named(added.GroupKind); ok && name == definition {
+			return added.GroupKind, true, nil
+		}
+	}
+	if len(candidates) == 0 {
+		return schema.GroupKind{}, false, nil
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := d.reader.Get(ctx, client.ObjectKey{Name: definition}, crd); err != nil {
+		return schema.GroupKind{}, false, client.IgnoreNotFound(err)
+	}
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	if _, ok := target.Added(kind); !ok {
+		return schema.GroupKind{}, false, nil
+	}
+	d.name(kind, definition)
+	return kind, true, nil
+}
+
+// name notes the name of the definition of a kind.
+func (d *Definitions) name(kind schema.GroupKind, definition string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.names == nil {
+		d.names = map[schema.GroupKind]string{}
+	}
+	d.names[kind] = definition
+}
+
+// named returns the name of the definition of a kind, if it was noted.
+func (d *Definitions) named(kind schema.GroupKind) (string, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	name, ok := d.names[kind]
+	return name, ok
+}

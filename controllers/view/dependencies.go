@@ -1,0 +1,225 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// DependencyField is the index of Gates by their dependencies. Most events of targets
+	// are about the status that Flux reports, and most of these targets are no dependency.
+	DependencyField = "spec.dependsOn"
+
+	// DependencyTimeout bounds how long the dependencies of a Gate keep it from being
+	// decided on. An object that is not read by then is not ready.
+	DependencyTimeout = 10 * time.Second
+)
+
+// DependencyIndexKeys returns the dependencies of a Gate, for the index by dependencyField.
+func DependencyIndexKeys(obj client.Object) []string {
+	g, ok := obj.(*v1alpha1.Gate)
+	if !ok {
+		return nil
+	}
+	var keys []string
+	for i := range g.Spec.DependsOn {
+		ref := &g.Spec.DependsOn[i]
+		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
+			keys = append(keys, objectKey(adapter.GroupKind(), gate.DependencyNamespace(g, ref), ref.Name))
+		}
+	}
+	return keys
+}
+
+// observation is the readiness of a dependency when it was read.
+type observation struct {
+	ready   bool
+	message string
+	// failure is why the object cannot be read, one of the reasons in
+	// status.targets.failures, and retry is the cause if a retry may succeed.
+	failure string
+	retry   error
+}
+
+// evaluation is an observation with the versions that it is based on.
+type evaluation struct {
+	observation
+	// gate is the resource version of the Gate, which expressions may read.
+	gate string
+	ref  v1alpha1.DependencyReference
+	// version is the UID and the resource version of the object, empty if it did not
+	// exist.
+	version string
+	at      time.Time
+}
+
+// SightingMaxAge is how long what was seen of an object counts while it does not change
+// in the cache, whose watch may be broken.
+const SightingMaxAge = 10 * time.Minute
+
+// DependencyReader reads the dependencies of Gates, and caches what it read.
+type DependencyReader struct {
+	Reach
+	Targets TargetReader
+
+	mu        sync.Mutex
+	sightings map[types.UID][]evaluation
+}
+
+// Read returns the state of the dependencies of a Gate, and why some cannot be read. They are read from the API server, in full, which is
+// what an expression needs and what the cache of targets does not keep. A dependency that has not changed since it was read is not read
+// again, unless all must be, and cached is true. One that cannot be read is not ready: the Gate must not open, or stay open, on an old state.
+func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []Fault, cached bool) {
+	self, err := selfOf(obj)
+	if err != nil {
+		panic(err) // what was decoded from JSON always converts
+	}
+	ctx, cancel := context.WithTimeout(ctx, DependencyTimeout)
+	defer cancel()
+	before, seen := r.seenBefore(obj.UID, len(obj.Spec.DependsOn)), make([]evaluation, len(obj.Spec.DependsOn))
+	known := make([]bool, len(seen))
+	var group sync.WaitGroup
+	for i := range obj.Spec.DependsOn {
+		group.Go(func() {
+			if known[i] = !all && r.unchanged(ctx, obj, &before[i], &obj.Spec.DependsOn[i], now); known[i] {
+				seen[i] = before[i]
+				return
+			}
+			seen[i] = r.evaluate(ctx, obj, self, &obj.Spec.DependsOn[i])
+			seen[i].at = now
+		})
+	}
+	group.Wait()
+
+	status = make([]v1alpha1.DependencyStatus, len(seen))
+	for i, o := range seen {
+		ref := &obj.Spec.DependsOn[i]
+		status[i] = gate.RecordDependency(obj, ref, o.ready, o.message, now)
+		if o.failure != "" {
+			f := NewFault(ref.Kind, status[i].Namespace, ref.Name, o.failure, status[i].Message)
+			f.Cause = o.retry
+			faults = append(faults, f)
+		}
+	}
+	r.remember(obj.UID, seen)
+	return status, faults, slices.Contains(known, true)
+}
+
+// seenBefore returns what was seen of the dependencies of a Gate.
+func (r *DependencyReader) seenBefore(gate types.UID, n int) []evaluation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.sightings[gate]; len(known) == n {
+		return known
+	}
+	return make([]evaluation, n)
+}
+
+func (r *DependencyReader) remember(gate types.UID, seen []evaluation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sightings == nil {
+		r.sightings = map[types.UID][]evaluation{}
+	}
+	r.sightings[gate] = seen
+}
+
+// Forget evicts a Gate.
+func (r *DependencyReader) Forget(gate types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sightings, gate)
+}
+
+// unchanged returns whether a dependency of a Gate is in the cache as it was when
+// it was read, so that reading it again would show the same.
+func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *evaluation, ref *v1alpha1.DependencyReference, now time.Time) bool {
+	age := now.Sub(seen.at)
+	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= SightingMaxAge {
+		return false
+	}
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return false
+	}
+	cached, err := r.Targets.Select(ctx, adapter, gate.DependencyNamespace(obj, ref), &v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
+	switch {
+	case err != nil || len(cached) > 1:
+		return false
+	case len(cached) == 0:
+		return seen.version == ""
+	}
+	return seen.version == versionOf(&cached[0].Unstructured)
+}
+
+// readsGate returns whether the readiness of a dependency may depend on its Gate.
+func readsGate(ref *v1alpha1.DependencyReference) bool {
+	return strings.Contains(ref.ReadyExpr, "self")
+}
+
+func versionOf(u *unstructured.Unstructured) string {
+	return string(u.GetUID()) + "/" + u.GetResourceVersion()
+}
+
+// selfOf returns the content of a Gate, as expressions read it.
+func selfOf(obj *v1alpha1.Gate) (map[string]any, error) {
+	self, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	self["apiVersion"], self["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.GateKind // a typed object has none
+	return self, nil
+}
+
+// evaluate looks at one dependency of a Gate.
+func (r *DependencyReader) evaluate(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.DependencyReference) evaluation {
+	cannot := func(failure, message string) evaluation {
+		return evaluation{observation: observation{failure: failure, message: message}}
+	}
+	namespace := gate.DependencyNamespace(obj, ref)
+	if message := r.OutOfReach("objects", "read", obj.Namespace, namespace); message != "" {
+		return cannot(v1alpha1.AccessDeniedReason, message)
+	}
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return cannot(v1alpha1.UnsupportedKindReason, err.Error())
+	}
+	dep, err := r.Targets.Read(ctx, adapter, types.NamespacedName{Namespace: namespace, Name: ref.Name})
+	var unsupported UnsupportedError
+	if errors.As(err, &unsupported) {
+		return cannot(v1alpha1.UnsupportedKindReason, err.Error())
+	}
+	if errors.Is(err, ErrNotInstalled) {
+		return cannot(v1alpha1.CRDNotFoundReason, err.Error())
+	}
+	if err != nil {
+		seen := cannot(v1alpha1.ReadFailedReason, "cannot be read: "+err.Error())
+		seen.retry = err
+		return seen
+	}
+	seen := evaluation{gate: obj.ResourceVersion, ref: *ref}
+	var content map[string]any
+	if dep != nil {
+		content, seen.version = dep.Object, versionOf(dep)
+	}
+	if dep == nil || ref.ReadyExpr != "" {
+		seen.ready, seen.message = gate.EvaluateReadyExpr(ctx, content, self, ref.ReadyExpr)
+		return seen
+	}
+	was := gate.FindDependency(obj, ref)
+	seen.ready, seen.message = target.IsReady(&target.Object{Unstructured: *dep}, was != nil && was.Ready)
+	return seen
+}

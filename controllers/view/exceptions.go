@@ -1,0 +1,33 @@
+package view
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// GateRefField is by which exceptions are looked up. The API server selects by it
+// too, see the definition of GateExceptions.
+const GateRefField = "spec.gateRef.name"
+
+// ExceptionsFor returns the exceptions that refer to a Gate, whether they count or
+// not. They must not be changed.
+func ExceptionsFor(ctx context.Context, reader client.Reader, gate types.NamespacedName) ([]*v1alpha1.GateException, error) {
+	list := &v1alpha1.GateExceptionList{}
+	if err := reader.List(ctx, list, client.InNamespace(gate.Namespace), client.MatchingFields{GateRefField: gate.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	exceptions := make([]*v1alpha1.GateException, len(list.Items))
+	for i := range list.Items {
+		exceptions[i] = &list.Items[i]
+	}
+	return exceptions, nil
+}
+
+// GateKeyFor returns the key of the Gate that an exception refers to.
+func GateKeyFor(e *v1alpha1.GateException) types.NamespacedName {
+	return types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.GateRef.Name}
+}

@@ -1,0 +1,23 @@
+package view
+
+import "github.com/fluxcd/gating-controller/internal/target"
+
+// KeySetOf is a list of keys, each once, in the order in which they came.
+type KeySetOf[T comparable] struct {
+	Keys []T
+	Has  map[T]bool
+}
+
+type KeySet = KeySetOf[target.Key]
+
+func (s *KeySetOf[T]) AddKeys(keys ...T) {
+	if s.Has == nil {
+		s.Has = map[T]bool{}
+	}
+	for _, key := range keys {
+		if !s.Has[key] {
+			s.Has[key] = true
+			s.Keys = append(s.Keys, key)
+		}
+	}
+}

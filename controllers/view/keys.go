@@ -1,0 +1,83 @@
+package view
+
+import (
+	"cmp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// HeldWithoutGate returns whether we hold a target in no Gate's name: somebody
+// removed the annotation.
+func HeldWithoutGate(obj *unstructured.Unstructured) bool {
+	adapter := target.Of(obj)
+	return len(verdict.HeldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
+}
+
+// holders returns the Gates that hold a target. The empty name in its namespace
+// stands for nobody.
+func holders(obj *unstructured.Unstructured) []string {
+	if HeldWithoutGate(obj) {
+		return []string{obj.GetNamespace() + "/"}
+	}
+	return verdict.HeldBy(obj)
+}
+
+// ParseKey returns the key of a Gate by its name, given as namespace/name.
+func ParseKey(name string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(name, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// NamespaceFor returns the namespace of the targets of a reference, v1alpha1.AnyName if it spans namespaces.
+func NamespaceFor(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
+	if ref.SpansNamespaces() {
+		return v1alpha1.AnyName
+	}
+	return cmp.Or(ref.Namespace, gate.Namespace)
+}
+
+// NamespacesFor returns the namespace of a Gate, and those of the targets that its spec names, v1alpha1.AnyName among them if that
+// is more than one.
+func NamespacesFor(g *v1alpha1.Gate) []string {
+	namespaces := KeySetOf[string]{}
+	namespaces.AddKeys(g.Namespace)
+	for i := range g.Spec.Targets {
+		namespaces.AddKeys(NamespaceFor(&g.Spec.Targets[i], g))
+	}
+	return namespaces.Keys
+}
+
+// IndexKeys returns the keys by which Gates may name an object: by its name or that of all in its namespace, or in all namespaces.
+func IndexKeys(obj *unstructured.Unstructured) []string {
+	kind, namespace := obj.GroupVersionKind().GroupKind(), obj.GetNamespace()
+	return []string{
+		objectKey(kind, namespace, obj.GetName()),
+		objectKey(kind, namespace, v1alpha1.AnyName),
+		objectKey(kind, v1alpha1.AnyName, v1alpha1.AnyName),
+	}
+}
+
+// objectKey is how objects of supported kinds are named in indexes.
+func objectKey(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+// IndexKey returns the key of an object by some name, which may be v1alpha1.AnyName.
+func IndexKey(obj *unstructured.Unstructured, name string) string {
+	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
+}
+
+// HasEmptyReference returns whether the status of a Gate says that a reference matches nothing.
+func HasEmptyReference(g *v1alpha1.Gate) bool {
+	return conditions.GetReason(g, meta.ReadyCondition) == v1alpha1.NoTargetsReason
+}

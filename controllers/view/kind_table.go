@@ -1,0 +1,142 @@
+package view
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// ReadGrace is how long to wait for the first objects of a kind once they could not
+	// be read. After it, a kind that cannot be read costs nobody any more time.
+	ReadGrace = 10 * time.Second
+
+	// ReadPatience is how long to wait for them at most: as long as the controllers of
+	// controller-runtime wait for theirs, by its CacheSyncTimeout.
+	ReadPatience = 2 * time.Minute
+)
+
+// kindTable has the kinds that are watched.
+type kindTable struct {
+	// Mu is never held during a request to the API server.
+	Mu    sync.RWMutex
+	Kinds map[schema.GroupKind]watchedKind
+	// syncing has a lock for each kind, which is held while that one is synced.
+	syncing map[schema.GroupKind]*sync.Mutex
+	// faults are why kinds cannot be held.
+	faults map[schema.GroupKind]UnsupportedError
+}
+
+func newKindTable() kindTable {
+	return kindTable{
+		Kinds: map[schema.GroupKind]watchedKind{}, syncing: map[schema.GroupKind]*sync.Mutex{}, faults: map[schema.GroupKind]UnsupportedError{},
+	}
+}
+
+type watchedKind struct {
+	schema.GroupVersionKind
+	definition target.Definition
+	// synced is closed once the objects are read, grace once nobody is to wait
+	// for that any more.
+	synced, grace <-chan struct{}
+	// told is closed once the handler has had an event for each of them.
+	told <-chan struct{}
+	// failed ends the wait some time later.
+	failed func()
+}
+
+// NewWatchedKind returns a kind that nobody has read.
+func NewWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
+	grace := make(chan struct{})
+	end := sync.OnceFunc(func() { close(grace) })
+	time.AfterFunc(ReadPatience, end)
+	return watchedKind{
+		GroupVersionKind: gvk, definition: definition, synced: synced, told: synced, grace: grace,
+		failed: sync.OnceFunc(func() { time.AfterFunc(ReadGrace, end) }),
+	}
+}
+
+// syncingOf returns the lock that is held while a kind is synced.
+func (c *kindTable) syncingOf(kind schema.GroupKind) *sync.Mutex {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.syncing[kind] == nil {
+		c.syncing[kind] = &sync.Mutex{}
+	}
+	return c.syncing[kind]
+}
+
+// Kind returns what is known of a kind, and whether it is watched.
+func (c *kindTable) Kind(kind schema.GroupKind) (watchedKind, bool) {
+	c.Mu.RLock()
+	defer c.Mu.RUnlock()
+	known, ok := c.Kinds[kind]
+	return known, ok
+}
+
+// put replaces what is known of a kind. It is not watched any more if that is nil.
+func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	delete(c.Kinds, kind)
+	if known != nil {
+		c.Kinds[kind] = *known
+	}
+}
+
+// refuse notes why a kind cannot be held, empty if it can, and returns whether that is new.
+func (c *kindTable) refuse(kind schema.GroupKind, fault UnsupportedError) bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	before := c.faults[kind]
+	c.faults[kind] = fault
+	return before != fault
+}
+
+// missing returns why a kind is not watched.
+func (c *kindTable) missing(kind schema.GroupKind) error {
+	c.Mu.RLock()
+	defer c.Mu.RUnlock()
+	if fault := c.faults[kind]; fault != "" {
+		return fault
+	}
+	return fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
+}
+
+// isSynced returns whether the objects of a kind are read.
+func (k watchedKind) isSynced() bool {
+	select {
+	case <-k.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// WhenRead calls a function once the objects of a kind are read and the handler knows them, or nobody is to wait for that any
+// more.
+func (c *kindTable) WhenRead(kind schema.GroupKind, do func()) {
+	watched, ok := c.Kind(kind)
+	if !ok {
+		do()
+		return
+	}
+	go func() {
+		select {
+		case <-watched.told:
+		case <-watched.grace:
+		}
+		do()
+	}()
+}
+
+// Failed records that objects of a kind could not be listed or watched.
+func (c *kindTable) Failed(kind schema.GroupKind) {
+	if known, ok := c.Kind(kind); ok {
+		known.failed()
+	}
+}

@@ -1,0 +1,160 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api"
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/crds"
+)
+
+// GateLockDefinition is the name of the definition of GateLocks. It comes with the
+// policies that read them.
+const GateLockDefinition = "gatelocks." + api.InternalGroup
+
+// errLocksUnread is why nothing is released while the GateLocks cannot be read.
+var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the controller")
+
+// LockReader reads GateLocks.
+type LockReader interface {
+	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. One that does not exist has no
+	// resource version; it is nil if there can be none: GateLocks are not installed, or nobody knows the namespace of the
+	// controller. It must not be changed.
+	Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error)
+
+	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
+	Naming(ctx context.Context, gate string) ([]string, error)
+}
+
+// LockCache is a LockReader on an informer of GateLocks, which are there only if config/lock is installed.
+type LockCache struct {
+	// Cache must be one that needs no kind to be there.
+	Cache ctrlcache.Cache
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Own is the namespace of the controller, which has the GateLock of all namespaces.
+	Own string
+	// Handler gets the events of all GateLocks.
+	Handler toolscache.ResourceEventHandler
+
+	mu       sync.RWMutex
+	informer ctrlcache.Informer
+}
+
+// Sync looks whether GateLocks are installed, and returns whether that changed.
+func (l *LockCache) Sync(ctx context.Context) (bool, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := l.APIReader.Get(ctx, client.ObjectKey{Name: GateLockDefinition}, crd)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if err == nil && crds.ServedVersion(crd, "") == "" {
+		return false, fmt.Errorf("kind %s %w", lockv1alpha1.GateLockKind, ErrNotInstalled)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case (err == nil) == (l.informer != nil):
+		return false, nil
+	case err != nil: // not found is an answer
+		l.informer = nil
+		return true, l.Cache.RemoveInformer(ctx, &lockv1alpha1.GateLock{})
+	}
+	informer, err := l.Cache.GetInformer(ctx, &lockv1alpha1.GateLock{}, ctrlcache.BlockUntilSynced(false))
+	if err != nil {
+		return false, err
+	}
+	if _, err := informer.AddEventHandler(l.Handler); err != nil {
+		return false, err
+	}
+	l.informer = informer
+	return true, nil
+}
+
+// readable returns whether GateLocks are installed, and an error if they cannot be read.
+func (l *LockCache) readable() (bool, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.informer != nil && !l.informer.HasSynced() {
+		return true, errLocksUnread
+	}
+	return l.informer != nil, nil
+}
+
+// Lock implements LockReader.
+func (l *LockCache) Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error) {
+	installed, err := l.readable()
+	if err != nil || !installed {
+		return nil, err
+	}
+	key := LockKey(namespace, l.Own)
+	if key.Namespace == "" {
+		return nil, nil //nolint:nilnil // as LockReader says
+	}
+	return ReadLock(ctx, l.Cache, key, client.UnsafeDisableDeepCopy)
+}
+
+// LockKey names the GateLock of a namespace, or of all. Own is the namespace of the controller.
+func LockKey(namespace, own string) client.ObjectKey {
+	if namespace == v1alpha1.AnyName {
+		return client.ObjectKey{Namespace: own, Name: lockv1alpha1.AllNamespacesLockName}
+	}
+	return client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.GateLockName}
+}
+
+// LockedNamespace returns the namespace that a GateLock is about, v1alpha1.AnyName if it is about all.
+func LockedNamespace(obj *lockv1alpha1.GateLock) string {
+	if obj.Name == lockv1alpha1.AllNamespacesLockName {
+		return v1alpha1.AnyName
+	}
+	return obj.Namespace
+}
+
+// ReadLock reads a GateLock.
+func ReadLock(ctx context.Context, reader client.Reader, key client.ObjectKey, opts ...client.GetOption) (*lockv1alpha1.GateLock, error) {
+	obj := &lockv1alpha1.GateLock{}
+	err := reader.Get(ctx, key, obj, opts...)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		obj = &lockv1alpha1.GateLock{}
+		obj.Namespace, obj.Name = key.Namespace, key.Name
+	}
+	return obj, nil
+}
+
+// Naming implements LockReader.
+func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
+	installed, err := l.readable()
+	if err != nil || !installed {
+		return nil, err
+	}
+	list := &lockv1alpha1.GateLockList{}
+	if err := l.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	return Naming(list, gate, l.Own), nil
+}
+
+// Naming returns the namespaces of the GateLocks that name a Gate. One of all namespaces that is not in the namespace of the
+// controller does not count: it was left by a controller that has moved, and no policy reads it.
+func Naming(list *lockv1alpha1.GateLockList, gate, own string) []string {
+	var namespaces []string
+	for i := range list.Items {
+		l := &list.Items[i]
+		if _, ok := l.Spec.Gates[gate]; ok && (l.Name != lockv1alpha1.AllNamespacesLockName || l.Namespace == own) {
+			namespaces = append(namespaces, LockedNamespace(l))
+		}
+	}
+	return namespaces
+}

@@ -1,0 +1,75 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Reach says what may refer to what.
+type Reach struct {
+	// AllowCrossNamespaceRefs allows a Gate to hold and depend on objects of other namespaces,
+	// and objects to name a Gate of another namespace. Without it, a right to edit objects in
+	// one namespace affects no other. It is the inverse of --no-cross-namespace-refs, so that
+	// the zero value is the safe one.
+	AllowCrossNamespaceRefs bool
+	// Own is the namespace of the controller, empty if it is not known.
+	Own string
+	// Namespaces are those whose Gates are reconciled, none means all.
+	Namespaces map[string]ctrlcache.Config
+}
+
+// crossNamespace ends each message about a reference that is not allowed.
+const crossNamespace = ": the controller runs with --no-cross-namespace-refs"
+
+// Reaches returns whether something in a namespace may refer to another.
+func (r Reach) Reaches(from, to string) bool {
+	return from == to || r.AllowCrossNamespaceRefs
+}
+
+// Spans returns whether the Gates of all namespaces are reconciled.
+func (r Reach) Spans() bool { return len(r.Namespaces) == 0 }
+
+// Watches returns whether the Gates of a namespace are reconciled.
+func (r Reach) Watches(namespace string) bool {
+	_, ok := r.Namespaces[namespace]
+	return ok || r.Spans()
+}
+
+// OutOfReach says why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
+func (r Reach) OutOfReach(objects, done, from, namespace string) string {
+	where := fmt.Sprintf("namespace %q", namespace)
+	if namespace == v1alpha1.AnyName {
+		where = "other namespaces"
+	}
+	switch {
+	case !r.Reaches(from, namespace):
+		return fmt.Sprintf("%s in %s cannot be %s from namespace %q"+crossNamespace, objects, where, done, from)
+	case !r.Watches(namespace):
+		return fmt.Sprintf("the controller does not watch %s: it runs with --watch-all-namespaces=false", where)
+	}
+	return ""
+}
+
+// all returns the namespaces to list, metav1.NamespaceAll if all are watched.
+func (r Reach) all() []string {
+	if r.Spans() {
+		return []string{metav1.NamespaceAll}
+	}
+	return slices.Collect(maps.Keys(r.Namespaces))
+}
+
+// Includes returns whether a reference is about a namespace. It is nil before it was there.
+func (r Reach) Includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
+	if namespace == nil {
+		return false
+	}
+	scope := verdict.Scope{Own: r.Own, Labels: func(string) map[string]string { return namespace.Labels }}
+	return scope.Spans(ref, namespace.Name)
+}

@@ -1,0 +1,23 @@
+package view
+
+import (
+	"errors"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// LogReadError logs the error of a read from a cache by an event handler, which has no caller that could retry. Such a read fails only while
+// the process shuts down.
+func LogReadError(err error) {
+	if err != nil {
+		ctrl.Log.WithName("events").Error(err, "unable to read what an event is about")
+	}
+}
+
+// IgnoreUnread returns nil for the error of a kind that is not installed or not read yet: all its objects are enqueued once it is read.
+func IgnoreUnread(err error) error {
+	if errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrNotRead) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package view
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+
+// NewNamespace returns a namespace as the cache has it: only its metadata.
+func NewNamespace() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+// TrimNamespaces is the transform for the cache of namespaces: nothing is kept but their names and labels.
+func TrimNamespaces(obj any) (any, error) {
+	if namespace, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		namespace.ManagedFields, namespace.Annotations = nil, nil
+	}
+	return obj, nil
+}
+
+// Scopes make scopes for one look at a target each.
+type Scopes struct {
+	Reach
+	// Readers are asked for a namespace one after the other: the first event of an object may come before that of its namespace.
+	Readers []client.Reader
+}
+
+// Scope returns the scope of a look, and what kept it from reading labels.
+func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
+	var failed error
+	var read map[string]map[string]string // most looks read none
+	return verdict.Scope{Reaches: s.Reaches, Own: s.Own, Labels: func(name string) map[string]string {
+		labels, known := read[name]
+		if !known {
+			var err error
+			if labels, err = s.Labels(ctx, name); err != nil {
+				failed = err
+			}
+			if read == nil {
+				read = map[string]map[string]string{}
+			}
+			read[name] = labels
+		}
+		return labels
+	}}, func() error { return failed }
+}
+
+// Labels returns the labels of a namespace, none if it does not exist. They must not be changed: those of a cache are not copied.
+func (s Scopes) Labels(ctx context.Context, name string) (map[string]string, error) {
+	for _, reader := range s.Readers {
+		namespace := NewNamespace()
+		err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			return namespace.Labels, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("the labels of namespace %q cannot be read: %w", name, err)
+		}
+	}
+	return nil, nil
+}

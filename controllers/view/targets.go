@@ -1,0 +1,318 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// TargetReader reads targets, trimmed as target.Trim does it. Its results
+// must not be changed.
+type TargetReader interface {
+	// Select returns the objects of a kind in a namespace, in all if that is empty, that
+	// a reference names by their names and labels, or ErrNotInstalled, an UnsupportedError
+	// or errNotRead.
+	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
+
+	// Any returns whether Select finds anything.
+	Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error)
+
+	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
+	Get(ctx context.Context, key target.Key) (*target.Object, error)
+
+	// Readable returns ErrNotInstalled, an UnsupportedError or ErrNotReadable for a kind whose objects cannot be read.
+	Readable(ctx context.Context, adapter target.Adapter) error
+
+	// Read returns an object in full as the API server has it, nil if it does not
+	// exist, or ErrNotInstalled or an UnsupportedError.
+	Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error)
+
+	// HeldBy returns the objects of all kinds that name a Gate, given as
+	// namespace/name, in their heldBy annotation.
+	HeldBy(ctx context.Context, gate string) ([]*target.Object, error)
+
+	// Naming returns the objects of all kinds that name a Gate, given as
+	// namespace/name, in the annotation by which they choose their Gates.
+	Naming(ctx context.Context, gate string) ([]*target.Object, error)
+
+	// Definition returns what is known of the definition of a kind.
+	Definition(kind schema.GroupKind) target.Definition
+}
+
+// heldByIndex and namingIndex are the names of the indexes by the Gates that
+// hold a target and by those that it names itself.
+const heldByIndex, namingIndex = "heldBy", "naming"
+
+// TargetCache is a TargetReader on informers of the kinds that the cluster has.
+type TargetCache struct {
+	Cache       ctrlcache.Cache
+	Definitions *Definitions
+	Handler     toolscache.ResourceEventHandler
+
+	kindTable
+}
+
+// NewTargetCache returns a TargetCache without any kind, see Sync. The cache
+// must be one for targets alone: one kind that cannot be read would keep the
+// manager's from starting. The mapper is that of the cache. The reader reads from
+// the API server. The handler gets the events of all targets.
+func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
+	return &TargetCache{
+		Cache: cache, Definitions: &Definitions{Mapper: mapper, reader: reader}, Handler: handler, kindTable: newKindTable(),
+	}
+}
+
+// TrimTargets is the transform for the cache: targets are kept trimmed, and of Gates
+// no more than that they exist.
+func TrimTargets(obj any) (any, error) {
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		target.Trim(obj, verdict.Us)
+	case *metav1.PartialObjectMetadata:
+		obj.ManagedFields, obj.Annotations, obj.Labels = nil, nil, nil
+	}
+	return obj, nil
+}
+
+// Sync watches a kind in a version that its definition serves, or no longer if
+// the cluster has no definition, or one by which it cannot be held. It returns whether that changed anything. The
+// error is ErrNotInstalled if there is a definition that is not served yet.
+func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	alone := c.syncingOf(kind)
+	alone.Lock()
+	defer alone.Unlock()
+	known, watched := c.Kind(kind)
+	f, err := c.Definitions.find(ctx, kind, known.Version)
+	if err != nil {
+		return false, err
+	}
+	changed := c.refuse(kind, f.Fault)
+	gvk := kind.WithVersion(f.version)
+	switch {
+	case !f.installed || f.Fault != "":
+		if !watched {
+			return changed, nil
+		}
+		c.put(kind, nil)
+		return true, c.Cache.RemoveInformer(ctx, NewTarget(known.GroupVersionKind))
+	case gvk.Version == "":
+		return false, fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
+	case watched && known.GroupVersionKind == gvk:
+		before := known.definition
+		known.definition = f.definition
+		c.put(kind, &known)
+		return !reflect.DeepEqual(before, known.definition), nil
+	}
+	// The version before is there until then, so that nobody takes the kind for one that
+	// is not installed.
+	if err := c.watch(ctx, gvk, f.definition); err != nil || !watched {
+		return err == nil, err
+	}
+	return true, c.Cache.RemoveInformer(ctx, NewTarget(known.GroupVersionKind))
+}
+
+// All returns the objects of a kind, none if they are not read yet.
+func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target.Object, error) {
+	watched, ok := c.Kind(kind)
+	if !ok {
+		return nil, nil
+	}
+	if !watched.isSynced() {
+		return nil, nil
+	}
+	return c.list(ctx, watched.GroupVersionKind)
+}
+
+// Definition implements TargetReader.
+func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
+	known, _ := c.Kind(kind)
+	return known.definition
+}
+
+func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
+	obj := NewTarget(gvk)
+	// The cache asks the mapper, too, but lets nobody read any kind meanwhile.
+	_, err := c.Definitions.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
+	}
+	if err != nil {
+		return err
+	}
+	informer, err := c.Cache.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	for name, gates := range map[string]func(*unstructured.Unstructured) []string{heldByIndex: holders, namingIndex: verdict.NamedBy} {
+		if err := c.Cache.IndexField(ctx, obj, name, func(obj client.Object) []string {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok {
+				return nil
+			}
+			return gates(u)
+		}); err != nil {
+			return err
+		}
+	}
+	// The first event may be here at once, and who looks then has to find the kind.
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	registration, err := informer.AddEventHandler(c.Handler)
+	if err != nil {
+		return err
+	}
+	kind := NewWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
+	kind.told = registration.HasSyncedChecker().Done()
+	c.Kinds[gvk.GroupKind()] = kind
+	return nil
+}
+
+// Readable implements TargetReader. A kind that is being read is readable until that takes too long.
+func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error {
+	kind, ok := c.Kind(adapter.GroupKind())
+	if !ok {
+		return c.missing(adapter.GroupKind())
+	}
+	select {
+	case <-kind.grace:
+		if !kind.isSynced() {
+			return fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotReadable)
+		}
+	default:
+	}
+	return nil
+}
+
+// Select implements TargetReader.
+func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error) {
+	kind, ok := c.Kind(adapter.GroupKind())
+	if !ok {
+		return nil, c.missing(adapter.GroupKind())
+	}
+	if !kind.isSynced() {
+		return nil, ErrNotRead
+	}
+	if ref.Name == v1alpha1.AnyName || namespace == metav1.NamespaceAll {
+		selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
+		if err != nil {
+			return nil, nil //nolint:nilerr // the spec of the Gate is invalid, which its decision says
+		}
+		found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+		return slices.DeleteFunc(found, func(t *target.Object) bool { return ref.Name != v1alpha1.AnyName && ref.Name != t.GetName() }), err
+	}
+	obj, err := c.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: namespace, Name: ref.Name}})
+	if obj == nil || err != nil {
+		return nil, err
+	}
+	return []*target.Object{obj}, nil
+}
+
+// Any implements TargetReader. It looks no further than to the first object.
+func (c *TargetCache) Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error) {
+	kind, ok := c.Kind(adapter.GroupKind())
+	selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
+	if ref.Name != v1alpha1.AnyName || !ok || !kind.isSynced() || err != nil {
+		found, err := c.Select(ctx, adapter, namespace, ref)
+		return len(found) > 0, err
+	}
+	found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
+	return len(found) > 0, err
+}
+
+// Get implements TargetReader.
+func (c *TargetCache) Get(ctx context.Context, key target.Key) (*target.Object, error) {
+	kind, ok := c.Kind(key.GroupKind)
+	switch {
+	case !ok:
+		return nil, nil //nolint:nilnil // an object that is not there is an answer
+	case !kind.isSynced():
+		return nil, ErrNotRead
+	}
+	obj := NewTarget(kind.GroupVersionKind)
+	if err := c.Cache.Get(ctx, key.NamespacedName, obj, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &target.Object{Unstructured: *obj}, nil
+}
+
+// Read implements TargetReader.
+func (c *TargetCache) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	kind, ok := c.Kind(adapter.GroupKind())
+	if !ok {
+		return nil, c.missing(adapter.GroupKind())
+	}
+	return read(ctx, c.Definitions.reader, kind.GroupVersionKind, key)
+}
+
+// read returns an object, nil if it does not exist.
+func read(ctx context.Context, reader client.Reader, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	obj := NewTarget(gvk)
+	if err := reader.Get(ctx, key, obj); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return obj, nil
+}
+
+// HeldBy implements TargetReader.
+func (c *TargetCache) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
+	return c.indexed(ctx, heldByIndex, gate)
+}
+
+// Naming implements TargetReader.
+func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object, error) {
+	return c.indexed(ctx, namingIndex, gate)
+}
+
+// indexed passes over a kind that could not be read so far. Once that is read,
+// the events of its objects bring their Gates here, also those that are no more.
+func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
+	c.Mu.RLock()
+	kinds := slices.Collect(maps.Values(c.Kinds))
+	c.Mu.RUnlock()
+	var all []*target.Object
+	for _, kind := range kinds {
+		if !kind.isSynced() {
+			continue
+		}
+		found, err := c.list(ctx, kind.GroupVersionKind, client.MatchingFields{index: gate})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func (c *TargetCache) list(ctx context.Context, gvk schema.GroupVersionKind, opts ...client.ListOption) ([]*target.Object, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := c.Cache.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, err
+	}
+	targets := make([]*target.Object, len(list.Items))
+	for i := range list.Items {
+		targets[i] = &target.Object{Unstructured: list.Items[i]}
+	}
+	return targets, nil
+}
+
+func NewTarget(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj
+}
