@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 MODULES := api tests/bench release .
 
 # The packages whose tests need no API server; a test in tests/repository knows if one is missing.
-PURE := ./internal/... ./cmd/... ./receivers/... ./controllers/ownwrites/... ./tests/apidocs/... ./tests/repository/... ./tests/markdown/... ./tests/chaos/checker/...
+PURE := ./internal/... ./cmd/... ./receivers/... ./controllers/calendars ./controllers/enqueue ./controllers/gate ./controllers/ownwrites ./tests/apidocs/... ./tests/repository/... ./tests/markdown/... ./tests/chaos/checker/...
 
 TOOLS := .cache/tools/current/bin
 GOTEST := $(CURDIR)/$(TOOLS)/gotestsum --format pkgname-and-test-fails --hide-summary skipped,output --
@@ -64,7 +64,7 @@ generate: ## Generate deep copies, the CRD, the RBAC role, the pages of the plug
 	cd api && "$(GEN)" object paths=./... && "$(GEN)" crd paths=./... output:crd:artifacts:config=../config/crd/bases
 	mv config/crd/bases/internal.gating.toolkit.fluxcd.io_gatelocks.yaml config/lock/crd.yaml
 	mv config/crd/bases/gating.toolkit.fluxcd.io_machinecertificaterefreshes.yaml config/machines/crd.yaml
-	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/calendarfeed;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
+	"$(GEN)" rbac:roleName=gating-controller paths="./controllers/calendars;./controllers/exception;./controllers/gate;./controllers/gatedsource;./controllers/lock;./controllers/receiver;./controllers/target;./controllers/targetkind;./controllers/view;./internal/calendarfeed;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
 	go run ./tests/clidocs
 	go test ./tests/repository -run TestTheBadge -count=1 -update
 	go run ./tests/apidocs

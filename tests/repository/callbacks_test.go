@@ -13,7 +13,7 @@ import (
 
 // calledLocked lists the functions that may be called under a lock, by file and name. Each begins a watch and calls nothing back: under
 // the lock, a ConfigMap is watched once.
-var calledLocked = []string{"controllers/calendars.go Watches", "internal/calendarfeed/source.go Watch", "internal/webauth/source.go Watch"}
+var calledLocked = []string{"controllers/calendars/reader.go Watches", "internal/calendarfeed/source.go Watch", "internal/webauth/source.go Watch"}
 
 // lockedCalls returns the names of the functions that code calls while it holds a lock: parameters of a function type, and fields of the
 // receiver, which are those of the structs of its package.
