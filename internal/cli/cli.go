@@ -43,16 +43,9 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // session is what all commands have in common.
 type session struct {
-	genericiooptions.IOStreams
-	clock  clock.WithTicker
+	*terminal
 	config *genericclioptions.ConfigFlags
-	// name is how the command is called, such as kubectl gate.
-	name string
-	// timeZone and color are the values of the flags.
-	timeZone, color string
-	// zoneInfo is the value of the flag.
-	zoneInfo string
-	// suspendKinds is the value of the flag, none if it is not given.
+	// suspendKinds is the value of the flag, empty if it is not set.
 	suspendKinds []string
 }
 
@@ -60,7 +53,7 @@ type session struct {
 func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &session{IOStreams: streams, clock: clock, name: nameOf(args[0])}
+	s := &session{terminal: &terminal{IOStreams: streams, clock: clock, name: nameOf(args[0])}}
 	root := s.root()
 	root.SetArgs(argsOf(args))
 	return s.codeOf(root.ExecuteContext(ctx))
@@ -78,7 +71,7 @@ func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(pro
 
 // Command returns the command with all that it has, for those who describe it.
 func Command() *cobra.Command {
-	return (&session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: "kubectl gate"}).root()
+	return (&session{terminal: &terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: pluginName}}).root()
 }
 
 // ExitCodes says what the exit codes mean, in a table of Markdown.
@@ -162,7 +155,7 @@ func (s *session) rename(cmd *cobra.Command) {
 }
 
 // called returns a text of ours with the name by which the program is called.
-func (s *session) called(text string) string { return strings.ReplaceAll(text, pluginName, s.name) }
+func (t *terminal) called(text string) string { return strings.ReplaceAll(text, pluginName, t.name) }
 
 // groups are the commands by what they are for, in the order of the help text. Each is in the file of its name.
 var groups = []struct {
@@ -200,8 +193,8 @@ func (s *session) codeOf(err error) int {
 }
 
 // incomplete says what has gone wrong after something was done.
-func (s *session) incomplete(err error) error {
-	fmt.Fprintln(s.ErrOut, "error:", s.called(oneLine(err.Error())))
+func (t *terminal) incomplete(err error) error {
+	fmt.Fprintln(t.ErrOut, "error:", t.called(oneLine(err.Error())))
 	return exitCode(exitIncomplete)
 }
 
@@ -209,7 +202,7 @@ func (s *session) incomplete(err error) error {
 func oneLine(text string) string { return strings.Join(strings.Fields(format.Printable(text)), " ") }
 
 // now returns the time in the zone that the user wants.
-func (s *session) now() (time.Time, error) {
-	zone, err := s.zone()
-	return s.clock.Now().In(zone), err
+func (t *terminal) now() (time.Time, error) {
+	zone, err := t.zone()
+	return t.clock.Now().In(zone), err
 }

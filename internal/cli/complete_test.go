@@ -83,7 +83,7 @@ func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	began := time.Now()
-	s := &session{clock: testclock.NewFakeClock(now), name: pluginName}
+	s := &session{terminal: &terminal{clock: testclock.NewFakeClock(now), name: pluginName}}
 	root := s.root()
 	root.SetContext(t.Context())
 	address := "http://" + listener.Addr().String()
@@ -107,7 +107,7 @@ func TestCompletionDoesNotWaitForAClusterWithoutAnswers(t *testing.T) {
 }
 
 func TestKindsAreCompletedBeforeNames(t *testing.T) {
-	s := &session{}
+	s := &session{terminal: &terminal{}}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if got, _ := runAs(t, "kubectl-gate __complete why ku"); got != "kustomization/\n:6\n" {
 		t.Errorf("%q", got)
@@ -150,7 +150,7 @@ func TestTheCommandsOfK9sExist(t *testing.T) {
 	for name, plugin := range file.Plugins {
 		line := strings.Join(append([]string{plugin.Command}, plugin.Args...), " ")
 		words := strings.Fields(regexp.MustCompile(`kubectl gate ([^|]*?)( 2>&1|$)`).FindStringSubmatch(line)[1])
-		root := (&session{name: pluginName}).root()
+		root := (&session{terminal: &terminal{name: pluginName}}).root()
 		cmd, _, err := root.Find(words)
 		if err != nil || cmd == root {
 			t.Errorf("%s: there is no command %s: %v", name, words[0], err)

@@ -273,7 +273,7 @@ func (s *session) excepted(ctx context.Context, c *cluster, g *v1alpha1.Gate, e 
 }
 
 // errLine prints a line to standard error.
-func (s *session) errLine(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
+func (t *terminal) errLine(format string, args ...any) { fmt.Fprintf(t.ErrOut, format+"\n", args...) }
 
 // exception returns the exception for the flags. g is nil if the Gate could not be read.
 func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time.Time) (*v1alpha1.GateException, error) {

@@ -171,14 +171,14 @@ func stateOf(g *v1alpha1.Gate) string {
 }
 
 // paintState colors a state at the beginning of a text.
-func (s *session) paintState(state string) string {
+func (t *terminal) paintState(state string) string {
 	switch state {
 	case string(v1alpha1.StateOpened):
-		return s.paint(green, state)
+		return t.paint(green, state)
 	case string(v1alpha1.StateClosed):
-		return s.paint(red, state)
+		return t.paint(red, state)
 	}
-	return s.paint(yellow, state)
+	return t.paint(yellow, state)
 }
 
 // reasonOf says in two or three words why a Gate is what it is.

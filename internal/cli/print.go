@@ -169,21 +169,21 @@ const (
 )
 
 // paint returns a text in a color, if colors are wanted.
-func (s *session) paint(color, text string) string {
-	if !s.colorful() || text == "" {
+func (t *terminal) paint(color, text string) string {
+	if !t.colorful() || text == "" {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-func (s *session) colorful() bool {
-	switch s.color {
+func (t *terminal) colorful() bool {
+	switch t.color {
 	case "always":
 		return true
 	case "never":
 		return false
 	}
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(s.Out)
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(t.Out)
 }
 
 // isTerminal returns whether somebody reads what is written.
@@ -206,9 +206,9 @@ func widthOf(w io.Writer) int {
 }
 
 // say prints a line for people.
-func (s *session) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
+func (t *terminal) say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
 
 // warn prints a line on standard error.
-func (s *session) warn(format string, args ...any) {
-	fmt.Fprintf(s.ErrOut, "warning: "+format+"\n", args...)
+func (t *terminal) warn(format string, args ...any) {
+	fmt.Fprintf(t.ErrOut, "warning: "+format+"\n", args...)
 }

@@ -95,9 +95,9 @@ func (s *session) parseRange(from, until string) (r preview.Range, err error) {
 
 // tableZone is the zone of times in RFC 3339 in tables: UTC unless somebody names one, so that docs and pull requests are the same
 // everywhere.
-func (s *session) tableZone() (*time.Location, error) {
-	if s.timeZone == "" {
+func (t *terminal) tableZone() (*time.Location, error) {
+	if t.timeZone == "" {
 		return time.UTC, nil
 	}
-	return s.zone()
+	return t.zone()
 }

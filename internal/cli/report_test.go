@@ -76,7 +76,7 @@ func prints[T any](kind string, items []T, print func(*session, *output) error) 
 		var stdout bytes.Buffer
 		out := newOutput(&cobra.Command{})
 		*out.OutputFormat = "json"
-		if err := print(&session{IOStreams: genericiooptions.IOStreams{Out: &stdout}}, out); err != nil {
+		if err := print(&session{terminal: &terminal{IOStreams: genericiooptions.IOStreams{Out: &stdout}}}, out); err != nil {
 			t.Fatal(err)
 		}
 		want, err := json.Marshal(items)

@@ -98,8 +98,8 @@ func (sc *screen) head() {
 func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held > 0 }
 
 // paintOpen colors a state as a sentence has it: a Gate is open.
-func (s *session) paintOpen(state string) string {
-	return isState(s.paintState(state))
+func (t *terminal) paintOpen(state string) string {
+	return isState(t.paintState(state))
 }
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)

@@ -38,8 +38,9 @@ func (r *uiReader) alone(ctx context.Context) (done func(), err error) {
 // asking returns a session whose warnings become notes on a page.
 func (r *uiReader) asking(namespace string) (s *session, c *cluster, notes func() []string) {
 	var said bytes.Buffer
-	asks, in := *r.session, *r.cluster
-	asks.ErrOut, in.warn = &said, asks.warn
+	asks, quiet, in := *r.session, *r.session.terminal, *r.cluster
+	quiet.ErrOut = &said
+	asks.terminal, in.warn = &quiet, quiet.warn
 	if namespace != "" {
 		in.namespace = namespace
 	}

@@ -18,8 +18,8 @@ import (
 const zoneInfoVariable = "GATE_ZONEINFO"
 
 // useZones replaces the time zone data if the flag or the variable names other data.
-func (s *session) useZones() error {
-	path, from := s.zoneInfo, "--zoneinfo"
+func (t *terminal) useZones() error {
+	path, from := t.zoneInfo, "--zoneinfo"
 	if path == "" {
 		path, from = os.Getenv(zoneInfoVariable), zoneInfoVariable
 	}
@@ -30,11 +30,11 @@ func (s *session) useZones() error {
 }
 
 // zone returns the time zone that the user wants.
-func (s *session) zone() (*time.Location, error) {
-	if s.timeZone == "" {
+func (t *terminal) zone() (*time.Location, error) {
+	if t.timeZone == "" {
 		return time.Local, nil
 	}
-	zone, err := tz.Load(s.timeZone)
+	zone, err := tz.Load(t.timeZone)
 	if err != nil {
 		return time.UTC, fmt.Errorf("--timezone: %w, name one of the IANA database, such as Europe/Oslo", err)
 	}
