@@ -16,7 +16,7 @@ import (
 )
 
 // conclude waits for the answers of the controller, says what they are, and returns whether all is well.
-func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, results []result) error {
+func conclude(ctx context.Context, k *session, c *cluster, f *requestFlags, results []result) error {
 	code, asked := 0, 0
 	for i := range results {
 		r := &results[i]
@@ -26,15 +26,15 @@ func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, res
 		case r.request == nil:
 			continue
 		case f.dryRun != "server":
-			r.err = s.answer(ctx, c, r)
+			r.err = awaitRequest(ctx, k.terminal, c, r)
 		default:
-			s.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
+			k.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
 		}
 		if r.err == nil || errors.As(r.err, &vain) {
 			asked++
 		}
 		if r.err != nil {
-			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), s.called(oneLine(r.err.Error())))
+			fmt.Fprintf(k.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), k.called(oneLine(r.err.Error())))
 			code = exitIncomplete
 		}
 	}
@@ -42,7 +42,7 @@ func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, res
 	case code != 0 && asked == 0:
 		return exitCode(exitError)
 	case f.wait && asked > 0:
-		if err := s.wait(ctx, c, f.timeout, results); err != nil || code == 0 {
+		if err := waitForTargets(ctx, k, c, f.timeout, results); err != nil || code == 0 {
 			return err
 		}
 	}
@@ -68,9 +68,9 @@ const (
 	errOvertaken = inVainError("somebody else has asked after you, before the controller has looked at it; ask again")
 )
 
-// answer waits until the controller has looked at a request and says what the Gate is then.
-func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
-	err := s.poll(ctx, func() (bool, error) {
+// awaitRequest waits until the controller has looked at a request and says what the Gate is then.
+func awaitRequest(ctx context.Context, t *terminal, c *cluster, r *result) error {
+	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
 			return false, asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
 		}
@@ -78,7 +78,7 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 		if !handled && r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() {
 			return false, errOvertaken
 		}
-		return handled && !changesInAMoment(r, s.clock.Now()), nil
+		return handled && !changesInAMoment(r, t.clock.Now()), nil
 	})
 	if err != nil {
 		return err
@@ -86,14 +86,14 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 	if why := refusedWhy(r.gate, r.request); why != "" {
 		return fmt.Errorf("the controller has refused this: %s", strings.TrimPrefix(why, "is refused, "))
 	}
-	now, err := s.now()
+	now, err := t.now()
 	if err != nil {
 		return err
 	}
-	s.say("%s: %s", nameOfGate(r.gate), s.describe(r.gate, now))
+	t.say("%s: %s", nameOfGate(r.gate), describeGate(t, r.gate, now))
 	waits := r.waits(now)
 	if r.request.planned {
-		s.say("%s: planned: %s", nameOfGate(r.gate), strings.TrimSuffix(r.request.plan()+", "+waits, ", "))
+		t.say("%s: planned: %s", nameOfGate(r.gate), strings.TrimSuffix(r.request.plan()+", "+waits, ", "))
 		return nil
 	}
 	if waits != "" {
@@ -106,20 +106,20 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 }
 
 // poll asks until it is done, for as long as the controller is given to answer.
-func (s *session) poll(ctx context.Context, done func() (bool, error)) error {
-	deadline := s.clock.Now().Add(answerTimeout)
+func poll(ctx context.Context, t *terminal, done func() (bool, error)) error {
+	deadline := t.clock.Now().Add(answerTimeout)
 	for {
 		ok, err := done()
 		if ok || err != nil {
 			return err
 		}
-		if s.clock.Now().After(deadline) {
+		if t.clock.Now().After(deadline) {
 			return errNoAnswer
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.clock.After(answerPoll):
+		case <-t.clock.After(answerPoll):
 		}
 	}
 }
@@ -180,9 +180,9 @@ func changesInAMoment(r *result, now time.Time) bool {
 		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
 }
 
-// describe says in a line what a Gate is, why and until when. Its state may last longer than the request that has brought it.
-func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
-	text := fmt.Sprintf("%s, %s", s.paintState(stateOf(g)), reasonOf(g))
+// describeGate says in a line what a Gate is, why and until when. Its state may last longer than the request that has brought it.
+func describeGate(t *terminal, g *v1alpha1.Gate, now time.Time) string {
+	text := fmt.Sprintf("%s, %s", t.paintState(stateOf(g)), reasonOf(g))
 	next := g.Status.NextTransition
 	end, requested := endOfRequest(g, now)
 	switch {

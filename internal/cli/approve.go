@@ -31,7 +31,7 @@ type approveFlags struct {
 	out     *output
 }
 
-func (s *session) approveCommand() *cobra.Command {
+func NewApproveCommand(k *session) *cobra.Command {
 	f := &approveFlags{}
 	cmd := &cobra.Command{
 		Use:   "approve exception/NAME | gate/NAME | source/NAME",
@@ -71,7 +71,7 @@ gated-source-approver.`,
 		if err := checkDryRun(f.dryRun); err != nil {
 			return err
 		}
-		c, now, err := s.begin()
+		c, now, err := k.begin()
 		if err != nil {
 			return err
 		}
@@ -83,11 +83,11 @@ gated-source-approver.`,
 		case err != nil:
 			return err
 		case kind == exceptionName:
-			return s.approve(cmd.Context(), c, key, f, now)
+			return approveException(cmd.Context(), k, c, key, f, now)
 		case kind == sourceName:
-			return s.approveSource(cmd.Context(), c, key, f, now)
+			return approveRevision(cmd.Context(), k.terminal, c, key, f, now)
 		}
-		return s.approveRequest(cmd.Context(), c, key, f, now)
+		return approveRequest(cmd.Context(), k.terminal, c, key, f, now)
 	}
 	return cmd
 }
@@ -129,8 +129,8 @@ func checkDryRun(value string) error {
 	return nil
 }
 
-// approve shows an exception, approves it and says what it is then.
-func (s *session) approve(ctx context.Context, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+// approveException shows an exception, approves it and says what it is then.
+func approveException(ctx context.Context, k *session, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	e, err := c.exception(ctx, key)
 	if err != nil {
 		return err
@@ -139,15 +139,15 @@ func (s *session) approve(ctx context.Context, c *cluster, key client.ObjectKey,
 	if err != nil {
 		g = nil // an approver may be allowed to read exceptions alone
 	}
-	tell := s.say
+	tell := k.say
 	if !f.out.isTable() {
-		tell = s.errLine
+		tell = k.errLine
 	}
 	tell("%s, generation %d", nameOfException(e), e.Generation)
-	for _, line := range s.describeException(e, g, now) {
+	for _, line := range describeException(k.terminal, e, g, now) {
 		tell("  %-10s %s", line[0], line[1])
 	}
-	me := c.whoAmI(ctx)
+	me := currentUser(ctx, c)
 	if err := mayApprove(e, me, f.generation, now); err != nil {
 		return err
 	}
@@ -160,17 +160,17 @@ func (s *session) approve(ctx context.Context, c *cluster, key client.ObjectKey,
 		return refusedApproval(e, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", s.name, e.Name, e.Namespace, e.Generation)
+		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", k.name, e.Name, e.Namespace, e.Generation)
 	} else {
-		if err := s.approved(ctx, c, e, me); err != nil {
-			return s.incomplete(err)
+		if err := awaitExceptionApproval(ctx, k.terminal, c, e, me); err != nil {
+			return k.incomplete(err)
 		}
 		tell("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
 	}
 	if f.out.isTable() {
 		return nil
 	}
-	return f.out.manifest(s, e)
+	return printException(k.terminal, f.out, e)
 }
 
 // approval is the patch that approves an exception as it was read.
@@ -221,10 +221,10 @@ func refusedApproval(e *v1alpha1.GateException, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// approved waits until the controller has counted the approval of a person, or says why it does not.
-func (s *session) approved(ctx context.Context, c *cluster, e *v1alpha1.GateException, me string) error {
+// awaitExceptionApproval waits until the controller has counted the approval of a person, or says why it does not.
+func awaitExceptionApproval(ctx context.Context, t *terminal, c *cluster, e *v1alpha1.GateException, me string) error {
 	generation := e.Generation
-	return s.poll(ctx, func() (bool, error) {
+	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, approverRole}.explain(err)
 		}

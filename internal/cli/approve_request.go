@@ -21,7 +21,7 @@ import (
 const gateApproverRole = "gate-approver"
 
 // approveRequest shows the open request of a Gate that waits, approves it and says what the Gate is then.
-func (s *session) approveRequest(ctx context.Context, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+func approveRequest(ctx context.Context, t *terminal, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	if !f.out.isTable() {
 		return errors.New("--output is for exception/NAME and source/NAME")
 	}
@@ -34,11 +34,11 @@ func (s *session) approveRequest(ctx context.Context, c *cluster, key client.Obj
 	if err != nil {
 		return err
 	}
-	s.say("%s: open request %s", nameOfGate(g), idOf(r))
+	t.say("%s: open request %s", nameOfGate(g), idOf(r))
 	for _, line := range describeRequest(g, r, now) {
-		s.say("  %-10s %s", line[0], line[1])
+		t.say("  %-10s %s", line[0], line[1])
 	}
-	me := c.whoAmI(ctx)
+	me := currentUser(ctx, c)
 	switch {
 	case r.RequestedBy == me:
 		return fmt.Errorf("you, %s, asked for it: somebody else has to approve it", me)
@@ -53,11 +53,11 @@ func (s *session) approveRequest(ctx context.Context, c *cluster, key client.Obj
 		return refusedRequestApproval(g, err)
 	}
 	if f.dryRun == "server" {
-		s.say("the API server would accept this (dry run); to approve it: %s approve gate/%s -n %s --request %s", s.name, g.Name, g.Namespace, idOf(r))
+		t.say("the API server would accept this (dry run); to approve it: %s approve gate/%s -n %s --request %s", t.name, g.Name, g.Namespace, idOf(r))
 		return nil
 	}
-	if err := s.requestApproved(ctx, c, g, r, me); err != nil {
-		return s.incomplete(err)
+	if err := awaitRequestApproval(ctx, t, c, g, r, me); err != nil {
+		return t.incomplete(err)
 	}
 	return nil
 }
@@ -147,10 +147,10 @@ func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// requestApproved waits until the controller has counted the approval of a person, and says what the Gate is with it.
-func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, me string) error {
+// awaitRequestApproval waits until the controller has counted the approval of a person, and says what the Gate is with it.
+func awaitRequestApproval(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, me string) error {
 	var found *v1alpha1.AcceptedRequest
-	if err := s.poll(ctx, func() (bool, error) {
+	if err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
 			return false, asked{"get", "gates", g.Namespace, g.Name, gateApproverRole}.explain(err)
 		}
@@ -163,22 +163,22 @@ func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.G
 			return false, errors.New("the controller does not count this, because the policy gate-approval is missing or cannot be read")
 		}
 		// It opens at the next whole second.
-		soon := found.State == v1alpha1.RequestWaiting || found.State == v1alpha1.RequestPlanned || stateOf(g) == string(v1alpha1.StateOpened) || s.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
+		soon := found.State == v1alpha1.RequestWaiting || found.State == v1alpha1.RequestPlanned || stateOf(g) == string(v1alpha1.StateOpened) || t.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
 		return soon && slices.ContainsFunc(found.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }), nil
 	}); err != nil {
 		return err
 	}
-	now, err := s.now()
+	now, err := t.now()
 	if err != nil {
 		return err
 	}
 	switch lacks := ledger.Lacks(g, found); {
 	case lacks > 0:
-		s.say("%s: approved by %s, waits for %s", nameOfGate(g), me, count(lacks, "more approval"))
+		t.say("%s: approved by %s, waits for %s", nameOfGate(g), me, count(lacks, "more approval"))
 	case found.State == v1alpha1.RequestPlanned:
-		s.say("%s: approved by %s, opens at %s", nameOfGate(g), me, formatTime(found.RequestedAt.In(now.Location())))
+		t.say("%s: approved by %s, opens at %s", nameOfGate(g), me, formatTime(found.RequestedAt.In(now.Location())))
 	default:
-		s.say("%s: approved by %s: %s", nameOfGate(g), me, s.describe(g, now))
+		t.say("%s: approved by %s: %s", nameOfGate(g), me, describeGate(t, g, now))
 	}
 	return nil
 }

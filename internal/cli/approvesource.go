@@ -25,26 +25,26 @@ func (c *cluster) gatedSource(ctx context.Context, key client.ObjectKey) (*v1alp
 	g := &v1alpha1.GatedSource{}
 	err := c.Get(ctx, key, g)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind), key, "gatedsource", "kubectl get gatedsources -A")
+		return nil, notFound(ctx, c, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind), key, "gatedsource", "kubectl get gatedsources -A")
 	}
 	return g, asked{"get", "gatedsources", key.Namespace, key.Name, sourceApproverRole}.explain(err)
 }
 
-// approveSource shows a GatedSource, approves a revision of it and says what it is then.
-func (s *session) approveSource(ctx context.Context, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+// approveRevision shows a GatedSource, approves a revision of it and says what it is then.
+func approveRevision(ctx context.Context, t *terminal, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	g, err := c.gatedSource(ctx, key)
 	if err != nil {
 		return err
 	}
-	tell := s.say
+	tell := t.say
 	if !f.out.isTable() {
-		tell = s.errLine
+		tell = t.errLine
 	}
 	tell("gatedsource %s/%s", g.Namespace, g.Name)
 	for _, line := range describeSource(g, now) {
 		tell("  %-10s %s", line[0], line[1])
 	}
-	if err := mayApproveRevision(g, s.name, f.revision); err != nil {
+	if err := mayApproveRevision(g, t.name, f.revision); err != nil {
 		return err
 	}
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
@@ -56,12 +56,12 @@ func (s *session) approveSource(ctx context.Context, c *cluster, key client.Obje
 		return refusedRevision(g, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", s.name, g.Name, g.Namespace, annotations.ShellQuote(f.revision))
+		tell("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", t.name, g.Name, g.Namespace, annotations.ShellQuote(f.revision))
 		return nil
 	}
-	me := c.whoAmI(ctx)
-	if err := s.approvedRevision(ctx, c, g, approved{f.revision, me, round}); err != nil {
-		return s.incomplete(err)
+	me := currentUser(ctx, c)
+	if err := awaitRevisionApproval(ctx, t, c, g, approved{f.revision, me, round}); err != nil {
+		return t.incomplete(err)
 	}
 	ready := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
 	if g.Status.Pinned != nil && g.Status.Pinned.Revision == f.revision {
@@ -72,7 +72,7 @@ func (s *session) approveSource(ctx context.Context, c *cluster, key client.Obje
 	if f.out.isTable() {
 		return nil
 	}
-	return f.out.object(s.Out, asManifest(g, v1alpha1.GatedSourceKind))
+	return f.out.object(t.Out, asManifest(g, v1alpha1.GatedSourceKind))
 }
 
 // describeSource says what is pinned and what waits.
@@ -139,9 +139,9 @@ type approved struct {
 	round        int64
 }
 
-// approvedRevision waits until the controller has counted an approval, or has promoted what was approved.
-func (s *session) approvedRevision(ctx context.Context, c *cluster, g *v1alpha1.GatedSource, a approved) error {
-	return s.poll(ctx, func() (bool, error) {
+// awaitRevisionApproval waits until the controller has counted an approval, or has promoted what was approved.
+func awaitRevisionApproval(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.GatedSource, a approved) error {
+	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
 			return false, asked{"get", "gatedsources", g.Namespace, g.Name, sourceApproverRole}.explain(err)
 		}

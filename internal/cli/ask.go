@@ -17,18 +17,18 @@ var errUnhandled = errors.New("not asked: the controller has not handled an earl
 
 // awaitHandled waits until a request may replace the one in the annotation of its Gate: the controller has handled that one, or admission
 // records it. It returns whether the Gate was read again.
-func (c *cluster) awaitHandled(ctx context.Context, r *result, by string) (again bool, err error) {
+func awaitHandled(ctx context.Context, t *terminal, c *cluster, r *result, by string) (again bool, err error) {
 	if !ledger.IsUnhandled(r.gate, r.request.action) {
 		return false, nil
 	}
 	tried := *r
-	if err := c.patch(ctx, &tried, by, []client.PatchOption{client.FieldOwner("kubectl-gate"), client.DryRunAll}); err != nil {
+	if err := patchGate(ctx, c, &tried, by, []client.PatchOption{client.FieldOwner("kubectl-gate"), client.DryRunAll}); err != nil {
 		return false, err
 	}
 	if tried.gate.Annotations[v1alpha1.UnhandledAnnotation] != r.gate.Annotations[v1alpha1.UnhandledAnnotation] {
 		return false, nil
 	}
-	err = c.poll(ctx, func() (bool, error) {
+	err = poll(ctx, t, func() (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate)
 		return !ledger.IsUnhandled(r.gate, r.request.action), err
 	})
@@ -38,12 +38,12 @@ func (c *cluster) awaitHandled(ctx context.Context, r *result, by string) (again
 	return true, err
 }
 
-// ask requests something of one Gate, as it was read: if anything of it has changed since, it is read and judged again.
-func (c *cluster) ask(ctx context.Context, r *result, by string, ask asking, opts []client.PatchOption) error {
+// sendRequest requests something of one Gate, as it was read: if anything of it has changed since, it is read and judged again.
+func sendRequest(ctx context.Context, t *terminal, c *cluster, r *result, by string, ask asking, opts []client.PatchOption) error {
 	for {
-		again, err := c.awaitHandled(ctx, r, by)
+		again, err := awaitHandled(ctx, t, c, r, by)
 		if err == nil && !again {
-			err = c.patch(ctx, r, by, opts)
+			err = patchGate(ctx, c, r, by, opts)
 		}
 		if isPolicy(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // config/policies-1.30: the API server cannot verify it
 			by = ""
@@ -67,8 +67,8 @@ func (c *cluster) ask(ctx context.Context, r *result, by string, ask asking, opt
 	}
 }
 
-// patch writes the request of a result.
-func (c *cluster) patch(ctx context.Context, r *result, by string, opts []client.PatchOption) error {
+// patchGate writes the request of a result.
+func patchGate(ctx context.Context, c *cluster, r *result, by string, opts []client.PatchOption) error {
 	written := r.gate.DeepCopy()
 	err := c.Patch(ctx, written, client.RawPatch(types.MergePatchType, r.request.patch(by, r.gate.ResourceVersion)), opts...)
 	if err == nil {

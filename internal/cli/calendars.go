@@ -16,11 +16,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// calendars reads the calendars of Gates as they count now. Those that this user may not read are missing, and the error
+// readCalendars reads the calendars of Gates as they count now. Those that this user may not read are missing, and the error
 // says so. One that does not exist is broken, as it is for the controller.
-func (c *cluster) calendars(ctx context.Context, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
+func readCalendars(ctx context.Context, c *cluster, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
 	set := preview.FromCluster(gates, nil)
-	err := c.readConfigMaps(ctx, set, set.ConfigMaps())
+	err := readConfigMaps(ctx, c, set, set.ConfigMaps())
 	all := timetable.Calendars{}
 	for _, g := range gates {
 		for key, calendar := range set.Calendars(g, preview.Range{From: now, Until: now}) {
@@ -31,9 +31,9 @@ func (c *cluster) calendars(ctx context.Context, now time.Time, gates ...*v1alph
 }
 
 // readConfigMaps adds ConfigMaps to a set. The error is the first one of those that this user cannot read.
-func (c *cluster) readConfigMaps(ctx context.Context, set *preview.Set, names []preview.ConfigMap) (unread error) {
+func readConfigMaps(ctx context.Context, c *cluster, set *preview.Set, names []preview.ConfigMap) (unread error) {
 	for _, name := range names {
-		files, err := c.configMap(ctx, name)
+		files, err := readConfigMap(ctx, c, name)
 		set.AddConfigMap(name, files, err)
 		if err != nil && !errors.Is(err, errNoConfigMap) && unread == nil {
 			unread = err
@@ -44,7 +44,7 @@ func (c *cluster) readConfigMaps(ctx context.Context, set *preview.Set, names []
 
 var errNoConfigMap = errors.New("does not exist")
 
-func (c *cluster) configMap(ctx context.Context, name preview.ConfigMap) (*timetable.Files, error) {
+func readConfigMap(ctx context.Context, c *cluster, name preview.ConfigMap) (*timetable.Files, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	switch err := c.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, obj); {

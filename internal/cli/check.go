@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-func (s *session) checkCommand() *cobra.Command {
+func NewCheckCommand(k *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Find what is wrong with the installation, and say what to do about it",
@@ -34,16 +34,16 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 	}
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, now, err := s.begin()
+		c, now, err := k.begin()
 		if err != nil {
 			return err
 		}
-		r := &reading{cluster: c, clock: s.clock, now: now, learn: s.learn, sees: len(s.suspendKinds) > 0}
+		r := &reading{cluster: c, clock: k.clock, now: now, learn: k.learn, sees: len(k.suspendKinds) > 0}
 		findings, err := r.findings(cmd.Context())
 		if err != nil {
 			return err
 		}
-		if err := s.printFindings(out, findings, len(r.unread)); err != nil {
+		if err := printFindings(k.terminal, out, findings, len(r.unread)); err != nil {
 			return err
 		}
 		if countOf(findings, check.Error) > 0 {
@@ -90,7 +90,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	found = append(found, check.Leftovers(r.unsupported(ctx, gates))...)
 	if len(gates) > 0 {
 		installs := check.ControllerAppliers(r.deployed)
-		objects, scope := r.objects(ctx), r.reach(ctx)
+		objects, scope := r.objects(ctx), r.cluster.reach(ctx)
 		scope.Reaches = check.Reach(r.deployed)
 		found = append(found, check.Selectors(gates, objects, scope)...)
 		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
@@ -99,7 +99,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		found = append(found, check.Schedules(gates, with.Exceptions, r.now)...)
 		found = append(found, check.Annotations(gates, with.Exceptions, objects)...)
 	}
-	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
+	found = append(found, check.Permissions(r.denied(ctx), r.cluster.namespace)...)
 	found = append(found, r.unreadFindings()...)
 	check.Sort(found)
 	return found, nil
@@ -108,25 +108,25 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 var severityColors = map[check.Severity]string{check.Error: red, check.Warning: yellow, check.Note: faint}
 
 // printFindings prints findings: two lines each for people, and how many things were not read.
-func (s *session) printFindings(out *output, findings []check.Finding, unread int) error {
+func printFindings(t *terminal, out *output, findings []check.Finding, unread int) error {
 	if !out.isTable() {
 		if findings == nil {
 			findings = []check.Finding{}
 		}
-		return out.reports(s.Out, findingReport, findings)
+		return out.reports(t.Out, findingReport, findings)
 	}
 	for _, f := range findings {
-		s.say("%s %s: %s", s.paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), s.paint(bold, f.Object), s.called(oneLine(f.Message)))
+		t.say("%s %s: %s", t.paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), t.paint(bold, f.Object), t.called(oneLine(f.Message)))
 		if f.Action != "" {
-			s.say("         -> %s", s.called(f.Action))
+			t.say("         -> %s", t.called(f.Action))
 		}
 	}
-	s.say("%s", s.summaryOf(findings, unread))
+	t.say("%s", summarize(t, findings, unread))
 	return nil
 }
 
-// summaryOf says in a line what findings mean. Nobody calls sound what was not read.
-func (s *session) summaryOf(findings []check.Finding, unread int) string {
+// summarize says in a line what findings mean. Nobody calls sound what was not read.
+func summarize(t *terminal, findings []check.Finding, unread int) string {
 	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
 	missed := ""
 	if unread > 0 {
@@ -135,10 +135,10 @@ func (s *session) summaryOf(findings []check.Finding, unread int) string {
 			missed = "; 1 thing was not checked"
 		}
 	}
-	summary := s.paint(green, "The installation is sound")
+	summary := t.paint(green, "The installation is sound")
 	switch {
 	case errors > 0:
-		summary = s.paint(red, "The installation is not sound")
+		summary = t.paint(red, "The installation is not sound")
 	case unread > 0:
 		return "No error in what you may see" + missed + "."
 	}

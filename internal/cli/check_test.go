@@ -19,7 +19,7 @@ func TestFindingsAreInColorsByHowBadTheyAre(t *testing.T) {
 	} {
 		var out strings.Builder
 		s := &session{terminal: &terminal{IOStreams: genericiooptions.IOStreams{Out: &out}, name: "flux gate", color: color}}
-		if err := s.printFindings(newOutput(&cobra.Command{}), findings, 0); err != nil || out.String() != want {
+		if err := printFindings(s.terminal, newOutput(&cobra.Command{}), findings, 0); err != nil || out.String() != want {
 			t.Errorf("%s: %v\ngot  %q\nwant %q", color, err, out.String(), want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestNobodyCallsSoundWhatWasNotRead(t *testing.T) {
 		{nil, 4, "No error in what you may see; 4 things were not checked."},
 		{wrong, 4, "\x1b[31mThe installation is not sound\x1b[0m: 1 error, 0 warnings, 0 notes; 4 things were not checked."},
 	} {
-		if got := (&session{terminal: &terminal{color: "always"}}).summaryOf(tc.findings, tc.unread); got != tc.want {
+		if got := summarize((&session{terminal: &terminal{color: "always"}}).terminal, tc.findings, tc.unread); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}

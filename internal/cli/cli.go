@@ -54,9 +54,9 @@ func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTick
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := &session{terminal: &terminal{IOStreams: streams, clock: clock, name: nameOf(args[0])}}
-	root := s.root()
+	root := newRoot(s)
 	root.SetArgs(argsOf(args))
-	return s.codeOf(root.ExecuteContext(ctx))
+	return exitCodeFor(s.terminal, root.ExecuteContext(ctx))
 }
 
 // The names of the program besides kubectl-gate.
@@ -71,7 +71,7 @@ func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(pro
 
 // Command returns the command with all that it has, for those who describe it.
 func Command() *cobra.Command {
-	return (&session{terminal: &terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: pluginName}}).root()
+	return newRoot((&session{terminal: &terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: pluginName}}))
 }
 
 // ExitCodes says what the exit codes mean, in a table of Markdown.
@@ -103,54 +103,54 @@ func argsOf(args []string) []string {
 	return args[1:]
 }
 
-// root returns the command with all that it has.
-func (s *session) root() *cobra.Command {
+// newRoot returns the command with all that it has.
+func newRoot(k *session) *cobra.Command {
 	root := &cobra.Command{
-		Use:           strings.ReplaceAll(s.name, " ", "-"),
+		Use:           strings.ReplaceAll(k.name, " ", "-"),
 		Short:         "Ask Gates, open and close them, see why and what comes next",
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: s.name},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: k.name},
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.ErrOut)
-	s.config = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
-	s.config.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
-	root.PersistentFlags().StringVar(&s.zoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo. Defaults to the variable "+zoneInfoVariable+".")
-	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
-	root.PersistentFlags().StringSliceVar(&s.suspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
+	root.SetIn(k.In)
+	root.SetOut(k.Out)
+	root.SetErr(k.ErrOut)
+	k.config = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
+	k.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&k.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
+	root.PersistentFlags().StringVar(&k.zoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo. Defaults to the variable "+zoneInfoVariable+".")
+	root.PersistentFlags().StringVar(&k.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	root.PersistentFlags().StringSliceVar(&k.suspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains([]string{"always", "never", "auto"}, s.color) {
-			return fmt.Errorf("--color=%s: use always, never or auto", s.color)
+		if !slices.Contains([]string{"always", "never", "auto"}, k.color) {
+			return fmt.Errorf("--color=%s: use always, never or auto", k.color)
 		}
-		return s.useZones()
+		return k.useZones()
 	}
 	for _, group := range groups {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, add := range group.commands {
-			cmd := add(s)
+			cmd := add(k)
 			cmd.GroupID = group.title
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(s.optionsCommand())
+	root.AddCommand(newOptionsCommand(k.terminal))
 	root.SetUsageTemplate(usage)
-	s.complete(root)
-	s.rename(root)
+	k.complete(root)
+	setProgramName(k.terminal, root)
 	return root
 }
 
-// rename has the help texts of a command and of those below it say how the program is called.
-func (s *session) rename(cmd *cobra.Command) {
+// setProgramName has the help texts of a command and of those below it say how the program is called.
+func setProgramName(t *terminal, cmd *cobra.Command) {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
-		*text = s.called(*text)
+		*text = t.called(*text)
 	}
 	for _, sub := range cmd.Commands() {
-		s.rename(sub)
+		setProgramName(t, sub)
 	}
 }
 
@@ -163,18 +163,18 @@ var groups = []struct {
 	commands []func(*session) *cobra.Command
 }{
 	{"See", []func(*session) *cobra.Command{
-		(*session).listCommand, (*session).statusCommand, (*session).whyCommand, (*session).pendingCommand, (*session).historyCommand, (*session).uiCommand,
+		NewListCommand, NewStatusCommand, NewWhyCommand, NewPendingCommand, NewHistoryCommand, NewUICommand,
 	}},
 	{"Open and close", []func(*session) *cobra.Command{
-		(*session).openCommand, (*session).closeCommand, (*session).resetCommand, (*session).freezeCommand, (*session).thawCommand,
-		(*session).passCommand, (*session).exceptionCommand, (*session).approveCommand, (*session).proceedCommand,
+		NewOpenCommand, NewCloseCommand, NewResetCommand, NewFreezeCommand, NewThawCommand,
+		NewPassCommand, NewExceptionCommand, NewApproveCommand, NewProceedCommand,
 	}},
-	{"Look ahead", []func(*session) *cobra.Command{(*session).validateCommand, (*session).previewCommand, (*session).diffCommand}},
-	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).kindsCommand, (*session).versionCommand}},
+	{"Look ahead", []func(*session) *cobra.Command{NewValidateCommand, NewPreviewCommand, NewDiffCommand}},
+	{"Set up", []func(*session) *cobra.Command{NewCheckCommand, NewKindsCommand, NewVersionCommand}},
 }
 
-// codeOf says what went wrong, if anything did, and returns the exit code for it.
-func (s *session) codeOf(err error) int {
+// exitCodeFor says what went wrong, if anything did, and returns the exit code for it.
+func exitCodeFor(t *terminal, err error) int {
 	var code exitCode
 	var invalid *preview.InvalidError
 	switch {
@@ -184,10 +184,10 @@ func (s *session) codeOf(err error) int {
 		return int(code)
 	case errors.As(err, &invalid):
 		for _, fault := range invalid.Faults {
-			fmt.Fprintln(s.ErrOut, fault)
+			fmt.Fprintln(t.ErrOut, fault)
 		}
 	default:
-		fmt.Fprintln(s.ErrOut, "error:", s.called(oneLine(err.Error())))
+		fmt.Fprintln(t.ErrOut, "error:", t.called(oneLine(err.Error())))
 	}
 	return exitError
 }

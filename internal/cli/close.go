@@ -6,8 +6,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func (s *session) closeCommand() *cobra.Command {
-	return s.requestCommand(v1alpha1.RequestClose, &cobra.Command{
+func NewCloseCommand(k *session) *cobra.Command {
+	return newRequestCommand(k, v1alpha1.RequestClose, &cobra.Command{
 		Use:   "close NAME...",
 		Short: "Close Gates by hand",
 		Long: `Close Gates by hand.

@@ -34,8 +34,6 @@ type cluster struct {
 	role string
 	// warn says on standard error what is left out.
 	warn func(format string, args ...any)
-	// poll calls a function until it is done, for as long as the controller is given to handle a request.
-	poll func(context.Context, func() (bool, error)) error
 }
 
 // begin connects to the cluster and reads the clock, as most commands do first.
@@ -67,7 +65,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer", warn: s.warn, poll: s.poll}, nil
+	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer", warn: s.warn}, nil
 }
 
 func scheme() *runtime.Scheme {
@@ -228,7 +226,7 @@ func (c *cluster) gateAt(ctx context.Context, key client.ObjectKey) (*v1alpha1.G
 	g := &v1alpha1.Gate{}
 	err := c.Get(ctx, key, g)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind), key, "gate", "kubectl gate list -A")
+		return nil, notFound(ctx, c, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind), key, "gate", "kubectl gate list -A")
 	}
 	return g, asked{"get", "gates", key.Namespace, key.Name, c.role}.explain(err)
 }
@@ -238,18 +236,18 @@ type unknownError string
 
 func (e unknownError) Error() string { return string(e) }
 
-// unknown says that an object does not exist, and which one may be meant, or else which command shows all.
-func (c *cluster) unknown(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
+// notFound says that an object does not exist, and which one may be meant, or else which command shows all.
+func notFound(ctx context.Context, c *cluster, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
 	text := fmt.Sprintf("there is no %s %q in namespace %q", noun, key.Name, key.Namespace)
-	names, err := c.names(ctx, key.Namespace, kind)
+	names, err := objectNames(ctx, c, key.Namespace, kind)
 	if near := nearest(key.Name, names); err == nil && near != "" {
 		return unknownError(fmt.Sprintf("%s; did you mean %q?", text, near))
 	}
 	return unknownError(fmt.Sprintf("%s; %s shows all", text, all))
 }
 
-// names returns the names of the objects of a kind in a namespace.
-func (c *cluster) names(ctx context.Context, namespace string, kind schema.GroupVersionKind) (names []string, err error) {
+// objectNames returns the names of the objects of a kind in a namespace.
+func objectNames(ctx context.Context, c *cluster, namespace string, kind schema.GroupVersionKind) (names []string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
 	err = c.List(ctx, list, client.InNamespace(namespace))

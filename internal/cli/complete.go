@@ -28,7 +28,7 @@ type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]s
 func (s *session) complete(root *cobra.Command) {
 	flags := map[string]completer{
 		"namespace": s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
-			return c.names(ctx, "", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+			return objectNames(ctx, c, "", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		}),
 		"context":         s.completeContext,
 		"color":           oneOf("always", "auto", "never"),
@@ -96,7 +96,7 @@ type namesIn = func(ctx context.Context, c *cluster, kind nameKind) ([]string, e
 
 // allNames returns all names of a kind.
 func allNames(ctx context.Context, c *cluster, kind nameKind) ([]string, error) {
-	return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(kind.kind))
+	return objectNames(ctx, c, c.namespace, v1alpha1.GroupVersion.WithKind(kind.kind))
 }
 
 // unapproved returns the names of the objects of a kind that wait for approval.
@@ -255,7 +255,7 @@ func (s *session) namesOf(kind string) func(context.Context, *cluster) ([]string
 		if err != nil {
 			return nil, err
 		}
-		names, err := c.names(ctx, c.namespace, mapping.GroupVersionKind)
+		names, err := objectNames(ctx, c, c.namespace, mapping.GroupVersionKind)
 		for i := range names {
 			names[i] = kind + "/" + names[i]
 		}

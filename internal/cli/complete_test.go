@@ -84,7 +84,7 @@ func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	began := time.Now()
 	s := &session{terminal: &terminal{clock: testclock.NewFakeClock(now), name: pluginName}}
-	root := s.root()
+	root := newRoot(s)
 	root.SetContext(t.Context())
 	address := "http://" + listener.Addr().String()
 	s.config.APIServer, s.config.CacheDir = &address, ptr.To(t.TempDir())
@@ -150,7 +150,7 @@ func TestTheCommandsOfK9sExist(t *testing.T) {
 	for name, plugin := range file.Plugins {
 		line := strings.Join(append([]string{plugin.Command}, plugin.Args...), " ")
 		words := strings.Fields(regexp.MustCompile(`kubectl gate ([^|]*?)( 2>&1|$)`).FindStringSubmatch(line)[1])
-		root := (&session{terminal: &terminal{name: pluginName}}).root()
+		root := newRoot((&session{terminal: &terminal{name: pluginName}}))
 		cmd, _, err := root.Find(words)
 		if err != nil || cmd == root {
 			t.Errorf("%s: there is no command %s: %v", name, words[0], err)

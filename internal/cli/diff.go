@@ -29,7 +29,7 @@ type diffFlags struct {
 	prune          bool
 }
 
-func (s *session) diffCommand() *cobra.Command {
+func NewDiffCommand(k *session) *cobra.Command {
 	f := &diffFlags{}
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE...",
@@ -49,7 +49,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
   # What a pull request changes, without a cluster
   git worktree add ../main main
   kubectl gate diff --old ../main/clusters/production -f clusters/production`,
-		RunE: func(cmd *cobra.Command, args []string) error { return s.diff(cmd.Context(), f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd.Context(), k, f, args) },
 	}
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
@@ -61,16 +61,16 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	return cmd
 }
 
-func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
-	r, err := s.diffRange(f)
+func runDiff(ctx context.Context, k *session, f *diffFlags, args []string) error {
+	r, err := diffRange(k.terminal, f)
 	if err != nil {
 		return err
 	}
-	zone, err := s.tableZone()
+	zone, err := k.tableZone()
 	if err != nil {
 		return err
 	}
-	before, after, err := s.diffed(ctx, f, args)
+	before, after, err := readCompared(ctx, k, f, args)
 	if err != nil {
 		return err
 	}
@@ -78,14 +78,14 @@ func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	s.warnAll(doubts)
+	warnAll(k.terminal, doubts)
 	if len(before.Gates()) == 0 && len(after.Gates()) == 0 {
-		s.warn("%s", noGatesInFiles)
+		k.warn("%s", noGatesInFiles)
 	}
 	if f.isTable() {
-		err = changes.Table(s.Out, zone)
+		err = changes.Table(k.Out, zone)
 	} else {
-		err = f.changes(s.Out, changes, r)
+		err = printChanges(f.output, k.Out, changes, r)
 	}
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
 }
 
 // diffRange reads the flags that need nothing else, and returns what is compared.
-func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
-	r, err := s.rangeOf(f.from, f.span)
+func diffRange(t *terminal, f *diffFlags) (preview.Range, error) {
+	r, err := parseSpan(t, f.from, f.span)
 	switch {
 	case err != nil:
 		return r, err
@@ -112,12 +112,12 @@ func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
 	return r, f.output.check()
 }
 
-// diffed returns what is compared.
-func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (before, after *preview.Set, err error) {
+// readCompared returns what is compared.
+func readCompared(ctx context.Context, k *session, f *diffFlags, args []string) (before, after *preview.Set, err error) {
 	if len(f.old) > 0 {
-		namespace := cmp.Or(*s.config.Namespace, "default")
-		if before, err = s.manifests(f.old, nil, namespace); err == nil {
-			after, err = s.manifests(f.files, args, namespace)
+		namespace := cmp.Or(*k.config.Namespace, "default")
+		if before, err = readManifests(k, f.old, nil, namespace); err == nil {
+			after, err = readManifests(k, f.files, args, namespace)
 		}
 		return before, after, err
 	}
@@ -125,30 +125,30 @@ func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (befo
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := s.cluster()
+	c, err := k.cluster()
 	if err != nil {
 		return nil, nil, err
 	}
-	manifests, err := s.manifests(f.files, args, c.namespace)
+	manifests, err := readManifests(k, f.files, args, c.namespace)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := manifests.Err(); err != nil {
 		return nil, nil, err
 	}
-	if before, err = c.comparedWith(ctx, manifests, gone); err != nil {
+	if before, err = readClusterSet(ctx, c, manifests, gone); err != nil {
 		return nil, nil, err
 	}
 	missing := slices.DeleteFunc(manifests.ConfigMaps(), func(name preview.ConfigMap) bool { return slices.Contains(before.ConfigMaps(), name) })
-	_ = c.readConfigMaps(ctx, before, slices.Concat(before.ConfigMaps(), missing)) // the set has each error
+	_ = readConfigMaps(ctx, c, before, slices.Concat(before.ConfigMaps(), missing)) // the set has each error
 	after = before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests)
-	return before, after, s.addTargets(ctx, c, before, after)
+	return before, after, addTargets(ctx, k, c, before, after)
 }
 
 // addTargets adds the objects that Gates with new targets may govern to the set after a change, so that it counts them.
-func (s *session) addTargets(ctx context.Context, c *cluster, before, after *preview.Set) error {
+func addTargets(ctx context.Context, k *session, c *cluster, before, after *preview.Set) error {
 	refs := after.NewTargets(before)
-	o, err := s.objects(ctx, c)
+	o, err := k.objects(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (s *session) addTargets(ctx context.Context, c *cluster, before, after *pre
 		}
 	}
 	if refusal := o.refusal(); refusal != "" {
-		s.warn("%s: the objects that new selectors match are not counted", refusal)
+		k.warn("%s: the objects that new selectors match are not counted", refusal)
 	}
 	return nil
 }
@@ -192,8 +192,8 @@ func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	return func(obj metav1.Object) bool { return f.prune && selector.Matches(labels.Set(obj.GetLabels())) }, nil
 }
 
-// comparedWith returns what a cluster has of the Gates in manifests, and of those that are deleted with them.
-func (c *cluster) comparedWith(ctx context.Context, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
+// readClusterSet returns what a cluster has of the Gates in manifests, and of those that are deleted with them.
+func readClusterSet(ctx context.Context, c *cluster, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
 	names := manifests.Gates()
 	var namespaces []string
 	for _, name := range names {

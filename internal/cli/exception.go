@@ -34,7 +34,7 @@ type exceptionFlags struct {
 	zone string
 }
 
-func (s *session) exceptionCommand() *cobra.Command {
+func NewExceptionCommand(k *session) *cobra.Command {
 	f := &exceptionFlags{}
 	cmd := &cobra.Command{
 		Use:   "exception GATE",
@@ -66,12 +66,12 @@ The exit code is 3 if the exception is created but has no effect on the Gate, su
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.zone = s.timeZone
-		c, now, err := s.begin()
+		f.zone = k.timeZone
+		c, now, err := k.begin()
 		if err != nil {
 			return err
 		}
-		return s.writeException(cmd.Context(), c, args[0], f, out, now)
+		return runException(cmd.Context(), k, c, args[0], f, out, now)
 	}
 	return cmd
 }
@@ -112,8 +112,8 @@ func (f *exceptionFlags) check() error {
 
 var states = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
-// writeException writes an exception, and with --apply creates it.
-func (s *session) writeException(ctx context.Context, c *cluster, name string, f *exceptionFlags, out *output, now time.Time) error {
+// runException writes an exception, and with --apply creates it.
+func runException(ctx context.Context, k *session, c *cluster, name string, f *exceptionFlags, out *output, now time.Time) error {
 	_, key, err := parseName(name, c.namespace, gateName)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 		return fmt.Errorf("%w; without the gate, --period needs --timezone", err)
 	default:
 		g = nil
-		s.warn("the exception is not checked against the gate: %s", oneLine(err.Error()))
+		k.warn("the exception is not checked against the gate: %s", oneLine(err.Error()))
 	}
 	e, err := f.exception(key, g, now)
 	if err != nil {
@@ -138,14 +138,14 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 	}
 	creates, inVain := f.apply && f.dryRun != "server", ""
 	if g != nil {
-		if inVain, err = s.tryOut(ctx, c, g, e, now); err != nil {
+		if inVain, err = checkEffect(ctx, k.terminal, c, g, e, now); err != nil {
 			return err
 		}
 		if inVain != "" && !creates {
-			s.warn("it has no effect: %s", inVain)
+			k.warn("it has no effect: %s", inVain)
 		}
 		if n := gate.Required(g, e); n > 0 && !creates {
-			s.warn("%s", s.needsApprovals(e, n))
+			k.warn("%s", describeNeededApprovals(k.terminal, e, n))
 		}
 	}
 	if f.apply || f.dryRun == "server" {
@@ -154,7 +154,7 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 		}
 	}
 	if !f.apply || !out.isTable() {
-		if err := out.manifest(s, e); err != nil {
+		if err := printException(k.terminal, out, e); err != nil {
 			return err
 		}
 	}
@@ -162,19 +162,19 @@ func (s *session) writeException(ctx context.Context, c *cluster, name string, f
 	case !f.apply:
 		return nil
 	case !creates:
-		s.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
+		k.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
 		return nil
 	}
-	return s.excepted(ctx, c, g, e, inVain, now)
+	return awaitException(ctx, k.terminal, c, g, e, inVain, now)
 }
 
-// manifest prints an exception, as YAML by default.
-func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
+// printException prints an exception, as YAML by default.
+func printException(t *terminal, o *output, e *v1alpha1.GateException) error {
 	manifest := asManifest(e.DeepCopy(), v1alpha1.GateExceptionKind)
 	if o.isTable() {
-		return new(kubeprinters.YAMLPrinter).PrintObj(manifest, s.Out)
+		return new(kubeprinters.YAMLPrinter).PrintObj(manifest, t.Out)
 	}
-	return o.object(s.Out, manifest)
+	return o.object(t.Out, manifest)
 }
 
 // create creates an exception. It returns an error if one of this name exists.
@@ -195,16 +195,16 @@ func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun b
 	return asked{"create", "gateexceptions", e.Namespace, "", "gate-exception-editor"}.explain(err)
 }
 
-// tryOut warns if an exception has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
-func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
-	others, err := c.exceptionsOf(ctx, g)
+// checkEffect warns if an exception has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
+func checkEffect(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
+	others, err := exceptionsFor(ctx, c, g)
 	if err != nil {
-		s.warn("the exception is not checked against other exceptions: %s", oneLine(err.Error()))
+		t.warn("the exception is not checked against other exceptions: %s", oneLine(err.Error()))
 	}
 	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
-	calendars, err := c.calendars(ctx, now, g)
+	calendars, err := readCalendars(ctx, c, now, g)
 	if err != nil {
-		s.warn("the exception is not checked against the gate, because of its calendars: %s", oneLine(err.Error()))
+		t.warn("the exception is not checked against the gate, because of its calendars: %s", oneLine(err.Error()))
 		return "", nil
 	}
 	w := written{g, e, others, calendars}
@@ -213,18 +213,18 @@ func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v
 	}
 	doubts, inVain := w.doubts(now)
 	for _, doubt := range doubts {
-		s.warn("%s", doubt)
+		t.warn("%s", doubt)
 	}
 	return inVain, nil
 }
 
-// needsApprovals returns a text about the n approvals that an exception needs, with the command. n is 0 if the number is unknown.
-func (s *session) needsApprovals(e *v1alpha1.GateException, n int) string {
+// describeNeededApprovals returns a text about the n approvals that an exception needs, with the command. n is 0 if the number is unknown.
+func describeNeededApprovals(t *terminal, e *v1alpha1.GateException, n int) string {
 	many := "approval"
 	if n > 0 {
 		many = count(n, many)
 	}
-	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, s.name, e.Name, e.Namespace)
+	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, t.name, e.Name, e.Namespace)
 }
 
 // written is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
@@ -241,17 +241,17 @@ func (w written) lead(now time.Time) error {
 	return refused[w.exception.Name].ToAggregate()
 }
 
-// excepted waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain
+// awaitException waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain
 // is why the exception has no effect, or empty.
-func (s *session) excepted(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
-	err := s.poll(ctx, func() (bool, error) {
+func awaitException(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
+	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
 		}
 		return e.Status.ObservedGeneration == e.Generation && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Status != "", nil
 	})
 	if err != nil {
-		return s.incomplete(fmt.Errorf("%s is created; %w", nameOfException(e), err))
+		return t.incomplete(fmt.Errorf("%s is created; %w", nameOfException(e), err))
 	}
 	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
 	text := describeValidity(e, now)
@@ -260,14 +260,14 @@ func (s *session) excepted(ctx context.Context, c *cluster, g *v1alpha1.Gate, e 
 		if g != nil {
 			n = gate.Required(g, e)
 		}
-		text = s.needsApprovals(e, n)
+		text = describeNeededApprovals(t, e, n)
 	}
 	if inVain != "" {
-		return s.incomplete(fmt.Errorf("%s is created, but %s", nameOfException(e), inVain))
+		return t.incomplete(fmt.Errorf("%s is created, but %s", nameOfException(e), inVain))
 	}
-	s.errLine("%s is created, %s", nameOfException(e), text)
+	t.errLine("%s is created, %s", nameOfException(e), text)
 	if ready := conditionOf(e.Status.Conditions, fluxmeta.ReadyCondition); ready.Status == metav1.ConditionFalse {
-		return s.incomplete(errors.New(ready.Message))
+		return t.incomplete(errors.New(ready.Message))
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func (c *cluster) exception(ctx context.Context, key client.ObjectKey) (*v1alpha
 	e := &v1alpha1.GateException{}
 	err := c.Get(ctx, key, e)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind), key, "gateexception", "kubectl get gateexceptions -A")
+		return nil, notFound(ctx, c, v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind), key, "gateexception", "kubectl get gateexceptions -A")
 	}
 	return e, asked{"get", "gateexceptions", key.Namespace, key.Name, approverRole}.explain(err)
 }
 
-// exceptionsOf returns the GateExceptions of a Gate.
-func (c *cluster) exceptionsOf(ctx context.Context, g *v1alpha1.Gate) ([]*v1alpha1.GateException, error) {
+// exceptionsFor returns the GateExceptions of a Gate.
+func exceptionsFor(ctx context.Context, c *cluster, g *v1alpha1.Gate) ([]*v1alpha1.GateException, error) {
 	all, err := c.exceptions(ctx, []string{g.Namespace})
 	return slices.DeleteFunc(all, func(e *v1alpha1.GateException) bool { return !gate.IsOf(g, e) }), err
 }
@@ -47,10 +47,10 @@ func authorsOf(e *v1alpha1.GateException) []string {
 }
 
 // describeException returns the lines that describe an exception. The Gate is nil if it could not be read.
-func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
+func describeException(t *terminal, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
 	lines := [][2]string{{"gate", e.Spec.GateRef.Name}}
 	if g != nil {
-		lines[0][1] += ", is " + s.paintOpen(stateOf(g)) + ", " + reasonOf(g)
+		lines[0][1] += ", is " + t.paintOpen(stateOf(g)) + ", " + reasonOf(g)
 	}
 	lines = append(lines,
 		[2]string{"from", formatUntil(e.Spec.ValidFrom.Time, now)},

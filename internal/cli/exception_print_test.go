@@ -29,7 +29,7 @@ func TestAnApproverSeesTheZoneOfAPeriodAndNothingThatHidesALine(t *testing.T) {
 	}, ClosePeriods: []v1alpha1.Period{{Name: "z", Start: ptr.To("09:30"), End: ptr.To("09:40")}}}}
 	e.Annotations = map[string]string{descriptionAnnotation: "typo\x1b[4A", v1alpha1.AuthorsAnnotation: "bob\x1b[2K"}
 	text := ""
-	for _, line := range (&session{terminal: &terminal{color: "never"}}).describeException(e, g, now) {
+	for _, line := range describeException((&session{terminal: &terminal{color: "never"}}).terminal, e, g, now) {
 		text += strings.Join(line[:], " ") + "\n"
 	}
 	for _, want := range []string{

@@ -20,7 +20,7 @@ import (
 // has given before, see config/policies.
 const frozen = "freeze by "
 
-func (s *session) freezeCommand() *cobra.Command {
+func NewFreezeCommand(k *session) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "freeze --reason REASON [NAME...]",
@@ -44,7 +44,7 @@ those of other Gates or of Gates with mode Audit.`,
 		if f.reason == "" {
 			return errors.New("say why: --reason")
 		}
-		now, err := s.now()
+		now, err := k.now()
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ those of other Gates or of Gates with mode Audit.`,
 			return err
 		}
 		r.unlimited = r.until.IsZero()
-		results, asked := s.request(cmd.Context(), f, func(*v1alpha1.Gate) (*request, error) {
+		results, asked := requestGates(cmd.Context(), k, f, func(*v1alpha1.Gate) (*request, error) {
 			own := *r
 			own.reason = frozen + cmp.Or(f.by, "somebody") + ": " + f.reason
 			return &own, nil
@@ -61,8 +61,8 @@ those of other Gates or of Gates with mode Audit.`,
 		if results == nil {
 			return asked
 		}
-		if err := s.unreached(cmd.Context(), f, results); err != nil {
-			s.warn("nobody here knows what goes on: %s", err)
+		if err := printNotFrozen(cmd.Context(), k, f, results); err != nil {
+			k.warn("nobody here knows what goes on: %s", err)
 			asked = cmp.Or(asked, error(exitCode(exitIncomplete)))
 		}
 		return asked
@@ -70,7 +70,7 @@ those of other Gates or of Gates with mode Audit.`,
 	return cmd
 }
 
-func (s *session) thawCommand() *cobra.Command {
+func NewThawCommand(k *session) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "thaw [NAME...]",
@@ -85,11 +85,11 @@ the exit code is 3: reset withdraws all requests of a Gate. close does the oppos
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.names, f.everything = args, len(args) == 0 && f.selector == ""
-		now, err := s.now()
+		now, err := k.now()
 		if err != nil {
 			return err
 		}
-		_, err = s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) { return thaw(g, now, f.reason) })
+		_, err = requestGates(cmd.Context(), k, f, func(g *v1alpha1.Gate) (*request, error) { return thaw(g, now, f.reason) })
 		return err
 	}
 	return cmd
@@ -117,8 +117,8 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 // maxUnreached is how many objects are named that no Gate governs.
 const maxUnreached = 10
 
-// unreached says which objects go on although some Gates are frozen, in the namespaces that a freeze is about.
-func (s *session) unreached(ctx context.Context, f *requestFlags, results []result) error {
+// printNotFrozen says which objects go on although some Gates are frozen, in the namespaces that a freeze is about.
+func printNotFrozen(ctx context.Context, k *session, f *requestFlags, results []result) error {
 	var all, closed []*v1alpha1.Gate
 	for _, r := range results {
 		all = append(all, r.gate)
@@ -126,7 +126,7 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 			closed = append(closed, r.gate)
 		}
 	}
-	c, err := s.cluster()
+	c, err := k.cluster()
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	if f.all {
 		namespace = ""
 	}
-	o, err := s.objects(ctx, c)
+	o, err := k.objects(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -170,13 +170,13 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 			return err
 		}
 	}
-	s.goOn("These go on, no gate governs them:", free)
-	s.goOn("These go on, other gates govern them:", others)
-	s.goOn("These go on, the gates that govern them have mode Audit:", audited)
+	printObjects(k.terminal, "These go on, no gate governs them:", free)
+	printObjects(k.terminal, "These go on, other gates govern them:", others)
+	printObjects(k.terminal, "These go on, the gates that govern them have mode Audit:", audited)
 	if refusal := o.refusal(); refusal != "" {
-		s.warn("not checked, these may go on: %s", refusal)
+		k.warn("not checked, these may go on: %s", refusal)
 	} else if len(free)+len(others)+len(audited) == 0 {
-		s.say("Every object that a gate can hold is held by these gates, or on its way.")
+		k.say("Every object that a gate can hold is held by these gates, or on its way.")
 	}
 	return nil
 }
@@ -193,16 +193,16 @@ func apart(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
 	return enforcing, audits
 }
 
-// goOn names objects.
-func (s *session) goOn(title string, names []string) {
+// printObjects names objects.
+func printObjects(t *terminal, title string, names []string) {
 	if len(names) == 0 {
 		return
 	}
-	s.say("%s", title)
+	t.say("%s", title)
 	for _, name := range names[:min(len(names), maxUnreached)] {
-		s.say("  %s", name)
+		t.say("  %s", name)
 	}
 	if more := len(names) - maxUnreached; more > 0 {
-		s.say("  and %d more", more)
+		t.say("  and %d more", more)
 	}
 }

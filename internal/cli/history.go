@@ -25,7 +25,7 @@ type historyItem struct {
 	v1alpha1.HistoryEntry `json:",inline"`
 }
 
-func (s *session) historyCommand() *cobra.Command {
+func NewHistoryCommand(k *session) *cobra.Command {
 	var sc scope
 	var since string
 	cmd := &cobra.Command{
@@ -50,7 +50,7 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, csv, json, yaml or another one of kubectl."
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
-		now, err := s.now()
+		now, err := k.now()
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 		if err != nil {
 			return err
 		}
-		c, err := s.cluster()
+		c, err := k.cluster()
 		if err != nil {
 			return err
 		}
@@ -76,16 +76,16 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 		case len(sources) > 0 && len(sources) < len(args):
 			return errors.New("name gates or gatedsources, not both: their histories have different columns")
 		case len(sources) > 0:
-			return s.sourceHistory(cmd.Context(), c, &sc, sources, promotionScope{from, now, out})
+			return runSourceHistory(cmd.Context(), k, c, &sc, sources, promotionScope{from, now, out})
 		}
 		gates, err := c.gates(cmd.Context(), sc)
 		if err != nil {
 			return err
 		}
-		items := s.history(gates, from)
+		items := historySince(k.terminal, gates, from)
 		return past[historyItem]{gateHistoryEntry, items, writeCSV, func() error {
-			return s.historyTable(out, items, sc.all || len(gates) > 1, now)
-		}}.print(s, out)
+			return printHistory(k.terminal, out, items, sc.all || len(gates) > 1, now)
+		}}.print(k.terminal, out)
 	}
 	return cmd
 }
@@ -100,14 +100,14 @@ type past[T any] struct {
 }
 
 // print prints it in the format that is asked for.
-func (p past[T]) print(s *session, out *output) error {
+func (p past[T]) print(t *terminal, out *output) error {
 	switch {
 	case *out.OutputFormat == "csv":
-		return p.csv(s.Out, p.items, out.noHeaders)
+		return p.csv(t.Out, p.items, out.noHeaders)
 	case !out.isTable():
-		return out.reports(s.Out, p.kind, p.items)
+		return out.reports(t.Out, p.kind, p.items)
 	case len(p.items) == 0:
-		fmt.Fprintln(s.ErrOut, "There is no history.")
+		fmt.Fprintln(t.ErrOut, "There is no history.")
 		return nil
 	}
 	return p.table()
@@ -131,8 +131,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// history returns what has happened to Gates since an instant, newest first, and warns of those that do not know.
-func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem {
+// historySince returns what has happened to Gates since an instant, newest first, and warns of those that do not know.
+func historySince(t *terminal, gates []*v1alpha1.Gate, from time.Time) []historyItem {
 	items := []historyItem{}
 	for _, g := range gates {
 		entries := g.Status.History
@@ -142,7 +142,7 @@ func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem 
 			}
 		}
 		if n := len(entries); !from.IsZero() && n > 0 && entries[n-1].At.After(from) && g.CreationTimestamp.Time.Before(from) {
-			s.warn("%s knows nothing from before %s: a gate keeps its last %d entries, see docs/operate/audit.md",
+			t.warn("%s knows nothing from before %s: a gate keeps its last %d entries, see docs/operate/audit.md",
 				nameOfGate(g), entries[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxHistory)
 		}
 	}
@@ -154,24 +154,24 @@ func historyHeaders(now time.Time) []string {
 	return []string{timeHeader("WHEN", now), "WHAT", "REASON", timeHeader("UNTIL", now), "REQUESTED BY", "MESSAGE"}
 }
 
-func (s *session) historyTable(out *output, items []historyItem, named bool, now time.Time) error {
+func printHistory(t *terminal, out *output, items []historyItem, named bool, now time.Time) error {
 	headers := historyHeaders(now)
 	if named {
 		headers = slices.Insert(headers, 1, "GATE")
 	}
 	rows := make([][]string, len(items))
 	for i, item := range items {
-		if rows[i] = s.historyRow(item.HistoryEntry, now); named {
+		if rows[i] = historyRow(t, item.HistoryEntry, now); named {
 			rows[i] = slices.Insert(rows[i], 1, item.Metadata.Namespace+"/"+item.Metadata.Name)
 		}
 	}
-	return out.table(s.Out).print(headers, rows...)
+	return out.table(t.Out).print(headers, rows...)
 }
 
 // historyRow says what has happened, in the columns of historyHeaders.
-func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
+func historyRow(t *terminal, e v1alpha1.HistoryEntry, now time.Time) []string {
 	const precise = "2006-01-02 15:04:05"
-	what, why, until := s.paintState(string(e.State)), words(e.Reason, e.DecidedBy()), "-"
+	what, why, until := t.paintState(string(e.State)), words(e.Reason, e.DecidedBy()), "-"
 	if e.Until != nil {
 		until = e.Until.In(now.Location()).Format(precise)
 	}
@@ -189,7 +189,7 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 	case e.Target != "":
 		what, why, reason = passRow(e)
 	case e.Refused != "":
-		what, reason = s.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
+		what, reason = t.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
 	case e.Reason == v1alpha1.RequestApprovedReason:
 		what = string(e.Action) + " approved"
 	case e.Reason == v1alpha1.RequestWithdrawnReason:

@@ -29,8 +29,8 @@ type promotionScope struct {
 	*output
 }
 
-// sourceHistory prints what GatedSources have promoted.
-func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, keys []client.ObjectKey, f promotionScope) error {
+// runSourceHistory prints what GatedSources have promoted.
+func runSourceHistory(ctx context.Context, k *session, c *cluster, sc *scope, keys []client.ObjectKey, f promotionScope) error {
 	if sc.all || sc.selector != "" || sc.statusOfReady != "" {
 		return errors.New("--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME")
 	}
@@ -40,16 +40,16 @@ func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, keys
 		if err != nil {
 			return err
 		}
-		items = append(items, s.promotions(g, f.from)...)
+		items = append(items, promotionsSince(k.terminal, g, f.from)...)
 	}
 	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
 	return past[promotionItem]{sourcePromotion, items, writePromotions, func() error {
-		return s.promotionTable(f, items, len(keys) > 1)
-	}}.print(s, f.output)
+		return printPromotions(k.terminal, f, items, len(keys) > 1)
+	}}.print(k.terminal, f.output)
 }
 
-// promotions returns what a GatedSource has promoted since an instant, and warns if it does not know all of that.
-func (s *session) promotions(g *v1alpha1.GatedSource, from time.Time) (items []promotionItem) {
+// promotionsSince returns what a GatedSource has promoted since an instant, and warns if it does not know all of that.
+func promotionsSince(t *terminal, g *v1alpha1.GatedSource, from time.Time) (items []promotionItem) {
 	all := g.Status.Promotions
 	for i := range all {
 		if !all[i].At.Time.Before(from) {
@@ -57,12 +57,12 @@ func (s *session) promotions(g *v1alpha1.GatedSource, from time.Time) (items []p
 		}
 	}
 	if n := len(all); !from.IsZero() && n == v1alpha1.MaxPromotions && all[n-1].At.After(from) {
-		s.warn("gatedsource %s/%s knows nothing from before %s: it keeps its last %d promotions", g.Namespace, g.Name, all[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxPromotions)
+		t.warn("gatedsource %s/%s knows nothing from before %s: it keeps its last %d promotions", g.Namespace, g.Name, all[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxPromotions)
 	}
 	return items
 }
 
-func (s *session) promotionTable(f promotionScope, items []promotionItem, named bool) error {
+func printPromotions(t *terminal, f promotionScope, items []promotionItem, named bool) error {
 	headers := []string{timeHeader("WHEN", f.now), "REVISION", "FROM", "REASON", "APPROVED BY", "MESSAGE"}
 	if named {
 		headers = slices.Insert(headers, 1, "SOURCE")
@@ -78,7 +78,7 @@ func (s *session) promotionTable(f promotionScope, items []promotionItem, named 
 			rows[i] = slices.Insert(rows[i], 1, item.Metadata.Namespace+"/"+item.Metadata.Name)
 		}
 	}
-	return f.table(s.Out).print(headers, rows...)
+	return f.table(t.Out).print(headers, rows...)
 }
 
 // approvers returns who has approved, and their reasons.

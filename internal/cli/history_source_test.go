@@ -29,7 +29,7 @@ func TestThePromotionsOfAGatedSourceSinceAnInstant(t *testing.T) {
 	} {
 		var errOut bytes.Buffer
 		s := &session{terminal: &terminal{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}}
-		if got := s.promotions(g, tc.from.Time); len(got) != tc.want || errOut.String() != tc.warn {
+		if got := promotionsSince(s.terminal, g, tc.from.Time); len(got) != tc.want || errOut.String() != tc.warn {
 			t.Errorf("since %s: %d, %q", tc.from, len(got), errOut.String())
 		}
 	}
@@ -49,7 +49,7 @@ func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
 
 func TestHistoryOfGatedSourcesTakesNamesAlone(t *testing.T) {
 	const want = "--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME"
-	if err := (&session{terminal: &terminal{}}).sourceHistory(t.Context(), nil, &scope{all: true}, nil, promotionScope{}); err == nil || err.Error() != want {
+	if err := runSourceHistory(t.Context(), (&session{terminal: &terminal{}}), nil, &scope{all: true}, nil, promotionScope{}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

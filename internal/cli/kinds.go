@@ -57,7 +57,7 @@ type kindsFlags struct {
 	offline bool
 }
 
-func (s *session) kindsCommand() *cobra.Command {
+func NewKindsCommand(k *session) *cobra.Command {
 	f := &kindsFlags{}
 	cmd := &cobra.Command{
 		Use:   "kinds GROUP/KIND[=spec.FIELD]...",
@@ -87,17 +87,17 @@ The cluster says whether the field is there, and what its resources are called. 
 				return fmt.Errorf("--with=%s: use role, lock or policies", part)
 			}
 		}
-		resources, parts, err := s.resources(cmd.Context(), f, added)
+		resources, parts, err := readResources(cmd.Context(), k, f, added)
 		if err != nil {
 			return err
 		}
-		return s.printKinds(resources, parts)
+		return printKinds(k.terminal, resources, parts)
 	}
 	return cmd
 }
 
-// resources returns kinds as the cluster has them, and the parts to print.
-func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.Kind) (resources []suspendkinds.Resource, parts []string, err error) {
+// readResources returns kinds as the cluster has them, and the parts to print.
+func readResources(ctx context.Context, k *session, f *kindsFlags, added []target.Kind) (resources []suspendkinds.Resource, parts []string, err error) {
 	if f.offline {
 		for _, k := range added {
 			resources = append(resources, suspendkinds.Guess(k))
@@ -107,16 +107,16 @@ func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.K
 		}
 		return resources, parts, nil
 	}
-	c, err := s.cluster()
+	c, err := k.cluster()
 	if err != nil {
 		return nil, nil, err
 	}
-	mapper, err := s.config.ToRESTMapper()
+	mapper, err := k.config.ToRESTMapper()
 	if err != nil {
 		return nil, nil, noCluster(err)
 	}
 	for _, k := range added {
-		r, err := c.resource(ctx, mapper, k)
+		r, err := readResource(ctx, c, mapper, k)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -127,7 +127,7 @@ func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.K
 	}
 	parts = []string{rolePart}
 	for part, policy := range map[string]string{lockPart: "gate-delete", policiesPart: "gate-target-verb"} {
-		has, err := c.hasPolicy(ctx, policy)
+		has, err := hasPolicy(ctx, c, policy)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -138,8 +138,8 @@ func (s *session) resources(ctx context.Context, f *kindsFlags, added []target.K
 	return resources, parts, nil
 }
 
-// resource returns a kind as the cluster has it. That it cannot be held is an error.
-func (c *cluster) resource(ctx context.Context, mapper meta.RESTMapper, k target.Kind) (r suspendkinds.Resource, err error) {
+// readResource returns a kind as the cluster has it. That it cannot be held is an error.
+func readResource(ctx context.Context, c *cluster, mapper meta.RESTMapper, k target.Kind) (r suspendkinds.Resource, err error) {
 	mapping, err := mapper.RESTMapping(k.GroupKind)
 	switch {
 	case meta.IsNoMatchError(err):
@@ -167,7 +167,7 @@ func (c *cluster) resource(ctx context.Context, mapper meta.RESTMapper, k target
 }
 
 // hasPolicy returns whether the cluster has one of our policies.
-func (c *cluster) hasPolicy(ctx context.Context, name string) (bool, error) {
+func hasPolicy(ctx context.Context, c *cluster, name string) (bool, error) {
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"})
 	err := c.Get(ctx, client.ObjectKey{Name: name}, policy)
@@ -178,7 +178,7 @@ func (c *cluster) hasPolicy(ctx context.Context, name string) (bool, error) {
 }
 
 // printKinds prints the parts for kinds, in an order that does not change.
-func (s *session) printKinds(resources []suspendkinds.Resource, parts []string) error {
+func printKinds(t *terminal, resources []suspendkinds.Resource, parts []string) error {
 	var all bytes.Buffer
 	for _, part := range []struct {
 		name string
@@ -193,6 +193,6 @@ func (s *session) printKinds(resources []suspendkinds.Resource, parts []string) 
 		}
 		all.Write(text)
 	}
-	_, err := all.WriteTo(s.Out)
+	_, err := all.WriteTo(t.Out)
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-func (s *session) listCommand() *cobra.Command {
+func NewListCommand(k *session) *cobra.Command {
 	var sc scope
 	cmd := &cobra.Command{
 		Use:     "list [NAME...]",
@@ -40,7 +40,7 @@ func (s *session) listCommand() *cobra.Command {
 	days := newTimelineFlags(cmd, out)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
-		c, now, err := s.begin()
+		c, now, err := k.begin()
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *session) listCommand() *cobra.Command {
 			return err
 		}
 		if days.wanted {
-			if printed, err := s.timeline(cmd.Context(), c, sc, days); printed || err != nil {
+			if printed, err := printTimeline(cmd.Context(), k.terminal, c, sc, days); printed || err != nil {
 				return err
 			}
 		}
@@ -57,30 +57,30 @@ func (s *session) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.gates(s.Out, gates)
+			return printGates(out, k.Out, gates)
 		}
-		rows, err := s.gateRows(cmd.Context(), c, sc, now, out.isWide())
+		rows, err := gateRows(cmd.Context(), k.terminal, c, sc, now, out.isWide())
 		if err != nil {
 			return err
 		}
 		if len(rows) == 0 {
-			fmt.Fprintln(s.ErrOut, sc.none(c.namespace))
+			fmt.Fprintln(k.ErrOut, sc.none(c.namespace))
 		}
-		table := out.table(s.Out)
+		table := out.table(k.Out)
 		if len(rows) > 0 || w.wanted {
 			err = table.print(gateHeaders(now, sc.all, out.isWide()), rows...)
 		}
 		if err != nil || !w.wanted {
 			return err
 		}
-		return s.watch(cmd.Context(), c, sc, w, func(ctx context.Context) error { return s.watchGates(ctx, c, sc, table, rows) })
+		return runWatch(cmd.Context(), k.terminal, c, sc, w, func(ctx context.Context) error { return watchGates(ctx, k.terminal, c, sc, table, rows) })
 	}
 	return cmd
 }
 
 // gateRows returns the rows of the Gates of a scope, in their order.
-func (s *session) gateRows(ctx context.Context, c *cluster, sc scope, now time.Time, wide bool) (rows [][]string, err error) {
-	add := func(g *v1alpha1.Gate) { rows = append(rows, s.gateRow(g, now, sc.all, wide)) }
+func gateRows(ctx context.Context, t *terminal, c *cluster, sc scope, now time.Time, wide bool) (rows [][]string, err error) {
+	add := func(g *v1alpha1.Gate) { rows = append(rows, gateRow(t, g, now, sc.all, wide)) }
 	if len(sc.names) == 0 {
 		err = c.eachGate(ctx, sc, add)
 	} else {
@@ -128,8 +128,8 @@ func gateHeaders(now time.Time, namespaces, wide bool) []string {
 }
 
 // gateRow says what a Gate is, in the columns of gateHeaders.
-func (s *session) gateRow(g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
-	row := []string{g.Name, s.paintState(stateOf(g)), reasonOf(g) + waveIn(g), "-", heldOf(g), "-"}
+func gateRow(t *terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
+	row := []string{g.Name, t.paintState(stateOf(g)), reasonOf(g) + waveIn(g), "-", heldOf(g), "-"}
 	if waits := waitsInWords(g, now); waits != "" {
 		row[2] += ", " + waits
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func (s *session) openCommand() *cobra.Command {
-	return s.requestCommand(v1alpha1.RequestOpen, &cobra.Command{
+func NewOpenCommand(k *session) *cobra.Command {
+	return newRequestCommand(k, v1alpha1.RequestOpen, &cobra.Command{
 		Use:   "open NAME...",
 		Short: "Open Gates by hand",
 		Long: `Open Gates by hand.

@@ -25,14 +25,14 @@ Flags:
 Use "{{.DisplayName}} options" for the flags of all commands, such as --namespace, --context and --timezone.{{end}}`,
 ).Replace((&cobra.Command{}).UsageTemplate())
 
-func (s *session) optionsCommand() *cobra.Command {
+func newOptionsCommand(t *terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:     "options",
 		Short:   "List the flags of all commands",
 		Example: "  kubectl gate options",
 		GroupID: "Set up",
 		Run: func(cmd *cobra.Command, _ []string) {
-			s.say("These flags work with every command:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
+			t.say("These flags work with every command:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
 		},
 	}
 }

@@ -28,7 +28,7 @@ type passFlags struct {
 	timeout        time.Duration
 }
 
-func (s *session) passCommand() *cobra.Command {
+func NewPassCommand(k *session) *cobra.Command {
 	f := &passFlags{}
 	cmd := &cobra.Command{
 		Use:   "pass KIND/NAME",
@@ -60,19 +60,19 @@ pass either. The exit code is 3 if the controller refuses it, or if with --wait 
 		if err != nil {
 			return err
 		}
-		return s.pass(cmd.Context(), f, kind, namespace, name)
+		return runPass(cmd.Context(), k, f, kind, namespace, name)
 	}
 	return cmd
 }
 
-// pass asks for a pass of an object, and says what the controller makes of it.
-func (s *session) pass(ctx context.Context, f *passFlags, kind, namespace, name string) error {
-	c, now, err := s.begin()
+// runPass asks for a pass of an object, and says what the controller makes of it.
+func runPass(ctx context.Context, k *session, f *passFlags, kind, namespace, name string) error {
+	c, now, err := k.begin()
 	if err != nil {
 		return err
 	}
 	c.namespace = cmp.Or(namespace, c.namespace)
-	o, err := s.objects(ctx, c)
+	o, err := k.objects(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -88,16 +88,16 @@ func (s *session) pass(ctx context.Context, f *passFlags, kind, namespace, name 
 		return err
 	}
 	what := explain.RefOf(obj).String()
-	s.say("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
+	k.say("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
 	value := gate.FormatPass(now, target.ReconcileTimeout(&target.Object{Unstructured: *obj}))
-	if err := c.askPass(ctx, obj, f, value); err != nil {
+	if err := requestPass(ctx, c, obj, f, value); err != nil {
 		return asked{"patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener"}.explain(err)
 	}
 	if f.dryRun == "server" {
-		s.say("%s: the API server would accept this (dry run)", what)
+		k.say("%s: the API server would accept this (dry run)", what)
 		return nil
 	}
-	return s.followPass(ctx, c, obj, f, value)
+	return followPass(ctx, k.terminal, c, obj, f, value)
 }
 
 // mayPass returns why an object cannot have a pass, as far as can be seen on it.
@@ -114,9 +114,9 @@ func mayPass(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// askPass writes the request. With config/policies the API server stamps the requester and the Gates. With config/policies-1.30 it checks the
+// requestPass writes the request. With config/policies the API server stamps the requester and the Gates. With config/policies-1.30 it checks the
 // Gates, and accepts no requester.
-func (c *cluster) askPass(ctx context.Context, obj *unstructured.Unstructured, f *passFlags, value string) error {
+func requestPass(ctx context.Context, c *cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
@@ -138,7 +138,7 @@ func (c *cluster) askPass(ctx context.Context, obj *unstructured.Unstructured, f
 		}
 		return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, raw), opts...)
 	}
-	err := write(c.whoAmI(ctx))
+	err := write(currentUser(ctx, c))
 	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") {
 		err = write("")
 	}
@@ -149,9 +149,9 @@ func (c *cluster) askPass(ctx context.Context, obj *unstructured.Unstructured, f
 }
 
 // followPass waits until the controller has answered, or with --wait until the pass has ended, and says it.
-func (s *session) followPass(ctx context.Context, c *cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
+func followPass(ctx context.Context, t *terminal, c *cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	what := explain.RefOf(obj).String()
-	deadline, granted := s.clock.Now().Add(answerTimeout), false
+	deadline, granted := t.clock.Now().Add(answerTimeout), false
 	for {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return asked{"get", strings.ToLower(obj.GetKind()), obj.GetNamespace(), obj.GetName(), "view"}.explain(err)
@@ -160,33 +160,33 @@ func (s *session) followPass(ctx context.Context, c *cluster, obj *unstructured.
 		switch {
 		case p.Value != value:
 		case p.State == verdict.PassRefused:
-			fmt.Fprintf(s.ErrOut, "error: %s: the controller refuses this: %s\n", what, p.Message)
+			fmt.Fprintf(t.ErrOut, "error: %s: the controller refuses this: %s\n", what, p.Message)
 			return exitCode(exitIncomplete)
 		case p.State == verdict.PassEnded:
-			s.say("%s: %s", what, p.EndedSaying())
+			t.say("%s: %s", what, p.EndedSaying())
 			if p.Outcome != verdict.PassSucceeded && p.Outcome != verdict.PassOpened {
 				return exitCode(exitIncomplete)
 			}
 			return nil
 		case !granted:
-			s.say("%s: one reconciliation passes, until %s at the latest", what, formatTime(p.Until.Local()))
-			if granted, deadline = true, s.clock.Now().Add(f.timeout); !f.wait {
+			t.say("%s: one reconciliation passes, until %s at the latest", what, formatTime(p.Until.Local()))
+			if granted, deadline = true, t.clock.Now().Add(f.timeout); !f.wait {
 				return nil
 			}
 		}
-		if s.clock.Now().After(deadline) {
+		if t.clock.Now().After(deadline) {
 			if granted {
-				fmt.Fprintf(s.ErrOut, "error: after %s, %s still passes; it goes on without you\n", f.timeout, what)
+				fmt.Fprintf(t.ErrOut, "error: after %s, %s still passes; it goes on without you\n", f.timeout, what)
 				return exitCode(exitTimeout)
 			}
-			fmt.Fprintf(s.ErrOut, "error: %s: the controller has not let it pass; its events say why, and kubectl gate why %s/%s says more\n",
+			fmt.Fprintf(t.ErrOut, "error: %s: the controller has not let it pass; its events say why, and kubectl gate why %s/%s says more\n",
 				what, strings.ToLower(obj.GetKind()), obj.GetName())
 			return exitCode(exitIncomplete)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.clock.After(waitPoll):
+		case <-t.clock.After(waitPoll):
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-func (s *session) pendingCommand() *cobra.Command {
+func NewPendingCommand(k *session) *cobra.Command {
 	f := &pendingFlags{}
 	cmd := &cobra.Command{
 		Use:   "pending",
@@ -57,7 +57,7 @@ RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kube
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "Also what each Kustomization would change in the cluster.")
 	cmd.Flags().StringVar(&f.sourceAddress, "source-address", "", "With --diff, where source-controller answers, such as http://localhost:8080. By default, the API server asks it.")
 	f.output = newOutput(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.pending(cmd, f) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runPending(k, cmd, f) }
 	return cmd
 }
 
@@ -67,16 +67,16 @@ type pendingFlags struct {
 	*output
 }
 
-// pending prints what waits.
-func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
+// runPending prints what waits.
+func runPending(k *session, cmd *cobra.Command, f *pendingFlags) error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector %q: %w", f.selector, err)
 	}
-	c, now, err := s.begin()
+	c, now, err := k.begin()
 	if err != nil {
 		return err
 	}
-	o, err := s.objects(cmd.Context(), c)
+	o, err := k.objects(cmd.Context(), c)
 	if err != nil {
 		return err
 	}
@@ -84,27 +84,27 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 	if f.namespaces {
 		namespace = ""
 	}
-	held, err := o.heldIn(cmd.Context(), namespace, f.selector)
+	held, err := heldObjects(cmd.Context(), o, namespace, f.selector)
 	if err != nil {
 		return err
 	}
-	all, err := o.waiting(cmd.Context(), held, f.namespaces, now)
+	all, err := waitingFor(cmd.Context(), o, held, f.namespaces, now)
 	if err != nil {
 		return err
 	}
 	if refusal := o.refusal(); refusal != "" && o.read == 0 {
 		return errors.New(refusal)
 	} else if refusal != "" {
-		s.warn("%s; the rest is shown", refusal)
+		k.warn("%s; the rest is shown", refusal)
 	}
 	if !f.all {
 		all = slices.DeleteFunc(all, func(w explain.Waiting) bool { return !w.IsNew() })
 	}
-	items, whole, err := s.pendingItems(cmd.Context(), o, f, held, all)
+	items, whole, err := pendingItems(cmd.Context(), k.terminal, o, f, held, all)
 	if err != nil {
 		return err
 	}
-	if err := s.printPending(f, items, len(held), now); err != nil {
+	if err := printPending(k, f, items, len(held), now); err != nil {
 		return err
 	}
 	if len(o.refused) > 0 || !whole {
@@ -114,10 +114,10 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 }
 
 // pendingItems adds to what waits what would change, if that is asked for. It returns whether all of that is known.
-func (s *session) pendingItems(ctx context.Context, o *objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
+func pendingItems(ctx context.Context, t *terminal, o *objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
 	var d *differ
 	if f.diff {
-		if d, err = s.differ(o, f); err != nil {
+		if d, err = newDiffer(t, o, f); err != nil {
 			return nil, false, err
 		}
 	}
@@ -135,17 +135,17 @@ func (s *session) pendingItems(ctx context.Context, o *objects, f *pendingFlags,
 	return items, whole, nil
 }
 
-func (s *session) printPending(f *pendingFlags, all []pendingItem, held int, now time.Time) error {
+func printPending(k *session, f *pendingFlags, all []pendingItem, held int, now time.Time) error {
 	switch {
 	case *f.OutputFormat == "name":
-		return f.names(s, all)
+		return printNames(k.terminal, f, all)
 	case !f.isTable():
-		return f.reports(s.Out, pendingTarget, all)
+		return f.reports(k.Out, pendingTarget, all)
 	case len(all) == 0 && held > 0:
-		fmt.Fprintf(s.ErrOut, "Nothing new waits. %d held, --all lists them.\n", held)
+		fmt.Fprintf(k.ErrOut, "Nothing new waits. %d held, --all lists them.\n", held)
 		return nil
 	case len(all) == 0:
-		fmt.Fprintln(s.ErrOut, "Nothing waits.")
+		fmt.Fprintln(k.ErrOut, "Nothing waits.")
 		return nil
 	}
 	headers := []string{"KIND/NAME", "GATE", "REVISION", "WAITS", timeHeader("SINCE", now)}
@@ -157,22 +157,22 @@ func (s *session) printPending(f *pendingFlags, all []pendingItem, held int, now
 	}
 	rows := make([][]string, len(all))
 	for i := range all {
-		rows[i] = s.pendingRow(f, &all[i].Waiting, now)
+		rows[i] = pendingRow(k.terminal, f, &all[i].Waiting, now)
 	}
-	if err := f.table(s.Out).print(headers, rows...); err != nil {
+	if err := f.table(k.Out).print(headers, rows...); err != nil {
 		return err
 	}
 	for i := range all {
 		if all[i].Diff != nil {
-			s.printDiff(&all[i])
+			printDiff(k.terminal, &all[i])
 		}
 	}
 	return nil
 }
 
 // pendingRow says what waits, in the columns of printPending.
-func (s *session) pendingRow(f *pendingFlags, w *explain.Waiting, now time.Time) []string {
-	row := []string{w.Target.Kind + "/" + w.Target.Name, gatesOf(w), shortRevision(w.Revision, f.isWide()), s.paintWaits(w, f.isWide()), whenOf(w.Since, now)}
+func pendingRow(t *terminal, f *pendingFlags, w *explain.Waiting, now time.Time) []string {
+	row := []string{w.Target.Kind + "/" + w.Target.Name, gatesOf(w), shortRevision(w.Revision, f.isWide()), paintWaits(t, w, f.isWide()), whenOf(w.Since, now)}
 	if f.namespaces {
 		row = append([]string{w.Target.Namespace}, row...)
 	}
@@ -190,26 +190,26 @@ func (s *session) pendingRow(f *pendingFlags, w *explain.Waiting, now time.Time)
 }
 
 // paintWaits says what waits, in a color if that is something new.
-func (s *session) paintWaits(w *explain.Waiting, wide bool) string {
+func paintWaits(t *terminal, w *explain.Waiting, wide bool) string {
 	text := w.Words()
 	if wide && w.Reason == explain.NewRevision {
 		text = w.Waits
 	}
 	switch w.Reason {
 	case explain.NewRevision, explain.RenewalDue, explain.Passes:
-		return s.paint(yellow, text)
+		return t.paint(yellow, text)
 	default:
-		return s.paint(faint, text)
+		return t.paint(faint, text)
 	}
 }
 
-// names prints the names of the objects, for kubectl.
-func (f *pendingFlags) names(s *session, all []pendingItem) error {
+// printNames prints the names of the objects, for kubectl.
+func printNames(t *terminal, f *pendingFlags, all []pendingItem) error {
 	items := make([]runtime.Object, len(all))
 	for i := range all {
 		items[i] = nameOnly(all[i].Target)
 	}
-	return f.list(s.Out, pendingTarget, items)
+	return f.list(t.Out, pendingTarget, items)
 }
 
 // nameOnly returns an object that has nothing but a name.

@@ -73,31 +73,31 @@ func (f found) isWhole() bool {
 
 // differ finds out what would change.
 type differ struct {
-	*objects
-	dry  client.Client
-	open dryrun.Opener
+	objects *objects
+	dry     client.Client
+	open    dryrun.Opener
 	// in is the namespace in which users of pinned sources are looked for, empty for all.
 	in string
 	// users have those that were found by the source to which they refer, nil if nobody has looked.
 	users map[explain.Ref][]*unstructured.Unstructured
 }
 
-// differ returns one. --source-address is that of source-controller, as http://localhost:8080, empty if the API server passes on what is asked.
-func (s *session) differ(o *objects, f *pendingFlags) (*differ, error) {
+// newDiffer returns one. --source-address is that of source-controller, as http://localhost:8080, empty if the API server passes on what is asked.
+func newDiffer(t *terminal, o *objects, f *pendingFlags) (*differ, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	dry, err := client.New(o.config, client.Options{Scheme: scheme, Mapper: o.RESTMapper()})
+	dry, err := client.New(o.cluster.config, client.Options{Scheme: scheme, Mapper: o.cluster.RESTMapper()})
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	d := &differ{objects: o, dry: dry, in: o.namespace}
+	d := &differ{objects: o, dry: dry, in: o.cluster.namespace}
 	if f.namespaces {
 		d.in = ""
 	}
 	if f.sourceAddress == "" {
-		asks, err := discovery.NewDiscoveryClientForConfig(o.config)
+		asks, err := discovery.NewDiscoveryClientForConfig(o.cluster.config)
 		if err != nil {
 			return nil, noCluster(err)
 		}
@@ -166,7 +166,7 @@ func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *ex
 	}
 	switch w.Target.Kind {
 	case kustomizev1.KustomizationKind:
-		source := d.source(ctx, obj)
+		source := readSource(ctx, d.objects, obj)
 		return &pendingDiff{found: d.find(ctx, obj, source), url: urlOf(source)}
 	case v1alpha1.GatedSourceKind:
 		return d.promotes(ctx, obj, w)
@@ -233,13 +233,13 @@ func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstruct
 const maxShown = 120
 
 // printDiff says what would change.
-func (s *session) printDiff(w *pendingItem) {
-	fmt.Fprintf(s.Out, "\n%s/%s in %s: %s -> %s\n", w.Target.Kind, w.Target.Name, w.Target.Namespace, shortRevision(w.Revision, false), shortRevision(w.Waits, false))
+func printDiff(t *terminal, w *pendingItem) {
+	fmt.Fprintf(t.Out, "\n%s/%s in %s: %s -> %s\n", w.Target.Kind, w.Target.Name, w.Target.Namespace, shortRevision(w.Revision, false), shortRevision(w.Waits, false))
 	if hint := commits(w); hint != "" {
-		fmt.Fprintf(s.Out, "  commits: %s\n", hint)
+		fmt.Fprintf(t.Out, "  commits: %s\n", hint)
 	}
 	if w.Target.Kind != v1alpha1.GatedSourceKind || w.Diff.Cause != "" {
-		s.printFound(w.Diff.found, "  ")
+		printFound(t, w.Diff.found, "  ")
 		return
 	}
 	for _, u := range w.Diff.Users {
@@ -247,30 +247,30 @@ func (s *session) printDiff(w *pendingItem) {
 		if u.Revision != "" {
 			at = ", at " + shortRevision(u.Revision, false)
 		}
-		fmt.Fprintf(s.Out, "  %s/%s in %s%s\n", u.Target.Kind, u.Target.Name, u.Target.Namespace, at)
-		s.printFound(u.found, "    ")
+		fmt.Fprintf(t.Out, "  %s/%s in %s%s\n", u.Target.Kind, u.Target.Name, u.Target.Namespace, at)
+		printFound(t, u.found, "    ")
 	}
 	if len(w.Diff.Users) == 0 {
-		fmt.Fprintln(s.Out, "  nothing would change: no Kustomization and no HelmRelease here refers to what it pins")
+		fmt.Fprintln(t.Out, "  nothing would change: no Kustomization and no HelmRelease here refers to what it pins")
 	}
 }
 
 // printFound says what would change, behind an indent.
-func (s *session) printFound(f found, indent string) {
+func printFound(t *terminal, f found, indent string) {
 	switch {
 	case f.Cause != "":
-		fmt.Fprintf(s.Out, "%s%s: %s\n", indent, s.paint(yellow, "unknown"), f.Cause)
+		fmt.Fprintf(t.Out, "%s%s: %s\n", indent, t.paint(yellow, "unknown"), f.Cause)
 	case len(f.Changes) == 0:
-		fmt.Fprintln(s.Out, indent+"nothing would change")
+		fmt.Fprintln(t.Out, indent+"nothing would change")
 	}
 	for _, change := range f.Changes {
-		text := s.paint(colorOf(change.Action), change.Action)
+		text := t.paint(colorOf(change.Action), change.Action)
 		if change.Cause != "" {
 			text += ": " + oneLine(change.Cause)
 		}
-		fmt.Fprintf(s.Out, "%s%s %s\n", indent, change.Object, text)
+		fmt.Fprintf(t.Out, "%s%s %s\n", indent, change.Object, text)
 		for _, field := range change.Fields {
-			fmt.Fprintf(s.Out, "%s  %s: %s -> %s\n", indent, field.Path, valueOf(field.Before), valueOf(field.After))
+			fmt.Fprintf(t.Out, "%s  %s: %s -> %s\n", indent, field.Path, valueOf(field.Before), valueOf(field.After))
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // promotes says what would change if the pin of a GatedSource moved to the revision that waits, by all that refers to the pinned source.
 // The artifact is that of the source that it follows: it has what the pinned one would have.
 func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
-	source := d.source(ctx, obj)
+	source := readSource(ctx, d.objects, obj)
 	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: urlOf(source)}
 	if result.Cause = kept(source, w.Waits); result.Cause != "" {
 		return result
@@ -58,13 +58,13 @@ func (d *differ) usersOf(ctx context.Context, obj *unstructured.Unstructured) ([
 	if d.users == nil {
 		d.users = map[explain.Ref][]*unstructured.Unstructured{}
 		for _, kind := range []schema.GroupVersionKind{kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)} {
-			mapping, err := d.mapper.RESTMapping(kind.GroupKind())
+			mapping, err := d.objects.mapper.RESTMapping(kind.GroupKind())
 			if meta.IsNoMatchError(err) {
 				continue
 			} else if err != nil {
 				return nil, noCluster(err)
 			}
-			if err := d.each(ctx, mapping, d.in, "", func(user *unstructured.Unstructured) {
+			if err := d.objects.each(ctx, mapping, d.in, "", func(user *unstructured.Unstructured) {
 				if ref, ok := explain.SourceOf(user); ok {
 					d.users[keyOf(ref)] = append(d.users[keyOf(ref)], user.DeepCopy())
 				}

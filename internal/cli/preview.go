@@ -30,7 +30,7 @@ type previewFlags struct {
 	from, state string
 }
 
-func (s *session) previewCommand() *cobra.Command {
+func NewPreviewCommand(k *session) *cobra.Command {
 	f := &previewFlags{}
 	cmd := &cobra.Command{
 		Use:   "preview (-f FILE... | [NAME...])",
@@ -53,7 +53,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 
   # What a gate of the cluster does in the next week, as a picture
   kubectl gate preview production --until 7d -o svg > production.svg`,
-		RunE: func(cmd *cobra.Command, args []string) error { return s.preview(cmd.Context(), f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runPreview(cmd.Context(), k, f, args) },
 	}
 	scopeFlags(cmd, &f.scope)
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
@@ -64,8 +64,8 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 	return cmd
 }
 
-func (s *session) preview(ctx context.Context, f *previewFlags, args []string) error {
-	zone, err := s.tableZone()
+func runPreview(ctx context.Context, k *session, f *previewFlags, args []string) error {
+	zone, err := k.tableZone()
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (s *session) preview(ctx context.Context, f *previewFlags, args []string) e
 	if err != nil {
 		return err
 	}
-	r, err := s.rangeOf(f.from, f.span)
+	r, err := parseSpan(k.terminal, f.from, f.span)
 	if err != nil {
 		return err
 	}
-	set, err := s.previewed(ctx, f, args)
+	set, err := readPreviewed(ctx, k, f, args)
 	if err != nil {
 		return err
 	}
@@ -85,14 +85,14 @@ func (s *session) preview(ctx context.Context, f *previewFlags, args []string) e
 	if err != nil {
 		return err
 	}
-	s.warnAll(doubts)
+	warnAll(k.terminal, doubts)
 	if len(f.files) > 0 && len(report.Gates) == 0 {
-		s.errLine("%s", noGatesInFiles)
+		k.errLine("%s", noGatesInFiles)
 	}
 	if len(report.Gates) == 0 && f.isTable() {
 		return nil // a header alone says nothing
 	}
-	return printer(s.Out, report, r)
+	return printer(k.Out, report, r)
 }
 
 // noGatesInFiles says that manifests have no Gates.
@@ -120,7 +120,7 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	if f.isTable() {
 		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w, zone) }, nil
 	}
-	return f.timelines, nil
+	return func(w io.Writer, report *preview.Report, r preview.Range) error { return printTimelines(f.output, w, report, r) }, nil
 }
 
 // calendarName returns that of the only Gate, or one for several.
@@ -131,20 +131,20 @@ func calendarName(report *preview.Report) string {
 	return "Gates"
 }
 
-// previewed returns what is previewed: manifests if there are files, or else what a cluster has.
-func (s *session) previewed(ctx context.Context, f *previewFlags, args []string) (*preview.Set, error) {
+// readPreviewed returns what is previewed: manifests if there are files, or else what a cluster has.
+func readPreviewed(ctx context.Context, k *session, f *previewFlags, args []string) (*preview.Set, error) {
 	if len(f.files) > 0 {
 		if f.all || f.selector != "" || f.statusOfReady != "" {
 			return nil, fmt.Errorf("-A, -l and --status-selector choose gates of a cluster, they are not for -f")
 		}
-		return s.manifests(f.files, args, cmp.Or(*s.config.Namespace, "default"))
+		return readManifests(k, f.files, args, cmp.Or(*k.config.Namespace, "default"))
 	}
 	for _, arg := range args {
 		if arg == "-" || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
 			return nil, fmt.Errorf("%q is not a name of a gate: files are named with -f", arg)
 		}
 	}
-	c, err := s.cluster()
+	c, err := k.cluster()
 	if err != nil {
 		return nil, err
 	}
@@ -154,24 +154,24 @@ func (s *session) previewed(ctx context.Context, f *previewFlags, args []string)
 		return nil, err
 	}
 	if len(gates) == 0 {
-		fmt.Fprintln(s.ErrOut, noGates(c.namespace, f.all))
+		fmt.Fprintln(k.ErrOut, noGates(c.namespace, f.all))
 	}
-	return s.setOf(ctx, c, gates), nil
+	return previewSet(ctx, k.terminal, c, gates), nil
 }
 
-// manifests reads files and folders, those of -f and those that follow as arguments.
-func (s *session) manifests(named, args []string, namespace string) (*preview.Set, error) {
-	return s.manifestsInto(preview.NewSet(namespace), named, args)
+// readManifests reads files and folders, those of -f and those that follow as arguments.
+func readManifests(k *session, named, args []string, namespace string) (*preview.Set, error) {
+	return readManifestsInto(k, preview.NewSet(namespace), named, args)
 }
 
-// manifestsInto reads them into a set.
-func (s *session) manifestsInto(set *preview.Set, named, args []string) (*preview.Set, error) {
-	if err := s.learn(nil); err != nil {
+// readManifestsInto reads them into a set.
+func readManifestsInto(k *session, set *preview.Set, named, args []string) (*preview.Set, error) {
+	if err := k.learn(nil); err != nil {
 		return nil, err
 	}
 	set.Validating(validate.Object)
 	for i, path := range slices.Concat(named, args) {
-		err := files.Read(set, path, s.In)
+		err := files.Read(set, path, k.In)
 		var missing *fs.PathError
 		switch is := errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist); {
 		case is && i >= len(named):
@@ -186,8 +186,8 @@ func (s *session) manifestsInto(set *preview.Set, named, args []string) (*previe
 }
 
 // warnAll says what is doubtful.
-func (s *session) warnAll(doubts []preview.Fault) {
+func warnAll(t *terminal, doubts []preview.Fault) {
 	for _, doubt := range doubts {
-		s.warn("%s", doubt)
+		t.warn("%s", doubt)
 	}
 }

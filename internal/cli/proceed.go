@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-func (s *session) proceedCommand() *cobra.Command {
+func NewProceedCommand(k *session) *cobra.Command {
 	var reason, dryRun string
 	cmd := &cobra.Command{
 		Use:   "proceed NAME",
@@ -40,12 +40,12 @@ has come to another wave in the meantime, nothing happens. It needs the verb ope
 		if err := checkDryRun(dryRun); err != nil {
 			return err
 		}
-		c, now, err := s.begin()
+		c, now, err := k.begin()
 		if err != nil {
 			return err
 		}
 		c.role = "gate-opener"
-		return s.proceed(cmd.Context(), c, args[0], &proceeding{now: now, reason: reason, dryRun: dryRun == "server"})
+		return runProceed(cmd.Context(), k.terminal, c, args[0], &proceeding{now: now, reason: reason, dryRun: dryRun == "server"})
 	}
 	return cmd
 }
@@ -59,13 +59,13 @@ type proceeding struct {
 	value string
 }
 
-// proceed has the release of a Gate go on from where it is, and says where it is then.
-func (s *session) proceed(ctx context.Context, c *cluster, name string, p *proceeding) error {
+// runProceed has the release of a Gate go on from where it is, and says where it is then.
+func runProceed(ctx context.Context, t *terminal, c *cluster, name string, p *proceeding) error {
 	g, err := c.gate(ctx, name)
 	if err != nil {
 		return err
 	}
-	wave, by := "", c.whoAmI(ctx)
+	wave, by := "", currentUser(ctx, c)
 	for {
 		if err := mayProceed(g); err != nil {
 			return fmt.Errorf("%s: %w", nameOfGate(g), err)
@@ -73,7 +73,7 @@ func (s *session) proceed(ctx context.Context, c *cluster, name string, p *proce
 		current := g.Status.Release.Waves.Current
 		if wave == "" {
 			wave = current
-			s.say("%s: %s", nameOfGate(g), goingOn(g))
+			t.say("%s: %s", nameOfGate(g), goingOn(g))
 		}
 		if wave != current {
 			return fmt.Errorf("%s: the release has come to wave %s in the meantime: look at it again", nameOfGate(g), current)
@@ -89,10 +89,10 @@ func (s *session) proceed(ctx context.Context, c *cluster, name string, p *proce
 	case err != nil:
 		return refusedProceed(g, err)
 	case p.dryRun:
-		s.say("%s: the API server would accept this (dry run)", nameOfGate(g))
+		t.say("%s: the API server would accept this (dry run)", nameOfGate(g))
 		return nil
 	}
-	return s.proceeded(ctx, c, g, p)
+	return awaitProceed(ctx, t, c, g, p)
 }
 
 // mayProceed says why nobody can have the release of a Gate go on: none is on.
@@ -173,22 +173,22 @@ func refusedProceed(g *v1alpha1.Gate, err error) error {
 	return errors.New("refused: " + refusalOf(err))
 }
 
-// proceeded waits until the controller has taken note, and says where the release is then.
-func (s *session) proceeded(ctx context.Context, c *cluster, g *v1alpha1.Gate, p *proceeding) error {
-	err := s.poll(ctx, func() (bool, error) {
+// awaitProceed waits until the controller has taken note, and says where the release is then.
+func awaitProceed(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, p *proceeding) error {
+	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
 			return false, asked{"get", "gates", g.Namespace, g.Name, "gate-viewer"}.explain(err)
 		}
 		return g.Status.Release != nil && g.Status.Release.LastHandledProceed == p.value, nil
 	})
 	if err != nil {
-		return s.incomplete(err)
+		return t.incomplete(err)
 	}
 	v, err := annotations.Proceed.Parse(p.value)
 	if w := g.Status.Release.Waves; err != nil || w == nil || w.ProceededAt == nil || !w.ProceededAt.Time.Equal(v.At) {
-		return s.incomplete(fmt.Errorf("%s: the release was no more where you saw it: kubectl gate status %s -n %s", nameOfGate(g), g.Name, g.Namespace))
+		return t.incomplete(fmt.Errorf("%s: the release was no more where you saw it: kubectl gate status %s -n %s", nameOfGate(g), g.Name, g.Namespace))
 	}
-	s.say("%s: %s", nameOfGate(g), lowerFirst(waveOf(g)))
+	t.say("%s: %s", nameOfGate(g), lowerFirst(waveOf(g)))
 	return nil
 }
 

@@ -52,12 +52,12 @@ func (f *span) check() error {
 	return nil
 }
 
-// rangeOf reads --from, and how far a command looks from there.
-func (s *session) rangeOf(from string, f *span) (r preview.Range, err error) {
+// parseSpan reads --from, and how far a command looks from there.
+func parseSpan(t *terminal, from string, f *span) (r preview.Range, err error) {
 	if err := f.check(); err != nil {
 		return r, err
 	}
-	if r, err = s.parseRange(from, f.until); err == nil && f.until == "" {
+	if r, err = parseRange(t, from, f.until); err == nil && f.until == "" {
 		r.Until = r.From.AddDate(0, 0, f.days)
 	}
 	if longest := r.From.AddDate(0, 0, f.most); err == nil && r.Until.After(longest) {
@@ -67,8 +67,8 @@ func (s *session) rangeOf(from string, f *span) (r preview.Range, err error) {
 }
 
 // parseRange reads --from and --until. A time without an offset is in the zone of the user.
-func (s *session) parseRange(from, until string) (r preview.Range, err error) {
-	now, err := s.now()
+func parseRange(t *terminal, from, until string) (r preview.Range, err error) {
+	now, err := t.now()
 	if err != nil {
 		return r, err
 	}

@@ -26,7 +26,7 @@ func TestARangeIsReadAsPeopleWriteIt(t *testing.T) {
 		{"2026-12-24", "2026-12-24", "--until must be later than --from"},
 	} {
 		s := &session{terminal: &terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: testclock.NewFakeClock(now), timeZone: "Europe/Oslo"}}
-		r, err := s.parseRange(tc.from, tc.until)
+		r, err := parseRange(s.terminal, tc.from, tc.until)
 		got := r.From.Format(time.RFC3339) + " " + r.Until.Format(time.RFC3339)
 		if err != nil {
 			got = err.Error()

@@ -28,7 +28,7 @@ import (
 
 // reading reads for check what is in a cluster. It remembers what it could not read, and goes on.
 type reading struct {
-	*cluster
+	cluster   *cluster
 	clock     clock.PassiveClock
 	now       time.Time
 	discovery *discovery.DiscoveryClient
@@ -50,7 +50,7 @@ type unread struct{ verb, resource, why string }
 
 // connect asks the cluster for its version, what kinds it has, and what time it is.
 func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
-	config := rest.CopyConfig(r.config)
+	config := rest.CopyConfig(r.cluster.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			before := r.clock.Now()
@@ -126,12 +126,12 @@ func (r *reading) may(verb, resource string, err error) bool {
 func (r *reading) list(ctx context.Context, gvk schema.GroupVersionKind, resource string, opts ...client.ListOption) ([]unstructured.Unstructured, bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
-	err := r.List(ctx, list, opts...)
+	err := r.cluster.List(ctx, list, opts...)
 	return list.Items, r.may("list", resource, err)
 }
 
-// controllers returns the Deployments of the controller.
-func (c *cluster) controllers(ctx context.Context) (found []check.Controller, err error) {
+// readDeployments returns the Deployments of the controller.
+func readDeployments(ctx context.Context, c *cluster) (found []check.Controller, err error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	err = c.List(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: check.ControllerLabel}})
@@ -142,7 +142,7 @@ func (c *cluster) controllers(ctx context.Context) (found []check.Controller, er
 }
 
 func (r *reading) controllers(ctx context.Context) ([]check.Controller, bool) {
-	found, err := r.cluster.controllers(ctx)
+	found, err := readDeployments(ctx, r.cluster)
 	return found, r.may("list", "deployments.apps", err)
 }
 
@@ -187,7 +187,7 @@ func (r *reading) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gat
 	}
 	for _, r.all = range []bool{true, false} {
 		gates = nil
-		err := r.eachGate(ctx, scope{all: r.all}, func(g *v1alpha1.Gate) { gates = append(gates, *g) })
+		err := r.cluster.eachGate(ctx, scope{all: r.all}, func(g *v1alpha1.Gate) { gates = append(gates, *g) })
 		if err == nil {
 			return gates
 		}
@@ -205,11 +205,11 @@ func (r *reading) in() client.ListOption {
 	if r.all {
 		return client.InNamespace("")
 	}
-	return client.InNamespace(r.namespace)
+	return client.InNamespace(r.cluster.namespace)
 }
 
 func (r *reading) exceptions(ctx context.Context) []*v1alpha1.GateException {
-	namespace := r.namespace
+	namespace := r.cluster.namespace
 	if r.all {
 		namespace = ""
 	}
@@ -223,7 +223,7 @@ func (r *reading) calendars(ctx context.Context, gates []v1alpha1.Gate) timetabl
 	for i := range gates {
 		all = append(all, &gates[i])
 	}
-	found, err := r.cluster.calendars(ctx, r.now, all...)
+	found, err := readCalendars(ctx, r.cluster, r.now, all...)
 	r.may("get", "configmaps", err)
 	return found
 }
@@ -251,7 +251,7 @@ func (r *reading) objects(ctx context.Context) (objects []*unstructured.Unstruct
 func (r *reading) objectsOf(ctx context.Context, key string, in client.ListOption) (objects []*unstructured.Unstructured) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(*r.installed[key])
-	if !r.may("list", r.resources[key], r.List(ctx, list, in)) {
+	if !r.may("list", r.resources[key], r.cluster.List(ctx, list, in)) {
 		return nil
 	}
 	for i := range list.Items {
@@ -308,7 +308,7 @@ func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*u
 		}
 		obj := &unstructured.Unstructured{}
 		obj.SetGroupVersionKind(*r.installed[adapter.GroupKind().String()])
-		err = r.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, obj)
+		err = r.cluster.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, obj)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -325,10 +325,10 @@ func (r *reading) denied(ctx context.Context) (denied []check.Right) {
 		review := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 			"spec": map[string]any{"resourceAttributes": map[string]any{
-				"namespace": r.namespace, "verb": right.Verb, "group": right.Group, "resource": right.Resource,
+				"namespace": r.cluster.namespace, "verb": right.Verb, "group": right.Group, "resource": right.Resource,
 			}},
 		}}
-		if !r.may("create", "selfsubjectaccessreviews.authorization.k8s.io", r.Create(ctx, review)) {
+		if !r.may("create", "selfsubjectaccessreviews.authorization.k8s.io", r.cluster.Create(ctx, review)) {
 			return nil
 		}
 		if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {

@@ -95,8 +95,8 @@ func newReportRange(gate string, r preview.Range) reportRange {
 	return reportRange{explain.Metadata{Namespace: namespace, Name: name}, tz.Version(), metav1.NewTime(r.From), metav1.NewTime(r.Until)}
 }
 
-// timelines prints a preview for programs.
-func (o *output) timelines(w io.Writer, report *preview.Report, r preview.Range) error {
+// printTimelines prints a preview for programs.
+func printTimelines(o *output, w io.Writer, report *preview.Report, r preview.Range) error {
 	items := make([]gateTimeline, len(report.Gates))
 	for i, t := range report.Gates {
 		items[i] = gateTimeline{newReportRange(t.Gate, r), t}
@@ -104,8 +104,8 @@ func (o *output) timelines(w io.Writer, report *preview.Report, r preview.Range)
 	return o.reports(w, gateTimelineReport, items)
 }
 
-// changes prints a comparison for programs.
-func (o *output) changes(w io.Writer, changes *preview.Changes, r preview.Range) error {
+// printChanges prints a comparison for programs.
+func printChanges(o *output, w io.Writer, changes *preview.Changes, r preview.Range) error {
 	items := make([]gateChange, len(changes.Gates))
 	for i, c := range changes.Gates {
 		items[i] = gateChange{newReportRange(c.Gate, r), c}
@@ -113,8 +113,8 @@ func (o *output) changes(w io.Writer, changes *preview.Changes, r preview.Range)
 	return o.reports(w, gateChangeReport, items)
 }
 
-// gates prints Gates for programs.
-func (o *output) gates(w io.Writer, gates []*v1alpha1.Gate) error {
+// printGates prints Gates for programs.
+func printGates(o *output, w io.Writer, gates []*v1alpha1.Gate) error {
 	items := make([]runtime.Object, len(gates))
 	for i, g := range gates {
 		items[i] = asManifest(g, v1alpha1.GateKind)

@@ -105,26 +105,26 @@ func TestEveryReportIsAListOfItsKind(t *testing.T) {
 	finding := check.Finding{Severity: check.Warning, Object: "Gate flux-system/production", Message: "m"}
 	waiting := explain.Waiting{Metadata: about, Target: ref, Gates: []string{}, Reason: explain.NewRevision, Since: &at}
 	why := explain.Explanation{Metadata: about, Target: ref, State: explain.Held, Gates: []explain.Gate{}, Waiting: &waiting}
-	gates := prints(gateReport, []*v1alpha1.Gate{g.DeepCopy()}, func(s *session, o *output) error { return o.gates(s.Out, []*v1alpha1.Gate{g}) })
+	gates := prints(gateReport, []*v1alpha1.Gate{g.DeepCopy()}, func(s *session, o *output) error { return printGates(o, s.Out, []*v1alpha1.Gate{g}) })
 	tests := map[string]func(*testing.T){
-		"check": prints(findingReport, []check.Finding{finding}, func(s *session, o *output) error { return s.printFindings(o, []check.Finding{finding}, 0) }),
+		"check": prints(findingReport, []check.Finding{finding}, func(s *session, o *output) error { return printFindings(s.terminal, o, []check.Finding{finding}, 0) }),
 		"diff": prints(gateChangeReport, []gateChange{{newReportRange("flux-system/production", r), change}}, func(s *session, o *output) error {
 			change.Gate = "flux-system/production"
-			return o.changes(s.Out, &preview.Changes{Gates: []preview.Change{change}}, r)
+			return printChanges(o, s.Out, &preview.Changes{Gates: []preview.Change{change}}, r)
 		}),
 		"history": prints(gateHistoryEntry, []historyItem{{about, g.Status.History[0]}}, func(s *session, o *output) error {
-			return past[historyItem]{kind: gateHistoryEntry, items: s.history([]*v1alpha1.Gate{g}, now)}.print(s, o)
+			return past[historyItem]{kind: gateHistoryEntry, items: historySince(s.terminal, []*v1alpha1.Gate{g}, now)}.print(s.terminal, o)
 		}),
 		"history source/NAME": prints(sourcePromotion, []promotionItem{{about, source.Status.Promotions[0]}}, func(s *session, o *output) error {
-			return past[promotionItem]{kind: sourcePromotion, items: s.promotions(source, now)}.print(s, o)
+			return past[promotionItem]{kind: sourcePromotion, items: promotionsSince(s.terminal, source, now)}.print(s.terminal, o)
 		}),
 		"list": gates, "status": gates,
 		"pending": prints(pendingTarget, []pendingItem{{Waiting: waiting}}, func(s *session, o *output) error {
-			return s.printPending(&pendingFlags{output: o}, []pendingItem{{Waiting: waiting}}, 1, now)
+			return printPending(s, &pendingFlags{output: o}, []pendingItem{{Waiting: waiting}}, 1, now)
 		}),
 		"preview": prints(gateTimelineReport, []gateTimeline{{newReportRange("flux-system/production", r), timeline}}, func(s *session, o *output) error {
 			timeline.Gate = "flux-system/production"
-			return o.timelines(s.Out, &preview.Report{Gates: []preview.Timeline{timeline}}, r)
+			return printTimelines(o, s.Out, &preview.Report{Gates: []preview.Timeline{timeline}}, r)
 		}),
 		"version": func(t *testing.T) {
 			var out bytes.Buffer

@@ -32,8 +32,8 @@ type requestFlags struct {
 	by string
 }
 
-// requestCommand returns a command that requests an action of Gates.
-func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Command) *cobra.Command {
+// newRequestCommand returns a command that requests an action of Gates.
+func newRequestCommand(k *session, action v1alpha1.RequestAction, cmd *cobra.Command) *cobra.Command {
 	f := &requestFlags{}
 	flags := cmd.Flags()
 	flags.StringVar(&f.lasts, "for", "", "How long the request lasts, such as 30m, 2h or 3d. At least a second, at most 366 days.")
@@ -45,7 +45,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.names = args
-		now, err := s.now()
+		now, err := k.now()
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 		if err != nil {
 			return err
 		}
-		_, err = s.request(cmd.Context(), f, func(*v1alpha1.Gate) (*request, error) { return r, nil })
+		_, err = requestGates(cmd.Context(), k, f, func(*v1alpha1.Gate) (*request, error) { return r, nil })
 		return err
 	}
 	return cmd
@@ -214,12 +214,12 @@ type nothingToDo string
 
 func (e nothingToDo) Error() string { return string(e) }
 
-// request asks Gates, and says of each what it is then.
-func (s *session) request(ctx context.Context, f *requestFlags, ask asking) ([]result, error) {
+// requestGates asks Gates, and says of each what it is then.
+func requestGates(ctx context.Context, k *session, f *requestFlags, ask asking) ([]result, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	c, err := s.cluster()
+	c, err := k.cluster()
 	if err != nil {
 		return nil, err
 	}
@@ -233,17 +233,17 @@ func (s *session) request(ctx context.Context, f *requestFlags, ask asking) ([]r
 	case len(gates) == 0:
 		return nil, errors.New("no gate has these labels")
 	}
-	f.by = c.whoAmI(ctx)
+	f.by = currentUser(ctx, c)
 	results := make([]result, len(gates))
 	for i, g := range gates {
-		results[i] = s.plan(g, ask)
+		results[i] = planRequest(k.terminal, g, ask)
 	}
-	c.askAll(ctx, f, results, ask)
-	return results, s.conclude(ctx, c, f, results)
+	requestAll(ctx, k.terminal, c, f, results, ask)
+	return results, conclude(ctx, k, c, f, results)
 }
 
-// plan says what is asked of a Gate, with absolute times, before it counts.
-func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
+// planRequest says what is asked of a Gate, with absolute times, before it counts.
+func planRequest(t *terminal, g *v1alpha1.Gate, ask asking) result {
 	r, err := ask(g)
 	var nothing nothingToDo
 	if g.Spec.Suspend {
@@ -251,18 +251,18 @@ func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
 	}
 	switch {
 	case errors.As(err, &nothing):
-		s.say("%s: %s", nameOfGate(g), nothing)
+		t.say("%s: %s", nameOfGate(g), nothing)
 		return result{gate: g}
 	case err != nil:
 		return result{gate: g, err: err}
 	}
 	r = r.of(g)
-	s.say("%s: %s", nameOfGate(g), r)
+	t.say("%s: %s", nameOfGate(g), r)
 	if g.Audits() && r.action == v1alpha1.RequestClose && !r.withdraws {
-		s.warn("%s: it has mode Audit, so nothing is held; to enforce: %s", nameOfGate(g), check.ToEnforce(g))
+		t.warn("%s: it has mode Audit, so nothing is held; to enforce: %s", nameOfGate(g), check.ToEnforce(g))
 	}
 	if limit := r.limited(g); limit != "" {
-		s.warn("%s: %s", nameOfGate(g), s.called(limit))
+		t.warn("%s: %s", nameOfGate(g), t.called(limit))
 	}
 	return result{gate: g, request: r}
 }
@@ -297,8 +297,8 @@ type result struct {
 // asksAtOnce is how many Gates are asked at the same time: in an emergency there may be thousands.
 const asksAtOnce = 16
 
-// askAll asks all Gates, and notes what went wrong.
-func (c *cluster) askAll(ctx context.Context, f *requestFlags, results []result, ask asking) {
+// requestAll asks all Gates, and notes what went wrong.
+func requestAll(ctx context.Context, t *terminal, c *cluster, f *requestFlags, results []result, ask asking) {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
@@ -308,7 +308,7 @@ func (c *cluster) askAll(ctx context.Context, f *requestFlags, results []result,
 	for i := range results {
 		if r := &results[i]; r.request != nil {
 			group.Go(func() error {
-				r.err = c.ask(ctx, r, f.by, ask, opts)
+				r.err = sendRequest(ctx, t, c, r, f.by, ask, opts)
 				return nil
 			})
 		}
@@ -366,9 +366,9 @@ func (r *request) patch(by, version string) []byte {
 	return raw
 }
 
-// whoAmI returns the name under which the API server knows the user, empty if it does not say. With config/policies the API server
+// currentUser returns the name under which the API server knows the user, empty if it does not say. With config/policies the API server
 // writes it itself.
-func (c *cluster) whoAmI(ctx context.Context) string {
+func currentUser(ctx context.Context, c *cluster) string {
 	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	if err := c.Create(ctx, review); err != nil {
 		return ""

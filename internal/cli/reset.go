@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func (s *session) resetCommand() *cobra.Command {
+func NewResetCommand(k *session) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "reset NAME...",
@@ -32,11 +32,11 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.names = args
-		now, err := s.now()
+		now, err := k.now()
 		if err != nil {
 			return err
 		}
-		_, err = s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) {
+		_, err = requestGates(cmd.Context(), k, f, func(g *v1alpha1.Gate) (*request, error) {
 			if r := withdraw(g, now, f.reason); r != nil {
 				return r, nil
 			}

@@ -10,14 +10,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// setOf returns Gates of a cluster with their exceptions. If somebody may not see exceptions, it says so and leaves them out.
-func (s *session) setOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate) *preview.Set {
-	set, _ := s.setAndExceptionsOf(ctx, c, gates)
+// previewSet returns Gates of a cluster with their exceptions. If somebody may not see exceptions, it says so and leaves them out.
+func previewSet(ctx context.Context, t *terminal, c *cluster, gates []*v1alpha1.Gate) *preview.Set {
+	set, _ := previewSetAndExceptions(ctx, t, c, gates)
 	return set
 }
 
-// setAndExceptionsOf also returns the exceptions.
-func (s *session) setAndExceptionsOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate) (*preview.Set, []*v1alpha1.GateException) {
+// previewSetAndExceptions also returns the exceptions.
+func previewSetAndExceptions(ctx context.Context, t *terminal, c *cluster, gates []*v1alpha1.Gate) (*preview.Set, []*v1alpha1.GateException) {
 	var namespaces []string
 	for _, g := range gates {
 		namespaces = append(namespaces, g.Namespace)
@@ -25,7 +25,7 @@ func (s *session) setAndExceptionsOf(ctx context.Context, c *cluster, gates []*v
 	slices.Sort(namespaces)
 	exceptions, err := c.exceptions(ctx, slices.Compact(namespaces))
 	if err != nil {
-		s.warn("exceptions do not count here: %s", oneLine(err.Error()))
+		t.warn("exceptions do not count here: %s", oneLine(err.Error()))
 	}
 	known := map[string]bool{}
 	for _, g := range gates {
@@ -33,7 +33,7 @@ func (s *session) setAndExceptionsOf(ctx context.Context, c *cluster, gates []*v
 	}
 	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !known[e.Namespace+"/"+e.Spec.GateRef.Name] })
 	set := preview.FromCluster(gates, exceptions)
-	_ = c.readConfigMaps(ctx, set, set.ConfigMaps()) // the set has each error
+	_ = readConfigMaps(ctx, c, set, set.ConfigMaps()) // the set has each error
 	return set, exceptions
 }
 

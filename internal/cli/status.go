@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func (s *session) statusCommand() *cobra.Command {
+func NewStatusCommand(k *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status NAME",
 		Aliases: []string{"describe"},
@@ -45,7 +45,7 @@ the next change is shown, which the Gate itself knows.`,
 	}
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, now, err := s.begin()
+		c, now, err := k.begin()
 		if err != nil {
 			return err
 		}
@@ -54,9 +54,9 @@ the next change is shown, which the Gate itself knows.`,
 			return err
 		}
 		if !out.isTable() {
-			return out.gates(s.Out, []*v1alpha1.Gate{g})
+			return printGates(out, k.Out, []*v1alpha1.Gate{g})
 		}
-		screen, err := s.screen(cmd.Context(), c, g, now)
+		screen, err := readScreen(cmd.Context(), k, c, g, now)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ the next change is shown, which the Gate itself knows.`,
 
 // screen is all that status shows of a Gate.
 type screen struct {
-	*session
+	t          *terminal
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	calendars  timetable.Calendars
@@ -86,36 +86,36 @@ type targetLine struct {
 	owners []explain.Owner
 }
 
-// screen reads what status shows. It leaves out what the user may not read, and says so on standard error.
-func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
-	sc := &screen{session: s, gate: g, now: now}
+// readScreen reads what status shows. It leaves out what the user may not read, and says so on standard error.
+func readScreen(ctx context.Context, k *session, c *cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
+	sc := &screen{t: k.terminal, gate: g, now: now}
 	var err error
-	switch sc.exceptions, err = c.exceptionsOf(ctx, g); {
+	switch sc.exceptions, err = exceptionsFor(ctx, c, g); {
 	case apierrors.IsForbidden(err):
-		s.warn("%s", err)
+		k.warn("%s", err)
 		sc.unseen = true
 	case err != nil:
 		return nil, err
 	}
-	if sc.calendars, err = c.calendars(ctx, now, g); err != nil {
-		s.warn("%s", err)
+	if sc.calendars, err = readCalendars(ctx, c, now, g); err != nil {
+		k.warn("%s", err)
 		sc.unseen = true
 	}
-	o, err := s.objects(ctx, c)
+	o, err := k.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if sc.targets, err = o.targetsOf(ctx, g, now); err != nil {
+	if sc.targets, err = readTargets(ctx, o, g, now); err != nil {
 		return nil, err
 	}
 	if refusal := o.refusal(); refusal != "" {
-		s.warn("%s; targets of these kinds are only counted", refusal)
+		k.warn("%s; targets of these kinds are only counted", refusal)
 	}
 	return sc, nil
 }
 
-// targetsOf returns the targets of a Gate that are not free: held ones first.
-func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
+// readTargets returns the targets of a Gate that are not free: held ones first.
+func readTargets(ctx context.Context, o *objects, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
 	kinds, err := o.installed()
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	}
 	var held []*unstructured.Unstructured
 	var others []targetLine
-	reach := o.reach(ctx)
+	reach := o.cluster.reach(ctx)
 	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: reach.Labels, Own: reach.Own, Now: now}
 	look := func(obj *unstructured.Unstructured) {
 		if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
@@ -153,7 +153,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 			}
 		}
 	}
-	all, err := o.waiting(ctx, held, false, now)
+	all, err := waitingFor(ctx, o, held, false, now)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ const sightOfStatus = 366 * 24 * time.Hour
 func (sc *screen) next() [][]string {
 	if sc.unseen {
 		if t := sc.gate.Status.NextTransition; t != nil {
-			return [][]string{{formatUntil(t.At.Time, sc.now), sc.paintState(string(t.State)), words(t.Reason, t.DecidedBy())}}
+			return [][]string{{formatUntil(t.At.Time, sc.now), sc.t.paintState(string(t.State)), words(t.Reason, t.DecidedBy())}}
 		}
 		return nil
 	}
@@ -196,7 +196,7 @@ func (sc *screen) next() [][]string {
 	first := true
 	for i := range intervals {
 		if !first {
-			rows = append(rows, []string{formatUntil(i.From, sc.now), sc.paintState(i.State.String()), words(string(i.Reason), gate.WithEvent(i.By, i.Event))})
+			rows = append(rows, []string{formatUntil(i.From, sc.now), sc.t.paintState(i.State.String()), words(string(i.Reason), gate.WithEvent(i.By, i.Event))})
 		}
 		if first = false; len(rows) == transitions {
 			break

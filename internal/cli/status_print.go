@@ -49,15 +49,15 @@ func (sc *screen) print(out *output) error {
 		if len(part.rows) == 0 && part.after == "" {
 			continue
 		}
-		sc.say("")
-		sc.say("%s", sc.paint(bold, part.title))
+		sc.t.say("")
+		sc.t.say("%s", sc.t.paint(bold, part.title))
 		if len(part.rows) > 0 {
-			if err := out.table(sc.Out).print(part.headers, part.rows...); err != nil {
+			if err := out.table(sc.t.Out).print(part.headers, part.rows...); err != nil {
 				return err
 			}
 		}
 		if part.after != "" {
-			sc.say("%s", part.after)
+			sc.t.say("%s", part.after)
 		}
 	}
 	return nil
@@ -66,31 +66,31 @@ func (sc *screen) print(out *output) error {
 // head says what the Gate is, and why.
 func (sc *screen) head() {
 	g := sc.gate
-	text := fmt.Sprintf("%s is %s", sc.paint(bold, "Gate "+nameOfGate(g)), sc.paintOpen(stateOf(g)))
+	text := fmt.Sprintf("%s is %s", sc.t.paint(bold, "Gate "+nameOfGate(g)), sc.t.paintOpen(stateOf(g)))
 	if last := g.Status.LastTransition; last != nil {
 		text += " since " + formatUntil(last.At.Time, sc.now)
 	}
-	sc.say("%s: %s.", text, reasonOf(g))
+	sc.t.say("%s: %s.", text, reasonOf(g))
 	if more := moreThanWords(g); more != "" {
-		sc.say("%s.", strings.TrimSuffix(more, "."))
+		sc.t.say("%s.", strings.TrimSuffix(more, "."))
 	}
 	if ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition); ready != nil && ready.Status != "True" {
-		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
+		sc.t.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
 	}
 	switch {
 	case g.Audits() && isHolding(g):
-		sc.say("It has mode Audit, and still holds %d of its targets.", g.Status.Targets.Held)
+		sc.t.say("It has mode Audit, and still holds %d of its targets.", g.Status.Targets.Held)
 	case g.Audits():
-		sc.say("It has mode Audit: it holds nothing. To enforce: %s", check.ToEnforce(g))
+		sc.t.say("It has mode Audit: it holds nothing. To enforce: %s", check.ToEnforce(g))
 	}
 	if g.Spec.Suspend {
-		sc.say("It has spec.suspend: nobody looks at it, and what it holds stays held.")
+		sc.t.say("It has spec.suspend: nobody looks at it, and what it holds stays held.")
 	}
 	if r := g.Status.Release; r != nil && r.NextAt != nil {
-		sc.say("It releases its targets at a pace: %d of %d are released.", r.Released, r.Total)
+		sc.t.say("It releases its targets at a pace: %d of %d are released.", r.Released, r.Total)
 	}
 	if isInWaves(g) {
-		sc.say("%s.", explain.WaveOf(g))
+		sc.t.say("%s.", explain.WaveOf(g))
 	}
 }
 
@@ -171,7 +171,7 @@ func (sc *screen) targetSection(wide bool) section {
 		row := []string{name, string(t.state), shortRevision(t.Revision, wide), "-", "-"}
 		switch {
 		case t.state.IsHeld(), t.state == explain.Passing:
-			row[3], row[4] = sc.paintWaits(&t.Waiting, wide), whenOf(t.Since, sc.now)
+			row[3], row[4] = paintWaits(sc.t, &t.Waiting, wide), whenOf(t.Since, sc.now)
 		case t.state == explain.Suspended && len(t.owners) > 0:
 			row[3], row[4] = "suspended by "+t.owners[0].Manager, whenOf(t.owners[0].At, sc.now)
 		}
@@ -219,9 +219,9 @@ func (sc *screen) waitingRows() [][]string {
 func (sc *screen) dependencyRows() [][]string {
 	var rows [][]string
 	for _, w := range sc.gate.Status.Dependencies {
-		ready := sc.paint(green, "yes")
+		ready := sc.t.paint(green, "yes")
 		if !w.Ready {
-			ready = sc.paint(red, "no")
+			ready = sc.t.paint(red, "no")
 		}
 		rows = append(rows, []string{w.Kind + "/" + w.Name, ready, formatUntil(w.Since.Time, sc.now), w.Message})
 	}
@@ -231,7 +231,7 @@ func (sc *screen) dependencyRows() [][]string {
 func (sc *screen) historyRows() [][]string {
 	var rows [][]string
 	for _, e := range sc.gate.Status.History[:min(maxHistoryLines, len(sc.gate.Status.History))] {
-		rows = append(rows, sc.historyRow(e, sc.now))
+		rows = append(rows, historyRow(sc.t, e, sc.now))
 	}
 	return rows
 }

@@ -23,9 +23,9 @@ func shown(t *testing.T, sc *screen) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc.session, sc.now = &session{terminal: &terminal{IOStreams: genericiooptions.IOStreams{Out: &out}}}, now.In(oslo)
+	sc.t, sc.now = &terminal{IOStreams: genericiooptions.IOStreams{Out: &out}}, now.In(oslo)
 	sc.gate.Namespace, sc.gate.Name = "flux-system", "production"
-	if err := sc.print(newOutput((&session{terminal: &terminal{}}).root())); err != nil {
+	if err := sc.print(newOutput(newRoot((&session{terminal: &terminal{}})))); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -86,7 +86,7 @@ func TestTheListOfTargetsNamesWhatSuspendedThem(t *testing.T) {
 }
 
 func TestDescribeIsStatus(t *testing.T) {
-	if cmd := (&session{terminal: &terminal{}}).statusCommand(); !slices.Contains(cmd.Aliases, "describe") {
+	if cmd := NewStatusCommand((&session{terminal: &terminal{}})); !slices.Contains(cmd.Aliases, "describe") {
 		t.Error(cmd.Aliases)
 	}
 }
@@ -94,7 +94,7 @@ func TestDescribeIsStatus(t *testing.T) {
 func TestWhatIsFreeCanBeHeld(t *testing.T) {
 	for state, want := range map[explain.State]string{explain.Free: "\nTo hold it:\n", explain.Held: "\nTo change that:\n"} {
 		var out bytes.Buffer
-		(&session{terminal: &terminal{IOStreams: genericiooptions.IOStreams{Out: &out}}}).printRemedies(&explain.Explanation{State: state, Remedies: []explain.Remedy{{Command: "c", Effect: "e"}}})
+		printRemedies((&session{terminal: &terminal{IOStreams: genericiooptions.IOStreams{Out: &out}}}).terminal, &explain.Explanation{State: state, Remedies: []explain.Remedy{{Command: "c", Effect: "e"}}})
 		if !strings.HasPrefix(out.String(), want) {
 			t.Errorf("%s: %q", state, out.String())
 		}

@@ -20,8 +20,8 @@ import (
 
 // objects reads objects of kinds that Gates can hold. It leaves out what somebody may not read, and says so once.
 type objects struct {
-	*cluster
-	mapper meta.RESTMapper
+	cluster *cluster
+	mapper  meta.RESTMapper
 	// refused are the resources that may not be listed, by namespace.
 	refused map[string][]string
 	// read is how many lists were read.
@@ -39,7 +39,7 @@ func (s *session) objects(ctx context.Context, c *cluster) (*objects, error) {
 		return nil, noCluster(err)
 	}
 	o := &objects{cluster: c, mapper: mapper, refused: map[string][]string{}}
-	o.deployed, err = c.controllers(ctx)
+	o.deployed, err = readDeployments(ctx, c)
 	o.blind = err != nil || len(o.deployed) == 0
 	return o, s.learn(o.deployed)
 }
@@ -66,7 +66,7 @@ func (o *objects) each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 	opts := &client.ListOptions{Namespace: namespace, Limit: 500, Raw: &metav1.ListOptions{LabelSelector: selector}}
 	for {
 		list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
-		err := o.List(ctx, list, opts)
+		err := o.cluster.List(ctx, list, opts)
 		resource := kind.Resource.GroupResource().String()
 		switch {
 		case apierrors.IsForbidden(err):
@@ -172,9 +172,9 @@ func (o *objects) unknownKind(name string) error {
 func (o *objects) get(ctx context.Context, kind *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(kind.GroupVersionKind)
-	err := o.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	err := o.cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	if !apierrors.IsNotFound(err) || isUnknownResource(err) {
 		return obj, asked{"get", kind.Resource.GroupResource().String(), namespace, name, "view"}.explain(err)
 	}
-	return nil, o.unknown(ctx, kind.GroupVersionKind, client.ObjectKey{Namespace: namespace, Name: name}, kind.GroupVersionKind.Kind, "kubectl get "+kind.Resource.Resource+" -A")
+	return nil, notFound(ctx, o.cluster, kind.GroupVersionKind, client.ObjectKey{Namespace: namespace, Name: name}, kind.GroupVersionKind.Kind, "kubectl get "+kind.Resource.Resource+" -A")
 }

@@ -49,18 +49,18 @@ func (f *timelineFlags) check(cmd *cobra.Command) error {
 	return f.span.check()
 }
 
-// timeline prints the next days of Gates. It returns false if there is no room for that, and prints nothing then.
-func (s *session) timeline(ctx context.Context, c *cluster, sc scope, f *timelineFlags) (printed bool, err error) {
-	r, err := s.rangeOf("", f.span)
+// printTimeline prints the next days of Gates. It returns false if there is no room for that, and prints nothing then.
+func printTimeline(ctx context.Context, t *terminal, c *cluster, sc scope, f *timelineFlags) (printed bool, err error) {
+	r, err := parseSpan(t, "", f.span)
 	if err != nil {
 		return true, err
 	}
-	columns := widthOf(s.Out)
+	columns := widthOf(t.Out)
 	if columns == 0 {
 		columns = assumedColumns
 	}
 	if columns < leastColumns {
-		s.warn("the terminal has %d columns and a timeline needs %d, this is the table", columns, leastColumns)
+		t.warn("the terminal has %d columns and a timeline needs %d, this is the table", columns, leastColumns)
 		return false, nil
 	}
 	gates, err := c.gates(ctx, sc)
@@ -68,11 +68,11 @@ func (s *session) timeline(ctx context.Context, c *cluster, sc scope, f *timelin
 		return true, err
 	}
 	if len(gates) == 0 {
-		fmt.Fprintln(s.ErrOut, noGates(c.namespace, sc.all))
+		fmt.Fprintln(t.ErrOut, noGates(c.namespace, sc.all))
 		return true, nil
 	}
 	slices.SortFunc(gates, func(a, b *v1alpha1.Gate) int { return strings.Compare(nameOfGate(a), nameOfGate(b)) })
-	report, _, err := s.setOf(ctx, c, gates).Preview(r)
+	report, _, err := previewSet(ctx, t, c, gates).Preview(r)
 	if err != nil {
 		return true, err
 	}
@@ -85,26 +85,26 @@ func (s *session) timeline(ctx context.Context, c *cluster, sc scope, f *timelin
 		if g.Audits() {
 			name += " (audit)"
 		}
-		rows[i] = []string{name, s.paintState(stateOf(g))}
+		rows[i] = []string{name, t.paintState(stateOf(g))}
 		taken = max(taken, len(name)+len("unknown"))
 	}
 	room := columns - taken - 2*3
 	if room < leastBar {
-		s.warn("the names of the gates leave %d columns for a timeline and it needs %d, this is the table", max(0, room), leastBar)
+		t.warn("the names of the gates leave %d columns for a timeline and it needs %d, this is the table", max(0, room), leastBar)
 		return false, nil
 	}
 	for i := range rows {
-		rows[i] = append(rows[i], s.paintBar(report.Gates[i].Bar(r, room)))
+		rows[i] = append(rows[i], paintBar(t, report.Gates[i].Bar(r, room)))
 	}
-	if err := f.table(s.Out).print([]string{"NAME", "STATE", r.Axis(room)}, rows...); err != nil || f.noHeaders {
+	if err := f.table(t.Out).print([]string{"NAME", "STATE", r.Axis(room)}, rows...); err != nil || f.noHeaders {
 		return true, err
 	}
-	s.say("%c opened   %c closed   %c both   | midnight %s", preview.BarOpened, preview.BarClosed, preview.BarBoth, r.From.Format("MST"))
+	t.say("%c opened   %c closed   %c both   | midnight %s", preview.BarOpened, preview.BarClosed, preview.BarBoth, r.From.Format("MST"))
 	return true, nil
 }
 
 // paintBar colors a bar, run by run.
-func (s *session) paintBar(bar string) string {
+func paintBar(t *terminal, bar string) string {
 	colors := map[rune]string{preview.BarOpened: green, preview.BarClosed: red, preview.BarBoth: yellow}
 	var text strings.Builder
 	runes := []rune(bar)
@@ -113,7 +113,7 @@ func (s *session) paintBar(bar string) string {
 		for end < len(runes) && runes[end] == runes[begin] {
 			end++
 		}
-		text.WriteString(s.paint(colors[runes[begin]], string(runes[begin:end])))
+		text.WriteString(t.paint(colors[runes[begin]], string(runes[begin:end])))
 		begin = end
 	}
 	return text.String()

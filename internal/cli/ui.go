@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
-func (s *session) uiCommand() *cobra.Command {
+func NewUICommand(k *session) *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
 		Use:   "ui",
@@ -38,17 +38,17 @@ open the pages.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().IntVar(&port, "port", 0, "The port on 127.0.0.1, 0 for one that is free.")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.ui(cmd.Context(), port) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runUI(cmd.Context(), k, port) }
 	return cmd
 }
 
-// ui serves the pages until somebody interrupts it.
-func (s *session) ui(ctx context.Context, port int) error {
-	now, err := s.now()
+// runUI serves the pages until somebody interrupts it.
+func runUI(ctx context.Context, k *session, port int) error {
+	now, err := k.now()
 	if err != nil {
 		return err
 	}
-	c, err := s.cluster()
+	c, err := k.cluster()
 	if err != nil {
 		return err
 	}
@@ -61,17 +61,17 @@ func (s *session) ui(ctx context.Context, port int) error {
 	}
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
-		Viewers: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Alone: true, Command: s.name, Namespace: c.namespace,
-		Validate: validate.Object, Log: log.New(s.ErrOut, "", 0),
+		Viewers: &uiReader{session: k, cluster: c, kinds: make(chan struct{}, 1)}, Clock: k.clock, Zone: now.Location(), Alone: true, Command: k.name, Namespace: c.namespace,
+		Validate: validate.Object, Log: log.New(k.ErrOut, "", 0),
 	})
 	server := &http.Server{
 		Handler:           onlyHere(secret, pages),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(s.ErrOut, "", 0),
+		ErrorLog:    log.New(k.ErrOut, "", 0),
 	}
-	fmt.Fprintf(s.Out, "http://%s%s\n", listener.Addr(), secret)
-	s.warn("these pages are for you alone: do not pass the address on. Ctrl+C ends them")
+	fmt.Fprintf(k.Out, "http://%s%s\n", listener.Addr(), secret)
+	k.warn("these pages are for you alone: do not pass the address on. Ctrl+C ends them")
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {

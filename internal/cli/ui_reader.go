@@ -70,7 +70,7 @@ func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Known, e
 		return nil, err
 	}
 	known := &ui.Known{Gates: gates}
-	known.Set, known.Exceptions = s.setAndExceptionsOf(ctx, c, gates)
+	known.Set, known.Exceptions = previewSetAndExceptions(ctx, s.terminal, c, gates)
 	known.Notes = notes()
 	return known, nil
 }
@@ -87,7 +87,7 @@ func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, 
 	if err != nil {
 		return nil, nil, err
 	}
-	lines, err := o.targetsOf(ctx, g, s.clock.Now())
+	lines, err := readTargets(ctx, o, g, s.clock.Now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*expl
 	}
 	defer done()
 	s, c, notes := r.asking(namespace)
-	e, err := s.whyIn(ctx, c, kind, name, s.clock.Now())
+	e, err := explainObject(ctx, s, c, kind, name, s.clock.Now())
 	if network := net.Error(nil); apierrors.IsForbidden(err) || errors.As(err, &network) || ctx.Err() != nil {
 		return nil, err
 	}

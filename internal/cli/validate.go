@@ -19,7 +19,7 @@ type validateFlags struct {
 	files []string
 }
 
-func (s *session) validateCommand() *cobra.Command {
+func NewValidateCommand(k *session) *cobra.Command {
 	f := &validateFlags{}
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE...",
@@ -41,30 +41,30 @@ The exit code is 0 if all manifests are valid, even with warnings, and 2 if ther
 
   # Check what kustomize builds
   kustomize build . | kubectl gate validate -f -`,
-		RunE: func(_ *cobra.Command, args []string) error { return s.validate(f, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return runValidate(k, f, args) },
 	}
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	return cmd
 }
 
-func (s *session) validate(f *validateFlags, args []string) error {
+func runValidate(k *session, f *validateFlags, args []string) error {
 	if len(f.files) == 0 {
 		return errors.New("no files: name them with -f")
 	}
-	set, err := s.manifestsInto(preview.NewSet(cmp.Or(*s.config.Namespace, "default")).Overlaid(), f.files, args)
+	set, err := readManifestsInto(k, preview.NewSet(cmp.Or(*k.config.Namespace, "default")).Overlaid(), f.files, args)
 	if err != nil {
 		return err
 	}
-	now := s.clock.Now()
+	now := k.clock.Now()
 	_, warnings, err := set.Brief().Preview(preview.Range{From: now, Until: now.Add(validated)})
 	if err != nil {
 		return err
 	}
-	s.warnAll(warnings)
+	warnAll(k.terminal, warnings)
 	if set.Validated() == 0 {
-		s.errLine("The files contain no manifests of the API group %s.", api.Group)
+		k.errLine("The files contain no manifests of the API group %s.", api.Group)
 		return nil
 	}
-	s.say("%s: valid, with %s.", count(set.Validated(), "manifest"), count(len(warnings), "warning"))
+	k.say("%s: valid, with %s.", count(set.Validated(), "manifest"), count(len(warnings), "warning"))
 	return nil
 }

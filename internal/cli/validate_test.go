@@ -11,7 +11,7 @@ import (
 )
 
 // runValidate runs validate with a manifest on standard input.
-func runValidate(manifest string, args ...string) (code int, out, errOut string) {
+func validateText(manifest string, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	code = run(append([]string{"validate", "-f", "-"}, args...), strings.NewReader(manifest), &stdout, &stderr, now)
 	return code, stdout.String(), stderr.String()
@@ -78,7 +78,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 		{"a range from Friday to Tuesday", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 * * 5-2", duration: 1h}]}`), `-: apps/a: spec.openPeriods[0].schedule: Invalid value: "0 8 * * 5-2": `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, out, errOut := runValidate(test.manifest)
+			code, out, errOut := validateText(test.manifest)
 			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant:   %s", code, out, errOut, test.want)
 			}
@@ -87,7 +87,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 }
 
 func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
-	code, _, errOut := runValidate(manifest("Gate", "a", `{default: ajar, suspend: "no", interval: 1s, foo: bar, openPeriods: [{name: w, start: "25:00", end: "09:00"}, {start: "08:00", end: 9}]}`) +
+	code, _, errOut := validateText(manifest("Gate", "a", `{default: ajar, suspend: "no", interval: 1s, foo: bar, openPeriods: [{name: w, start: "25:00", end: "09:00"}, {start: "08:00", end: 9}]}`) +
 		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gateRefs: [], action: close}"))
 	for _, want := range []string{
 		"apps/a: spec.default: Unsupported value", "apps/a: spec.suspend: Invalid value: must be true or false", "apps/a: spec.interval: Invalid value", "apps/a: spec.foo: unknown field",
@@ -146,7 +146,7 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 			`{gateRef: {name: a}, timeZone: Asia/Tokyo, validFrom: "2026-12-01T08:00:00Z", validUntil: "2026-12-01T09:00:00Z", closePeriods: [{name: w, start: "08:00", end: "09:00"}]}`), "spec.closePeriods[0]: has no time within validFrom and validUntil"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, out, errOut := runValidate(test.manifest)
+			code, out, errOut := validateText(test.manifest)
 			if code != 0 || !strings.Contains(out, "valid, with ") || test.want == "" && errOut != "" || !strings.Contains(errOut, test.want) {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant:   %s", code, out, errOut, test.want)
 			}
@@ -156,13 +156,13 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errOut := runValidate(manifest("Gate", "a", `{default: closed, targets: [{kind: CronJob, name: a}]}`), "--suspend-kinds=batch/CronJob"); code != 0 || errOut != "" {
+	if code, _, errOut := validateText(manifest("Gate", "a", `{default: closed, targets: [{kind: CronJob, name: a}]}`), "--suspend-kinds=batch/CronJob"); code != 0 || errOut != "" {
 		t.Errorf("a kind of --suspend-kinds: exit %d: %s", code, errOut)
 	}
 }
 
 func TestValidateAcceptsAGeneratedName(t *testing.T) {
-	if code, out, errOut := runValidate("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {generateName: a-}\nspec: {default: opened}"); code != 0 || !strings.HasPrefix(out, "1 manifest: valid") {
+	if code, out, errOut := validateText("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {generateName: a-}\nspec: {default: opened}"); code != 0 || !strings.HasPrefix(out, "1 manifest: valid") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
@@ -176,7 +176,7 @@ func TestTheSamplesAreValid(t *testing.T) {
 }
 
 func TestValidateReportsFilesWithoutManifests(t *testing.T) {
-	code, out, errOut := runValidate("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	code, out, errOut := validateText("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 	if code != 0 || out != "" || errOut != "The files contain no manifests of the API group gating.toolkit.fluxcd.io.\n" {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}

@@ -24,7 +24,7 @@ type clientVersion struct {
 	TimeZoneData string `json:"timeZoneData"`
 }
 
-func (s *session) versionCommand() *cobra.Command {
+func NewVersionCommand(k *session) *cobra.Command {
 	only := false
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -47,14 +47,14 @@ time zone data of the controllers.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versions{Client: clientVersion{version.Release(), tz.Version()}, Controllers: []check.Controller{}}
 		if !only {
-			found, err := s.deployed(cmd.Context())
+			found, err := readControllers(cmd.Context(), k)
 			if err != nil {
-				s.warn("%s", oneLine(err.Error()))
+				k.warn("%s", oneLine(err.Error()))
 			}
 			v.Controllers = append(v.Controllers, found...)
 		}
 		if !out.isTable() {
-			return out.reports(s.Out, versionReport, []versions{v})
+			return out.reports(k.Out, versionReport, []versions{v})
 		}
 		rows := [][]string{{"plug-in", v.Client.Version, "-", "time zone data " + v.Client.TimeZoneData}}
 		for _, c := range v.Controllers {
@@ -64,18 +64,18 @@ time zone data of the controllers.`,
 			}
 			rows = append(rows, []string{c.Namespace + "/" + c.Name, cmp.Or(c.Version, "unknown"), strconv.FormatInt(c.Ready, 10) + "/" + strconv.FormatInt(c.Replicas, 10), with})
 		}
-		return out.table(s.Out).print([]string{"WHAT", "VERSION", "READY", "WITH"}, rows...)
+		return out.table(k.Out).print([]string{"WHAT", "VERSION", "READY", "WITH"}, rows...)
 	}
 	return cmd
 }
 
-// deployed returns the controllers of the cluster.
-func (s *session) deployed(ctx context.Context) ([]check.Controller, error) {
-	c, err := s.cluster()
+// readControllers returns the controllers of the cluster.
+func readControllers(ctx context.Context, k *session) ([]check.Controller, error) {
+	c, err := k.cluster()
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.controllers(ctx)
+	found, err := readDeployments(ctx, c)
 	if err != nil {
 		return nil, asked{"list", "deployments.apps", "", "all", "view"}.explain(err)
 	}
@@ -83,6 +83,6 @@ func (s *session) deployed(ctx context.Context) ([]check.Controller, error) {
 		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)
 	}
 	leases := (&reading{cluster: c}).leases(ctx, found) // none without the permission
-	check.SetTimeZoneData(found, leases, s.clock.Now())
+	check.SetTimeZoneData(found, leases, k.clock.Now())
 	return found, nil
 }

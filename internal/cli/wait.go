@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -17,11 +17,11 @@ import (
 
 const waitPoll = 200 * time.Millisecond
 
-// wait waits until all Gates are as they were asked to be, and their targets as well. It shows how far they are.
-func (s *session) wait(ctx context.Context, c *cluster, timeout time.Duration, results []result) error {
-	bar := &progressBar{session: s}
+// waitForTargets waits until all Gates are as they were asked to be, and their targets as well. It shows how far they are.
+func waitForTargets(ctx context.Context, k *session, c *cluster, timeout time.Duration, results []result) error {
+	bar := &progressBar{t: k.terminal}
 	defer bar.clear()
-	deadline := s.clock.Now().Add(timeout)
+	deadline := k.clock.Now().Add(timeout)
 	for {
 		left, sum, total := 0, int64(0), int64(0)
 		for i := range results {
@@ -32,7 +32,7 @@ func (s *session) wait(ctx context.Context, c *cluster, timeout time.Duration, r
 			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
 				return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
 			}
-			done, of, settled := progressOf(r.gate, r.request, s.clock.Now())
+			done, of, settled := progressOf(r.gate, r.request, k.clock.Now())
 			sum, total = sum+done, total+of
 			if !settled {
 				left++
@@ -42,19 +42,19 @@ func (s *session) wait(ctx context.Context, c *cluster, timeout time.Duration, r
 			break
 		}
 		bar.show(sum, total)
-		if s.clock.Now().After(deadline) {
+		if k.clock.Now().After(deadline) {
 			bar.clear()
-			fmt.Fprintf(s.ErrOut, "error: after %s, %s; it goes on without you\n", timeout, unsettled(results, sum, total, s.clock.Now()))
+			fmt.Fprintf(k.ErrOut, "error: after %s, %s; it goes on without you\n", timeout, unsettled(results, sum, total, k.clock.Now()))
 			return exitCode(exitTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.clock.After(waitPoll):
+		case <-k.clock.After(waitPoll):
 		}
 	}
 	bar.clear()
-	return s.settled(results)
+	return printSettled(k.terminal, results)
 }
 
 // unsettled says how far some Gates are.
@@ -88,8 +88,8 @@ func isSettled(g *v1alpha1.Gate) bool {
 	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
 }
 
-// settled says what became of the targets.
-func (s *session) settled(results []result) error {
+// printSettled says what became of the targets.
+func printSettled(t *terminal, results []result) error {
 	failed := int64(0)
 	for _, r := range results {
 		if r.request == nil || r.err != nil {
@@ -100,9 +100,9 @@ func (s *session) settled(results []result) error {
 		if r.gate.Audits() {
 			held += fmt.Sprintf(", %d would be (mode Audit)", counts.WouldHold)
 		}
-		s.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.SuspendedByOthers, counts.Failed)
+		t.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.SuspendedByOthers, counts.Failed)
 		for _, f := range r.gate.Status.TargetFailures() {
-			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
+			t.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
 		}
 		failed += counts.Failed
 	}
@@ -114,25 +114,25 @@ func (s *session) settled(results []result) error {
 
 // progressBar shows on standard error how far something is, in a terminal alone.
 type progressBar struct {
-	*session
+	t     *terminal
 	shown bool
 }
 
 const barWidth = 30
 
 func (b *progressBar) show(done, total int64) {
-	if !isTerminal(b.ErrOut) || total == 0 {
+	if !isTerminal(b.t.ErrOut) || total == 0 {
 		return
 	}
 	n := int(done * barWidth / total)
-	fmt.Fprintf(b.ErrOut, "\r[%s%s] %d/%d targets", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), done, total)
+	fmt.Fprintf(b.t.ErrOut, "\r[%s%s] %d/%d targets", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), done, total)
 	b.shown = true
 }
 
 // clear removes the bar.
 func (b *progressBar) clear() {
 	if b.shown {
-		fmt.Fprint(b.ErrOut, "\r\x1b[K")
+		fmt.Fprint(b.t.ErrOut, "\r\x1b[K")
 		b.shown = false
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// heldIn returns the objects in a namespace that Gates hold or that wait for approvals, of all namespaces if it is empty. Each kind is
+// heldObjects returns the objects in a namespace that Gates hold or that wait for approvals, of all namespaces if it is empty. Each kind is
 // listed once.
-func (o *objects) heldIn(ctx context.Context, namespace, selector string) ([]*unstructured.Unstructured, error) {
+func heldObjects(ctx context.Context, o *objects, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	kinds, err := o.installed()
 	if err != nil {
 		return nil, err
@@ -35,10 +35,10 @@ func (o *objects) heldIn(ctx context.Context, namespace, selector string) ([]*un
 	return held, nil
 }
 
-// waiting returns what waits for each of some objects. Their sources are read with one list per kind and namespace, or with one per kind
+// waitingFor returns what waits for each of some objects. Their sources are read with one list per kind and namespace, or with one per kind
 // if everywhere is true.
-func (o *objects) waiting(ctx context.Context, held []*unstructured.Unstructured, everywhere bool, now time.Time) ([]explain.Waiting, error) {
-	sources, err := o.sources(ctx, held, everywhere)
+func waitingFor(ctx context.Context, o *objects, held []*unstructured.Unstructured, everywhere bool, now time.Time) ([]explain.Waiting, error) {
+	sources, err := readSources(ctx, o, held, everywhere)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func groupOf(ref explain.Ref) string {
 	return group
 }
 
-// sources returns the sources of objects by their keys.
-func (o *objects) sources(ctx context.Context, held []*unstructured.Unstructured, everywhere bool) (map[explain.Ref]*unstructured.Unstructured, error) {
+// readSources returns the sources of objects by their keys.
+func readSources(ctx context.Context, o *objects, held []*unstructured.Unstructured, everywhere bool) (map[explain.Ref]*unstructured.Unstructured, error) {
 	type list struct {
 		kind      schema.GroupKind
 		namespace string
@@ -105,8 +105,8 @@ func (o *objects) sources(ctx context.Context, held []*unstructured.Unstructured
 	return found, nil
 }
 
-// source returns the source of one object, nil if it has none, or if it does not exist or may not be read.
-func (o *objects) source(ctx context.Context, obj *unstructured.Unstructured) *unstructured.Unstructured {
+// readSource returns the source of one object, nil if it has none, or if it does not exist or may not be read.
+func readSource(ctx context.Context, o *objects, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	ref, ok := explain.SourceOf(obj)
 	if !ok {
 		return nil
@@ -117,7 +117,7 @@ func (o *objects) source(ctx context.Context, obj *unstructured.Unstructured) *u
 	}
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := o.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
+	if err := o.cluster.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
 		return nil
 	}
 	return source

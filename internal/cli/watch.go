@@ -44,14 +44,14 @@ func (f *watchFlags) check(out *output) error {
 // errSettled ends a watch.
 var errSettled = errors.New("all is as the gates want it")
 
-// watch prints rows until somebody ends it, or with --wait until all Gates are settled.
-func (s *session) watch(ctx context.Context, c *cluster, sc scope, f *watchFlags, print func(context.Context) error) error {
+// runWatch prints rows until somebody ends it, or with --wait until all Gates are settled.
+func runWatch(ctx context.Context, t *terminal, c *cluster, sc scope, f *watchFlags, print func(context.Context) error) error {
 	if !f.wait {
 		return print(ctx)
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	go func() { end(s.settles(ctx, c, sc, f.timeout)) }()
+	go func() { end(awaitSettled(ctx, t, c, sc, f.timeout)) }()
 	if err := print(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func (s *session) watch(ctx context.Context, c *cluster, sc scope, f *watchFlags
 	return nil
 }
 
-// settles waits until all Gates of a scope are settled, and returns errSettled then.
-func (s *session) settles(ctx context.Context, c *cluster, sc scope, timeout time.Duration) error {
-	deadline := s.clock.Now().Add(timeout)
+// awaitSettled waits until all Gates of a scope are settled, and returns errSettled then.
+func awaitSettled(ctx context.Context, t *terminal, c *cluster, sc scope, timeout time.Duration) error {
+	deadline := t.clock.Now().Add(timeout)
 	for {
 		gates, err := c.gates(ctx, sc)
 		unsettled := slices.DeleteFunc(gates, isSettled)
@@ -72,20 +72,20 @@ func (s *session) settles(ctx context.Context, c *cluster, sc scope, timeout tim
 			return err
 		case len(unsettled) == 0:
 			return errSettled
-		case s.clock.Now().After(deadline):
-			fmt.Fprintf(s.ErrOut, "error: after %s, %d gates are not settled, such as %s\n", timeout, len(unsettled), nameOfGate(unsettled[0]))
+		case t.clock.Now().After(deadline):
+			fmt.Fprintf(t.ErrOut, "error: after %s, %d gates are not settled, such as %s\n", timeout, len(unsettled), nameOfGate(unsettled[0]))
 			return exitCode(exitTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.clock.After(waitPoll):
+		case <-t.clock.After(waitPoll):
 		}
 	}
 }
 
 // watchGates prints the row of a Gate each time that it changes, after those that were printed, until it is interrupted.
-func (s *session) watchGates(ctx context.Context, c *cluster, sc scope, t *table, printed [][]string) error {
+func watchGates(ctx context.Context, t *terminal, c *cluster, sc scope, out *table, printed [][]string) error {
 	namespace := c.namespace
 	if sc.all {
 		namespace = ""
@@ -110,17 +110,17 @@ func (s *session) watchGates(ctx context.Context, c *cluster, sc scope, t *table
 			if !ok || event.Type == watch.Deleted || !matches(g) || len(sc.names) > 0 && !slices.Contains(sc.names, g.Name) {
 				continue
 			}
-			now, err := s.now()
+			now, err := t.now()
 			if err != nil {
 				return err
 			}
-			row := s.gateRow(g, now, sc.all, t.wide)
+			row := gateRow(t, g, now, sc.all, out.wide)
 			name, text := fingerprint(row, sc.all)
 			if shown[name] == text {
 				continue
 			}
 			shown[name] = text
-			if err := t.print(nil, row); err != nil {
+			if err := out.print(nil, row); err != nil {
 				return err
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func (s *session) whyCommand() *cobra.Command {
+func NewWhyCommand(k *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Say why an object is held or not, and what would change that",
@@ -46,21 +46,21 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 		if err != nil {
 			return err
 		}
-		now, err := s.now()
+		now, err := k.now()
 		if err != nil {
 			return err
 		}
-		e, err := s.why(cmd.Context(), kind, namespace, name, now)
+		e, err := explainNamed(cmd.Context(), k, kind, namespace, name, now)
 		if err != nil {
 			return err
 		}
 		switch {
 		case *out.OutputFormat == "name":
-			return out.list(s.Out, targetExplanation, []runtime.Object{nameOnly(e.Target)})
+			return out.list(k.Out, targetExplanation, []runtime.Object{nameOnly(e.Target)})
 		case !out.isTable():
-			return out.reports(s.Out, targetExplanation, []explain.Explanation{*e})
+			return out.reports(k.Out, targetExplanation, []explain.Explanation{*e})
 		}
-		return s.printWhy(e, out, now)
+		return printWhy(k.terminal, e, out, now)
 	}
 	return cmd
 }
@@ -79,19 +79,19 @@ func objectName(args []string) (kind, namespace, name string, err error) {
 	return kind, namespace, name, nil
 }
 
-// why explains an object. It says on standard error which Gates the user may not see.
-func (s *session) why(ctx context.Context, kind, namespace, name string, now time.Time) (*explain.Explanation, error) {
-	c, err := s.cluster()
+// explainNamed explains an object. It says on standard error which Gates the user may not see.
+func explainNamed(ctx context.Context, k *session, kind, namespace, name string, now time.Time) (*explain.Explanation, error) {
+	c, err := k.cluster()
 	if err != nil {
 		return nil, err
 	}
 	c.namespace = cmp.Or(namespace, c.namespace)
-	return s.whyIn(ctx, c, kind, name, now)
+	return explainObject(ctx, k, c, kind, name, now)
 }
 
-// whyIn explains an object of a cluster.
-func (s *session) whyIn(ctx context.Context, c *cluster, kind, name string, now time.Time) (*explain.Explanation, error) {
-	o, err := s.objects(ctx, c)
+// explainObject explains an object of a cluster.
+func explainObject(ctx context.Context, k *session, c *cluster, kind, name string, now time.Time) (*explain.Explanation, error) {
+	o, err := k.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -103,22 +103,22 @@ func (s *session) whyIn(ctx context.Context, c *cluster, kind, name string, now 
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.known(ctx, c, obj, now)
+	known, err := readKnown(ctx, k.terminal, c, obj, now)
 	if err != nil {
 		return nil, err
 	}
 	e := explain.Explain(obj, *known)
 	if e.State.IsHeld() {
-		waits := explain.Wait(obj, o.source(ctx, obj), now)
+		waits := explain.Wait(obj, readSource(ctx, o, obj), now)
 		e.Waiting = &waits
 	}
 	return &e, nil
 }
 
-// known reads the Gates that may govern an object: all, or those of its namespace and those that it names, if the user may not see more.
-func (s *session) known(ctx context.Context, c *cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
+// readKnown reads the Gates that may govern an object: all, or those of its namespace and those that it names, if the user may not see more.
+func readKnown(ctx context.Context, t *terminal, c *cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
 	reach := c.reach(ctx)
-	k := &explain.Known{Labels: reach.Labels, Own: reach.Own, Now: now, Command: s.name}
+	k := &explain.Known{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.name}
 	names := verdict.NamesOn(obj)
 	add := func(g *v1alpha1.Gate) {
 		if reach.Governs(g, obj) || slices.Contains(names, nameOfGate(g)) {
@@ -132,21 +132,21 @@ func (s *session) known(ctx context.Context, c *cluster, obj *unstructured.Unstr
 		here.namespace = obj.GetNamespace()
 		if err = here.eachGate(ctx, scope{}, add); err == nil {
 			k.Namespaces = []string{here.namespace}
-			err = c.named(ctx, obj, k)
-			s.warn("you may not list gates in all namespaces, only in %q: a gate of another namespace that governs the object is not shown", here.namespace)
+			err = addNamedGates(ctx, c, obj, k)
+			t.warn("you may not list gates in all namespaces, only in %q: a gate of another namespace that governs the object is not shown", here.namespace)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if k.Calendars, err = c.calendars(ctx, now, k.Gates...); err != nil {
-		s.warn("%s: what opens its gate may not be said", err)
+	if k.Calendars, err = readCalendars(ctx, c, now, k.Gates...); err != nil {
+		t.warn("%s: what opens its gate may not be said", err)
 	}
 	return k, nil
 }
 
-// named reads the Gates of other namespaces whose names an object has.
-func (c *cluster) named(ctx context.Context, obj *unstructured.Unstructured, k *explain.Known) error {
+// addNamedGates reads the Gates of other namespaces whose names an object has.
+func addNamedGates(ctx context.Context, c *cluster, obj *unstructured.Unstructured, k *explain.Known) error {
 	for _, name := range verdict.NamesOn(obj) {
 		namespace, short, _ := strings.Cut(name, "/")
 		if slices.Contains(k.Namespaces, namespace) {

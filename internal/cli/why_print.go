@@ -13,39 +13,39 @@ import (
 )
 
 // printWhy says for people why an object is what it is.
-func (s *session) printWhy(e *explain.Explanation, out *output, now time.Time) error {
-	s.say("%s", s.paintSummary(e))
+func printWhy(t *terminal, e *explain.Explanation, out *output, now time.Time) error {
+	t.say("%s", paintSummary(t, e))
 	for _, note := range e.Notes {
-		s.say("%s", note)
+		t.say("%s", note)
 	}
 	if line := waitingLine(e.Waiting, now); line != "" {
-		s.say("%s", line)
+		t.say("%s", line)
 	}
 	if len(e.Gates) > 0 {
-		s.say("")
+		t.say("")
 		headers := []string{"GATE", "STATE", "REASON", timeHeader("SINCE", now), timeHeader("UNTIL", now), "REQUESTED BY", "RULE"}
 		if out.isWide() {
 			headers = append(headers, "MESSAGE")
 		}
 		rows := make([][]string, len(e.Gates))
 		for i := range e.Gates {
-			rows[i] = s.whyRow(&e.Gates[i], e.Target.Namespace, now)
+			rows[i] = whyRow(t, &e.Gates[i], e.Target.Namespace, now)
 			if out.isWide() {
 				rows[i] = append(rows[i], e.Gates[i].Message)
 			}
 		}
-		if err := out.table(s.Out).print(headers, rows...); err != nil {
+		if err := out.table(t.Out).print(headers, rows...); err != nil {
 			return err
 		}
 	}
-	s.printRemedies(e)
+	printRemedies(t, e)
 	return nil
 }
 
 // paintSummary returns the summary with the object in bold.
-func (s *session) paintSummary(e *explain.Explanation) string {
+func paintSummary(t *terminal, e *explain.Explanation) string {
 	name := e.Target.String()
-	return strings.Replace(e.Summary, name, s.paint(bold, name), 1)
+	return strings.Replace(e.Summary, name, t.paint(bold, name), 1)
 }
 
 // waitingLine says what waits, empty if nothing is known to.
@@ -82,8 +82,8 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 }
 
 // whyRow says what a Gate is for an object, in the columns of printWhy.
-func (s *session) whyRow(g *explain.Gate, namespace string, now time.Time) []string {
-	row := []string{explain.Short(g.Gate, namespace), s.paintState(string(g.State)), "-", whenOf(g.Since, now), whenOf(g.Until, now), "-", "-"}
+func whyRow(t *terminal, g *explain.Gate, namespace string, now time.Time) []string {
+	row := []string{explain.Short(g.Gate, namespace), t.paintState(string(g.State)), "-", whenOf(g.Since, now), whenOf(g.Until, now), "-", "-"}
 	switch {
 	case g.Reason != "":
 		row[2] = words(g.Reason, cmp.Or(g.Period, g.Exception))
@@ -122,21 +122,21 @@ func whenOf(at *metav1.Time, now time.Time) string {
 }
 
 // printRemedies prints the commands that would change what an object is, one per line, to be copied.
-func (s *session) printRemedies(e *explain.Explanation) {
+func printRemedies(t *terminal, e *explain.Explanation) {
 	if len(e.Remedies) == 0 {
 		return
 	}
-	s.say("")
+	t.say("")
 	switch {
 	case len(e.Remedies) > 1:
-		s.say("To change that, all of these:")
+		t.say("To change that, all of these:")
 	case e.State == explain.Free:
-		s.say("To hold it:")
+		t.say("To hold it:")
 	default:
-		s.say("To change that:")
+		t.say("To change that:")
 	}
 	for _, r := range e.Remedies {
-		s.say("  %s", s.paint(bold, r.Command))
-		s.say("      %s.", r.Effect)
+		t.say("  %s", t.paint(bold, r.Command))
+		t.say("      %s.", r.Effect)
 	}
 }
