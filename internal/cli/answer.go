@@ -52,27 +52,11 @@ func conclude(ctx context.Context, k *session, c *cluster, f *requestFlags, resu
 	return nil
 }
 
-// inVainError says that a request was made, and that the Gate is not as it asks.
-type inVainError string
-
-func (e inVainError) Error() string { return string(e) }
-
-const (
-	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds, unless it is busy or starts.
-	answerTimeout = 15 * time.Second
-	answerPoll    = 50 * time.Millisecond
-)
-
-const (
-	errNoAnswer  = inVainError("asked, but the controller has not looked at it; is it running? kubectl gate check says more")
-	errOvertaken = inVainError("somebody else has asked after you, before the controller has looked at it; ask again")
-)
-
 // awaitRequest waits until the controller has looked at a request and says what the Gate is then.
 func awaitRequest(ctx context.Context, t *terminal, c *cluster, r *result) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
-			return false, asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
+			return false, newCall("get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer").explain(err)
 		}
 		handled := isHandled(r.gate, r.request)
 		if !handled && r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() {
@@ -103,25 +87,6 @@ func awaitRequest(ctx context.Context, t *terminal, c *cluster, r *result) error
 		return r.inVain()
 	}
 	return nil
-}
-
-// poll asks until it is done, for as long as the controller is given to answer.
-func poll(ctx context.Context, t *terminal, done func() (bool, error)) error {
-	deadline := t.clock.Now().Add(answerTimeout)
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		if t.clock.Now().After(deadline) {
-			return errNoAnswer
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.clock.After(answerPoll):
-		}
-	}
 }
 
 // waits says that others have to approve a request, and how, empty if they need not.

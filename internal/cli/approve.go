@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,9 +16,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
-
-// approverRole has all that approve needs.
-const approverRole = "gate-exception-approver"
 
 // approveFlags are those of approve.
 type approveFlags struct {
@@ -109,26 +105,6 @@ func (f *approveFlags) check(kind nameKind) error {
 	return nil
 }
 
-// oneName returns a check that there is one argument.
-func oneName(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return errors.New("name " + what)
-		case len(args) > 1:
-			return fmt.Errorf("name %s, not %d", what, len(args))
-		}
-		return nil
-	}
-}
-
-func checkDryRun(value string) error {
-	if !slices.Contains([]string{"none", "server"}, value) {
-		return fmt.Errorf("--dry-run=%s: use none or server", value)
-	}
-	return nil
-}
-
 // approveException shows an exception, approves it and says what it is then.
 func approveException(ctx context.Context, k *session, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	e, err := c.exception(ctx, key)
@@ -178,15 +154,6 @@ func approval(e *v1alpha1.GateException, now time.Time) []byte {
 	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
 }
 
-// annotating is the patch that sets annotations.
-func annotating(annotations map[string]string) []byte {
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		panic(err) // strings
-	}
-	return raw
-}
-
 // mayApprove returns why somebody cannot approve an exception, as far as the exception shows it. The API server has the last word.
 func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
 	authors := authorsOf(e)
@@ -207,7 +174,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 
 // refusedApproval says why the API server has refused an approval.
 func refusedApproval(e *v1alpha1.GateException, err error) error {
-	a := asked{"patch", "gateexceptions", e.Namespace, e.Name, approverRole}
+	a := newCall("patch", "gateexceptions", e.Namespace, e.Name, approverRole)
 	if !apierrors.IsForbidden(err) || !isPolicy(err) {
 		return a.explain(err)
 	}
@@ -226,7 +193,7 @@ func awaitExceptionApproval(ctx context.Context, t *terminal, c *cluster, e *v1a
 	generation := e.Generation
 	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
-			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, approverRole}.explain(err)
+			return false, newCall("get", "gateexceptions", e.Namespace, e.Name, approverRole).explain(err)
 		}
 		if e.Generation != generation {
 			return false, fmt.Errorf("approved, but generation %d has come since, and the approval does not count for that", e.Generation)
@@ -246,45 +213,4 @@ func doesNotCount(e *v1alpha1.GateException) string {
 		}
 	}
 	return ""
-}
-
-// describeApprovals returns how many of the required approvals an exception has, and its state. The Gate is nil if it could not be read.
-func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
-	has, wants := len(approversOf(e)), -1
-	if g != nil {
-		wants = gate.Required(g, e)
-	}
-	text := fmt.Sprintf("%d of %d approvals", has, wants)
-	switch {
-	case wants == 0:
-		text = "which it does not need"
-	case wants < 0 && has == 1:
-		text = "1 approval"
-	case wants < 0:
-		text = fmt.Sprintf("%d approvals", has)
-	}
-	if has < wants {
-		return text + fmt.Sprintf(", waits for %d more", wants-has)
-	}
-	text += ", " + describeValidity(e, now)
-	if wants < 0 && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
-		text += ", if its gate requires no more"
-	}
-	return text
-}
-
-// describeValidity says what an exception is at present.
-func describeValidity(e *v1alpha1.GateException, now time.Time) string {
-	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
-	from, until := formatUntil(e.Spec.ValidFrom.Time, now), formatUntil(e.Spec.ValidUntil.Time, now)
-	switch active.Reason {
-	case v1alpha1.InForceReason:
-		return "in force until " + until
-	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // the condition follows the approvals
-		if e.Spec.ValidFrom.After(now) {
-			return "begins " + from + " and is over " + until
-		}
-		return "in force until " + until
-	}
-	return active.Message
 }

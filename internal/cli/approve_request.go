@@ -67,12 +67,6 @@ func idOf(r *v1alpha1.AcceptedRequest) string {
 	return r.AcceptedAt.UTC().Format(metav1.RFC3339Micro)
 }
 
-// lackingAt returns the open requests of a Gate that wait for approval, or are planned and will.
-func lackingAt(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest {
-	_, planned := ledger.RequestsAt(g, now)
-	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return ledger.Lacks(g, &r) == 0 })
-}
-
 // requestToApprove returns the one request that waits for approval, or the one with an id.
 func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.AcceptedRequest, error) {
 	all := lackingAt(g, now)
@@ -133,7 +127,7 @@ func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 
 // refusedRequestApproval says why the API server has refused the approval of a request.
 func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
-	a := asked{"patch", "gates", g.Namespace, g.Name, gateApproverRole}
+	a := newCall("patch", "gates", g.Namespace, g.Name, gateApproverRole)
 	if !apierrors.IsForbidden(err) || !isPolicy(err) {
 		return a.explain(err)
 	}
@@ -152,7 +146,7 @@ func awaitRequestApproval(ctx context.Context, t *terminal, c *cluster, g *v1alp
 	var found *v1alpha1.AcceptedRequest
 	if err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
-			return false, asked{"get", "gates", g.Namespace, g.Name, gateApproverRole}.explain(err)
+			return false, newCall("get", "gates", g.Namespace, g.Name, gateApproverRole).explain(err)
 		}
 		i := slices.IndexFunc(g.Status.Requests, func(other v1alpha1.AcceptedRequest) bool { return idOf(&other) == idOf(r) })
 		if i < 0 {
@@ -191,13 +185,4 @@ func unapprovedRequests(ctx context.Context, c *cluster, now time.Time) (names [
 		}
 	})
 	return names, err
-}
-
-// waitsInWords says that open requests of a Gate wait for approval, empty if none does.
-func waitsInWords(g *v1alpha1.Gate, now time.Time) string {
-	all := slices.DeleteFunc(lackingAt(g, now), func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
-	if len(all) == 0 {
-		return ""
-	}
-	return count(len(all), "request") + " to approve"
 }

@@ -17,19 +17,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
-// sourceApproverRole has all that the approval of a revision needs.
-const sourceApproverRole = "gated-source-approver"
-
-// gatedSource returns a GatedSource.
-func (c *cluster) gatedSource(ctx context.Context, key client.ObjectKey) (*v1alpha1.GatedSource, error) {
-	g := &v1alpha1.GatedSource{}
-	err := c.Get(ctx, key, g)
-	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, notFound(ctx, c, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind), key, "gatedsource", "kubectl get gatedsources -A")
-	}
-	return g, asked{"get", "gatedsources", key.Namespace, key.Name, sourceApproverRole}.explain(err)
-}
-
 // approveRevision shows a GatedSource, approves a revision of it and says what it is then.
 func approveRevision(ctx context.Context, t *terminal, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	g, err := c.gatedSource(ctx, key)
@@ -123,7 +110,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) [
 
 // refusedRevision says why the API server has refused an approval.
 func refusedRevision(g *v1alpha1.GatedSource, err error) error {
-	a := asked{"patch", "gatedsources", g.Namespace, g.Name, sourceApproverRole}
+	a := newCall("patch", "gatedsources", g.Namespace, g.Name, sourceApproverRole)
 	if !apierrors.IsForbidden(err) || !isPolicy(err) {
 		return a.explain(err)
 	}
@@ -143,7 +130,7 @@ type approved struct {
 func awaitRevisionApproval(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.GatedSource, a approved) error {
 	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
-			return false, asked{"get", "gatedsources", g.Namespace, g.Name, sourceApproverRole}.explain(err)
+			return false, newCall("get", "gatedsources", g.Namespace, g.Name, sourceApproverRole).explain(err)
 		}
 		says := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
 		counted := slices.ContainsFunc(g.Status.Approvals, func(is v1alpha1.RevisionApproval) bool { return is.ApprovedBy == a.by && is.Revision == a.revision })

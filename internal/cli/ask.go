@@ -56,7 +56,7 @@ func sendRequest(ctx context.Context, t *terminal, c *cluster, r *result, by str
 			return r.refusedBy(err)
 		case !again:
 			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
-				return asked{"get", "gates", r.gate.Namespace, r.gate.Name, c.role}.explain(err)
+				return newCall("get", "gates", r.gate.Namespace, r.gate.Name, c.role).explain(err)
 			}
 		}
 		request, err := ask(r.gate)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,8 +52,35 @@ func readConfigMap(ctx context.Context, c *cluster, name preview.ConfigMap) (*ti
 	case apierrors.IsNotFound(err):
 		return nil, errNoConfigMap
 	case err != nil:
-		return nil, asked{"get", "configmap " + name.Name, name.Namespace, name.Name, "view"}.explain(err)
+		return nil, newCall("get", "configmap " + name.Name, name.Namespace, name.Name, "view").explain(err)
 	}
 	files := &timetable.Files{}
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
+}
+
+// previewSet returns Gates of a cluster with their exceptions. If somebody may not see exceptions, it says so and leaves them out.
+func previewSet(ctx context.Context, t *terminal, c *cluster, gates []*v1alpha1.Gate) *preview.Set {
+	set, _ := previewSetAndExceptions(ctx, t, c, gates)
+	return set
+}
+
+// previewSetAndExceptions also returns the exceptions.
+func previewSetAndExceptions(ctx context.Context, t *terminal, c *cluster, gates []*v1alpha1.Gate) (*preview.Set, []*v1alpha1.GateException) {
+	var namespaces []string
+	for _, g := range gates {
+		namespaces = append(namespaces, g.Namespace)
+	}
+	slices.Sort(namespaces)
+	exceptions, err := c.exceptions(ctx, slices.Compact(namespaces))
+	if err != nil {
+		t.warn("exceptions do not count here: %s", oneLine(err.Error()))
+	}
+	known := map[string]bool{}
+	for _, g := range gates {
+		known[nameOfGate(g)] = true
+	}
+	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !known[e.Namespace+"/"+e.Spec.GateRef.Name] })
+	set := preview.FromCluster(gates, exceptions)
+	_ = readConfigMaps(ctx, c, set, set.ConfigMaps()) // the set has each error
+	return set, exceptions
 }

@@ -153,11 +153,3 @@ func countOf(findings []check.Finding, severity check.Severity) (n int) {
 	}
 	return n
 }
-
-// count says how many there are of something.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -12,42 +12,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
-
-// Exit codes besides 0. They are documented in docs/reference/cli.md.
-const (
-	// exitDiffers means that diff or check has found something.
-	exitDiffers = 1
-	// exitError means that nothing was done: the command was wrong, not allowed, or there is no cluster.
-	exitError = 2
-	// exitIncomplete means that something was done, but not all of it.
-	exitIncomplete = 3
-	// exitTimeout means that what --wait waits for has not happened in time. It is that of timeout(1).
-	exitTimeout = 124
-)
-
-// exitCode is an error that only sets the exit code: what it means was said.
-type exitCode int
-
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// session is what all commands have in common.
-type session struct {
-	*terminal
-	config *genericclioptions.ConfigFlags
-	// suspendKinds is the value of the flag, empty if it is not set.
-	suspendKinds []string
-}
 
 // Run executes a command line and returns its exit code. The first argument is the program.
 func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
@@ -73,16 +46,6 @@ func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(pro
 func Command() *cobra.Command {
 	return newRoot((&session{terminal: &terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: pluginName}}))
 }
-
-// ExitCodes says what the exit codes mean, in a table of Markdown.
-const ExitCodes = `| code | meaning |
-|---|---|
-| 0 | done |
-| 1 | diff has found a difference, check has found an error |
-| 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
-| 3 | not everything was done: one of several Gates has refused, a target has failed, or a request or an exception has no effect |
-| 124 | with --wait: it was not done in time, and goes on |
-`
 
 // nameOf returns how people call the program: as a plug-in of kubectl or of flux.
 func nameOf(program string) string {
@@ -139,7 +102,7 @@ func newRoot(k *session) *cobra.Command {
 	}
 	root.AddCommand(newOptionsCommand(k.terminal))
 	root.SetUsageTemplate(usage)
-	k.complete(root)
+	completion{session: k}.addTo(root)
 	setProgramName(k.terminal, root)
 	return root
 }
@@ -153,9 +116,6 @@ func setProgramName(t *terminal, cmd *cobra.Command) {
 		setProgramName(t, sub)
 	}
 }
-
-// called returns a text of ours with the name by which the program is called.
-func (t *terminal) called(text string) string { return strings.ReplaceAll(text, pluginName, t.name) }
 
 // groups are the commands by what they are for, in the order of the help text. Each is in the file of its name.
 var groups = []struct {
@@ -190,19 +150,4 @@ func exitCodeFor(t *terminal, err error) int {
 		fmt.Fprintln(t.ErrOut, "error:", t.called(oneLine(err.Error())))
 	}
 	return exitError
-}
-
-// incomplete says what has gone wrong after something was done.
-func (t *terminal) incomplete(err error) error {
-	fmt.Fprintln(t.ErrOut, "error:", t.called(oneLine(err.Error())))
-	return exitCode(exitIncomplete)
-}
-
-// oneLine returns a text without line breaks and without what a terminal would take for commands.
-func oneLine(text string) string { return strings.Join(strings.Fields(format.Printable(text)), " ") }
-
-// now returns the time in the zone that the user wants.
-func (t *terminal) now() (time.Time, error) {
-	zone, err := t.zone()
-	return t.clock.Now().In(zone), err
 }

@@ -20,17 +20,20 @@ import (
 // completionPatience is how long somebody who presses Tab waits for the cluster.
 const completionPatience = 1500 * time.Millisecond
 
+// completion completes arguments and flags with names from the cluster.
+type completion struct{ *session }
+
 // completer returns what words may come next.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// complete adds the completion of arguments and flags to all commands, as their Use and the names of their flags say. The completions of a command
+// addTo adds the completion of arguments and flags to all commands, as their Use and the names of their flags say. The completions of a command
 // itself stay.
-func (s *session) complete(root *cobra.Command) {
+func (k completion) addTo(root *cobra.Command) {
 	flags := map[string]completer{
-		"namespace": s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
+		"namespace": k.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
 			return objectNames(ctx, c, "", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		}),
-		"context":         s.completeContext,
+		"context":         k.completeContext,
 		"color":           oneOf("always", "auto", "never"),
 		"dry-run":         oneOf("none", "server"),
 		"default":         oneOf(states...),
@@ -54,7 +57,7 @@ func (s *session) complete(root *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc("output", oneOf(formatsOf(cmd)...))
 		}
 		if cmd.ValidArgsFunction == nil {
-			cmd.ValidArgsFunction = s.completerFor(cmd)
+			cmd.ValidArgsFunction = k.completerFor(cmd)
 		}
 	}
 }
@@ -74,17 +77,17 @@ func formatsOf(cmd *cobra.Command) []string {
 }
 
 // completerFor returns what completes the arguments of a command.
-func (s *session) completerFor(cmd *cobra.Command) completer {
+func (k completion) completerFor(cmd *cobra.Command) completer {
 	_, args, _ := strings.Cut(cmd.Use, " ")
 	switch {
 	case strings.Contains(args, "KIND/NAME"):
-		return s.completeObject
+		return k.completeObject
 	case cmd.Name() == "approve":
-		return limit(args, s.completeNames(s.unapproved, exceptionName, gateName, sourceName))
+		return limit(args, k.completeNames(k.unapproved, exceptionName, gateName, sourceName))
 	case cmd.Name() == "history":
-		return s.completeNames(allNames, gateName, sourceName)
+		return k.completeNames(allNames, gateName, sourceName)
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):
-		return limit(args, s.completeNames(allNames, gateName))
+		return limit(args, k.completeNames(allNames, gateName))
 	case strings.Contains(args, "FILE"):
 		return nil
 	}
@@ -100,10 +103,10 @@ func allNames(ctx context.Context, c *cluster, kind nameKind) ([]string, error) 
 }
 
 // unapproved returns the names of the objects of a kind that wait for approval.
-func (s *session) unapproved(ctx context.Context, c *cluster, kind nameKind) (names []string, err error) {
+func (k completion) unapproved(ctx context.Context, c *cluster, kind nameKind) (names []string, err error) {
 	switch kind {
 	case gateName:
-		return unapprovedRequests(ctx, c, s.clock.Now())
+		return unapprovedRequests(ctx, c, k.clock.Now())
 	case sourceName:
 		list := &v1alpha1.GatedSourceList{}
 		err = c.List(ctx, list, client.InNamespace(c.namespace))
@@ -124,10 +127,10 @@ func (s *session) unapproved(ctx context.Context, c *cluster, kind nameKind) (na
 }
 
 // completeNames completes names of some kinds, as KIND/NAME. Names of Gates need no kind. If no name matches, it completes the kind.
-func (s *session) completeNames(read namesIn, kinds ...nameKind) completer {
+func (k completion) completeNames(read namesIn, kinds ...nameKind) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		withKind := strings.Contains(toComplete, "/")
-		complete := s.completeFrom(func(ctx context.Context, c *cluster) (all []string, err error) {
+		complete := k.completeFrom(func(ctx context.Context, c *cluster) (all []string, err error) {
 			for _, kind := range kinds {
 				if withKind && !strings.HasPrefix(toComplete, kind.word+"/") {
 					continue
@@ -182,23 +185,23 @@ func beginning(values []string, text string) (found []string) {
 }
 
 // completeFrom completes with names from the cluster. Without a cluster, or if it is slow, there are none.
-func (s *session) completeFrom(read func(context.Context, *cluster) ([]string, error)) completer {
+func (k completion) completeFrom(read func(context.Context, *cluster) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		names := s.soon(cmd.Context(), read)
+		names := k.soon(cmd.Context(), read)
 		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
 		return beginning(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // soon reads from the cluster as long as somebody waits for it.
-func (s *session) soon(ctx context.Context, read func(context.Context, *cluster) ([]string, error)) []string {
+func (k completion) soon(ctx context.Context, read func(context.Context, *cluster) ([]string, error)) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
-	s.config.Timeout = ptr.To(completionPatience.String())
+	k.config.Timeout = ptr.To(completionPatience.String())
 	found := make(chan []string, 1)
 	go func() { // discovery takes no context
 		var names []string
-		if c, err := s.cluster(); err == nil {
+		if c, err := k.cluster(); err == nil {
 			names, _ = read(ctx, c)
 		}
 		found <- names
@@ -212,8 +215,8 @@ func (s *session) soon(ctx context.Context, read func(context.Context, *cluster)
 }
 
 // completeContext completes the names of contexts in the kubeconfig.
-func (s *session) completeContext(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	config, err := s.config.ToRawKubeConfigLoader().RawConfig()
+func (k completion) completeContext(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	config, err := k.config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -226,14 +229,14 @@ func (s *session) completeContext(_ *cobra.Command, _ []string, toComplete strin
 }
 
 // completeObject completes KIND/NAME: first the kinds that Gates hold and the cluster has, then the names.
-func (s *session) completeObject(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	if kind, _, named := strings.Cut(toComplete, "/"); named {
-		return beginning(s.soon(cmd.Context(), s.namesOf(kind)), toComplete), cobra.ShellCompDirectiveNoFileComp
+		return beginning(k.soon(cmd.Context(), k.namesOf(kind)), toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
-	kinds := s.soon(cmd.Context(), s.installedKinds)
+	kinds := k.soon(cmd.Context(), k.installedKinds)
 	if len(kinds) == 0 { // without a cluster, all are better than none
 		kinds = kindNames()
 	}
@@ -245,9 +248,9 @@ func (s *session) completeObject(cmd *cobra.Command, args []string, toComplete s
 }
 
 // namesOf returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
-func (s *session) namesOf(kind string) func(context.Context, *cluster) ([]string, error) {
+func (k completion) namesOf(kind string) func(context.Context, *cluster) ([]string, error) {
 	return func(ctx context.Context, c *cluster) ([]string, error) {
-		o, err := s.objects(ctx, c)
+		o, err := k.objects(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -264,8 +267,8 @@ func (s *session) namesOf(kind string) func(context.Context, *cluster) ([]string
 }
 
 // installedKinds returns the kinds that Gates hold and that the cluster has.
-func (s *session) installedKinds(ctx context.Context, c *cluster) (kinds []string, err error) {
-	o, err := s.objects(ctx, c)
+func (k completion) installedKinds(ctx context.Context, c *cluster) (kinds []string, err error) {
+	o, err := k.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
 	root.SetContext(t.Context())
 	address := "http://" + listener.Addr().String()
 	s.config.APIServer, s.config.CacheDir = &address, ptr.To(t.TempDir())
-	if got, _ := s.completeObject(root, nil, "kustomization/"); len(got) > 0 || time.Since(began) > 15*time.Second {
+	if got, _ := (completion{session: s}).completeObject(root, nil, "kustomization/"); len(got) > 0 || time.Since(began) > 15*time.Second {
 		t.Errorf("%q after %s", got, time.Since(began))
 	}
 }
@@ -112,7 +112,7 @@ func TestKindsAreCompletedBeforeNames(t *testing.T) {
 	if got, _ := runAs(t, "kubectl-gate __complete why ku"); got != "kustomization/\n:6\n" {
 		t.Errorf("%q", got)
 	}
-	if got, directive := s.completeObject(nil, []string{"kustomization/apps"}, ""); got != nil || directive != 4 {
+	if got, directive := (completion{session: s}).completeObject(nil, []string{"kustomization/apps"}, ""); got != nil || directive != 4 {
 		t.Errorf("%q, %d", got, directive)
 	}
 }

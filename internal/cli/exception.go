@@ -19,7 +19,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
@@ -192,30 +191,7 @@ func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun b
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
 		return fmt.Errorf("namespace %q does not exist", e.Namespace)
 	}
-	return asked{"create", "gateexceptions", e.Namespace, "", "gate-exception-editor"}.explain(err)
-}
-
-// checkEffect warns if an exception has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
-func checkEffect(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
-	others, err := exceptionsFor(ctx, c, g)
-	if err != nil {
-		t.warn("the exception is not checked against other exceptions: %s", oneLine(err.Error()))
-	}
-	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
-	calendars, err := readCalendars(ctx, c, now, g)
-	if err != nil {
-		t.warn("the exception is not checked against the gate, because of its calendars: %s", oneLine(err.Error()))
-		return "", nil
-	}
-	w := written{g, e, others, calendars}
-	if err := w.lead(now); err != nil {
-		return "", err
-	}
-	doubts, inVain := w.doubts(now)
-	for _, doubt := range doubts {
-		t.warn("%s", doubt)
-	}
-	return inVain, nil
+	return newCall("create", "gateexceptions", e.Namespace, "", "gate-exception-editor").explain(err)
 }
 
 // describeNeededApprovals returns a text about the n approvals that an exception needs, with the command. n is 0 if the number is unknown.
@@ -227,26 +203,12 @@ func describeNeededApprovals(t *terminal, e *v1alpha1.GateException, n int) stri
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, t.name, e.Name, e.Namespace)
 }
 
-// written is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
-type written struct {
-	gate      *v1alpha1.Gate
-	exception *v1alpha1.GateException
-	others    []*v1alpha1.GateException
-	calendars timetable.Calendars
-}
-
-// lead returns an error if the lead time takes too long to compute.
-func (w written) lead(now time.Time) error {
-	refused := gate.NewSnapshot(preview.WithoutApprovals(w.gate), w.calendars, append(slices.Clone(w.others), w.exception)...).RefusedLeads(now)
-	return refused[w.exception.Name].ToAggregate()
-}
-
 // awaitException waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain
 // is why the exception has no effect, or empty.
 func awaitException(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
-			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
+			return false, newCall("get", "gateexceptions", e.Namespace, e.Name, "gate-viewer").explain(err)
 		}
 		return e.Status.ObservedGeneration == e.Generation && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Status != "", nil
 	})
@@ -271,9 +233,6 @@ func awaitException(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Ga
 	}
 	return nil
 }
-
-// errLine prints a line to standard error.
-func (t *terminal) errLine(format string, args ...any) { fmt.Fprintf(t.ErrOut, format+"\n", args...) }
 
 // exception returns the exception for the flags. g is nil if the Gate could not be read.
 func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time.Time) (*v1alpha1.GateException, error) {

@@ -211,13 +211,6 @@ func passRow(e v1alpha1.HistoryEntry) (what, target, reason string) {
 	return "pass", e.Target, e.Message
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 // writeCSV writes entries as RFC 4180 has it. Times are in UTC.
 func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	table := csv.NewWriter(w)

@@ -15,35 +15,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/suspendkinds"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
-
-// learn has this program know the kinds that were added to those that are built in: those of its flag, or those of controllers.
-func (s *session) learn(controllers []check.Controller) error {
-	if len(s.suspendKinds) > 0 {
-		added, err := target.ParseKinds(s.suspendKinds)
-		if err != nil {
-			return fmt.Errorf("--suspend-kinds: %w", err)
-		}
-		target.SetKinds(added...)
-		return nil
-	}
-	var values []string
-	for _, c := range controllers {
-		for _, value := range c.Kinds {
-			// No controller runs with what cannot be read, and nobody can have two meanings of one name.
-			if with := append(slices.Clone(values), value); !slices.Contains(values, value) {
-				if added, err := target.ParseKinds(with); err == nil {
-					values = with
-					target.SetKinds(added...)
-				}
-			}
-		}
-	}
-	return nil
-}
 
 // The parts that kinds prints.
 const (

@@ -4,19 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 func NewListCommand(k *session) *cobra.Command {
@@ -94,28 +93,6 @@ func gateRows(ctx context.Context, t *terminal, c *cluster, sc scope, now time.T
 	return rows, err
 }
 
-// scopeFlags adds the flags that choose Gates.
-func scopeFlags(cmd *cobra.Command, sc *scope) {
-	cmd.Flags().BoolVarP(&sc.all, "all-namespaces", "A", false, "The gates of all namespaces.")
-	cmd.Flags().StringVarP(&sc.selector, "selector", "l", "", "Only gates with these labels, such as team=payments,tier!=test.")
-	cmd.Flags().StringVar(&sc.statusOfReady, "status-selector", "", "Only gates with this condition, such as ready=false or opened=true.")
-}
-
-// none says that no Gate is there, or that none matches.
-func (sc scope) none(namespace string) string {
-	if sc.selector != "" || sc.statusOfReady != "" {
-		return "No gate matches."
-	}
-	return noGates(namespace, sc.all)
-}
-
-func noGates(namespace string, all bool) string {
-	if all {
-		return "There are no gates."
-	}
-	return fmt.Sprintf("There are no gates in namespace %q. Add -A for all namespaces.", namespace)
-}
-
 func gateHeaders(now time.Time, namespaces, wide bool) []string {
 	headers := []string{"NAME", "STATE", "REASON", timeHeader("NEXT", now), "HELD", "REQUESTED BY"}
 	if namespaces {
@@ -155,55 +132,6 @@ func gateRow(t *terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide bool
 	return row
 }
 
-// unknownState is that of a Gate on which the controller has not decided.
-const unknownState = "unknown"
-
-// stateOf returns the state of a Gate as its status says it.
-func stateOf(g *v1alpha1.Gate) string {
-	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
-	switch {
-	case opened == nil:
-		return unknownState
-	case opened.Status == metav1.ConditionTrue:
-		return string(v1alpha1.StateOpened)
-	}
-	return string(v1alpha1.StateClosed)
-}
-
-// paintState colors a state at the beginning of a text.
-func (t *terminal) paintState(state string) string {
-	switch state {
-	case string(v1alpha1.StateOpened):
-		return t.paint(green, state)
-	case string(v1alpha1.StateClosed):
-		return t.paint(red, state)
-	}
-	return t.paint(yellow, state)
-}
-
-// reasonOf says in two or three words why a Gate is what it is.
-func reasonOf(g *v1alpha1.Gate) string {
-	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
-	if opened == nil {
-		return "not decided yet"
-	}
-	by := ""
-	if last := g.Status.LastTransition; last != nil {
-		by = last.DecidedBy()
-	}
-	text := words(opened.Reason, by)
-	if g.Audits() {
-		text += ", audit"
-	}
-	if g.Spec.Suspend {
-		text += ", suspended"
-	}
-	return text
-}
-
-// words puts a reason of the condition Opened, and what decided, into words.
-func words(reason, by string) string { return preview.Words(reason, by) }
-
 // heldOf says how many targets of a Gate are held, of how many, and how many would be.
 func heldOf(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
@@ -227,20 +155,11 @@ func waveIn(g *v1alpha1.Gate) string {
 	return ", wave " + g.Status.Release.Waves.Current
 }
 
-// statusSelector returns which Gates have a condition, such as ready=false.
-func statusSelector(text string) (func(*v1alpha1.Gate) bool, error) {
-	if text == "" {
-		return func(*v1alpha1.Gate) bool { return true }, nil
+// printGates prints Gates for programs.
+func printGates(o *output, w io.Writer, gates []*v1alpha1.Gate) error {
+	items := make([]runtime.Object, len(gates))
+	for i, g := range gates {
+		items[i] = asManifest(g, v1alpha1.GateKind)
 	}
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || !slices.Contains([]string{"true", "false", "unknown"}, strings.ToLower(value)) {
-		return nil, fmt.Errorf("--status-selector %q: write a condition and true, false or unknown, such as ready=false", text)
-	}
-	return func(g *v1alpha1.Gate) bool {
-		i := slices.IndexFunc(g.Status.Conditions, func(c metav1.Condition) bool { return strings.EqualFold(c.Type, name) })
-		if i < 0 {
-			return strings.EqualFold(value, "unknown")
-		}
-		return strings.EqualFold(string(g.Status.Conditions[i].Status), value)
-	}, nil
+	return o.list(w, gateReport, items)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,4 +100,18 @@ func wordsIn(kinds []nameKind) []string {
 		words[i] = k.word
 	}
 	return words
+}
+
+// objectName reads [KIND/][NAMESPACE/]NAME with any kind, which must be there, or KIND NAME.
+func objectName(args []string) (kind, namespace, name string, err error) {
+	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+		args = []string{args[0] + "/" + args[1]}
+	}
+	if len(args) == 1 {
+		kind, namespace, name, err = splitName(args[0], func(string) bool { return true })
+	}
+	if kind == "" || err != nil {
+		return "", "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps")
+	}
+	return kind, namespace, name, nil
 }

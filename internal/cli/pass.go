@@ -91,7 +91,7 @@ func runPass(ctx context.Context, k *session, f *passFlags, kind, namespace, nam
 	k.say("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
 	value := gate.FormatPass(now, target.ReconcileTimeout(&target.Object{Unstructured: *obj}))
 	if err := requestPass(ctx, c, obj, f, value); err != nil {
-		return asked{"patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener"}.explain(err)
+		return newCall("patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener").explain(err)
 	}
 	if f.dryRun == "server" {
 		k.say("%s: the API server would accept this (dry run)", what)
@@ -154,7 +154,7 @@ func followPass(ctx context.Context, t *terminal, c *cluster, obj *unstructured.
 	deadline, granted := t.clock.Now().Add(answerTimeout), false
 	for {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return asked{"get", strings.ToLower(obj.GetKind()), obj.GetNamespace(), obj.GetName(), "view"}.explain(err)
+			return newCall("get", strings.ToLower(obj.GetKind()), obj.GetNamespace(), obj.GetName(), "view").explain(err)
 		}
 		p := verdict.PassOf(&target.Object{Unstructured: *obj})
 		switch {

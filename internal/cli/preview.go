@@ -3,10 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,12 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fluxcd/gating-controller/internal/preview"
-	"github.com/fluxcd/gating-controller/internal/preview/files"
-	"github.com/fluxcd/gating-controller/internal/validate"
 )
-
-// mostDays is how many days a preview or a comparison has at most.
-const mostDays = 3660
 
 // previewFlags are those of preview.
 type previewFlags struct {
@@ -95,9 +88,6 @@ func runPreview(ctx context.Context, k *session, f *previewFlags, args []string)
 	return printer(k.Out, report, r)
 }
 
-// noGatesInFiles says that manifests have no Gates.
-const noGatesInFiles = "There are no gates in these files."
-
 // printer returns how a report is printed.
 func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Report, preview.Range) error, error) {
 	switch {
@@ -120,7 +110,9 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	if f.isTable() {
 		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w, zone) }, nil
 	}
-	return func(w io.Writer, report *preview.Report, r preview.Range) error { return printTimelines(f.output, w, report, r) }, nil
+	return func(w io.Writer, report *preview.Report, r preview.Range) error {
+		return printTimelines(f.output, w, report, r)
+	}, nil
 }
 
 // calendarName returns that of the only Gate, or one for several.
@@ -157,37 +149,4 @@ func readPreviewed(ctx context.Context, k *session, f *previewFlags, args []stri
 		fmt.Fprintln(k.ErrOut, noGates(c.namespace, f.all))
 	}
 	return previewSet(ctx, k.terminal, c, gates), nil
-}
-
-// readManifests reads files and folders, those of -f and those that follow as arguments.
-func readManifests(k *session, named, args []string, namespace string) (*preview.Set, error) {
-	return readManifestsInto(k, preview.NewSet(namespace), named, args)
-}
-
-// readManifestsInto reads them into a set.
-func readManifestsInto(k *session, set *preview.Set, named, args []string) (*preview.Set, error) {
-	if err := k.learn(nil); err != nil {
-		return nil, err
-	}
-	set.Validating(validate.Object)
-	for i, path := range slices.Concat(named, args) {
-		err := files.Read(set, path, k.In)
-		var missing *fs.PathError
-		switch is := errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist); {
-		case is && i >= len(named):
-			return nil, fmt.Errorf("%s: no such file; with -f, arguments are files", path)
-		case is:
-			return nil, fmt.Errorf("%s: no such file", path)
-		case err != nil:
-			return nil, err
-		}
-	}
-	return set, nil
-}
-
-// warnAll says what is doubtful.
-func warnAll(t *terminal, doubts []preview.Fault) {
-	for _, doubt := range doubts {
-		t.warn("%s", doubt)
-	}
 }

@@ -82,7 +82,7 @@ func runProceed(ctx context.Context, t *terminal, c *cluster, name string, p *pr
 			break
 		}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
-			return asked{"get", "gates", g.Namespace, g.Name, c.role}.explain(err)
+			return newCall("get", "gates", g.Namespace, g.Name, c.role).explain(err)
 		}
 	}
 	switch {
@@ -163,7 +163,7 @@ func (p *proceeding) patch(by, version string) []byte {
 
 // refusedProceed says why the API server has refused to have a release go on.
 func refusedProceed(g *v1alpha1.Gate, err error) error {
-	a := asked{"patch", "gates", g.Namespace, g.Name, "gate-opener"}
+	a := newCall("patch", "gates", g.Namespace, g.Name, "gate-opener")
 	switch {
 	case !isPolicy(err):
 		return a.explain(err)
@@ -177,7 +177,7 @@ func refusedProceed(g *v1alpha1.Gate, err error) error {
 func awaitProceed(ctx context.Context, t *terminal, c *cluster, g *v1alpha1.Gate, p *proceeding) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
-			return false, asked{"get", "gates", g.Namespace, g.Name, "gate-viewer"}.explain(err)
+			return false, newCall("get", "gates", g.Namespace, g.Name, "gate-viewer").explain(err)
 		}
 		return g.Status.Release != nil && g.Status.Release.LastHandledProceed == p.value, nil
 	})

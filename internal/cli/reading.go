@@ -89,10 +89,6 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 	return asked, nil
 }
 
-func discovering(resource string) asked {
-	return asked{verb: "get", resource: resource, name: resource, role: "system:discovery"}
-}
-
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.
@@ -128,17 +124,6 @@ func (r *reading) list(ctx context.Context, gvk schema.GroupVersionKind, resourc
 	list.SetGroupVersionKind(gvk)
 	err := r.cluster.List(ctx, list, opts...)
 	return list.Items, r.may("list", resource, err)
-}
-
-// readDeployments returns the Deployments of the controller.
-func readDeployments(ctx context.Context, c *cluster) (found []check.Controller, err error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	err = c.List(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: check.ControllerLabel}})
-	for i := range list.Items {
-		found = append(found, check.ControllerOf(&list.Items[i]))
-	}
-	return found, err
 }
 
 func (r *reading) controllers(ctx context.Context) ([]check.Controller, bool) {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -318,7 +317,7 @@ func requestAll(ctx context.Context, t *terminal, c *cluster, f *requestFlags, r
 
 // refusedBy says why the API server has refused a request.
 func (r *result) refusedBy(err error) error {
-	a := asked{"patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener"}
+	a := newCall("patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener")
 	switch {
 	case !isPolicy(err):
 		return a.explain(err)
@@ -338,8 +337,6 @@ func annotationOf(action v1alpha1.RequestAction) string {
 	}
 	return v1alpha1.OpenRequestedAtAnnotation
 }
-
-func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
 // patch returns the patch for the request. It removes the reason of the previous request. It is conditional on the resource version that
 // was checked, because a newer Gate may have a request to withdraw, or one that must not be replaced.
@@ -365,17 +362,3 @@ func (r *request) patch(by, version string) []byte {
 	}
 	return raw
 }
-
-// currentUser returns the name under which the API server knows the user, empty if it does not say. With config/policies the API server
-// writes it itself.
-func currentUser(ctx context.Context, c *cluster) string {
-	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
-	if err := c.Create(ctx, review); err != nil {
-		return ""
-	}
-	name, _, _ := unstructured.NestedString(review.Object, "status", "userInfo", "username")
-	return name
-}
-
-// lowerFirst returns a sentence as a part of one.
-func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }

@@ -13,7 +13,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 const (
@@ -96,11 +95,6 @@ func (sc *screen) head() {
 
 // isHolding returns whether a Gate holds targets.
 func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held > 0 }
-
-// paintOpen colors a state as a sentence has it: a Gate is open.
-func (t *terminal) paintOpen(state string) string {
-	return isState(t.paintState(state))
-}
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 
@@ -193,11 +187,6 @@ func (sc *screen) failureRows() [][]string {
 		rows = append(rows, []string{f.Kind + "/" + f.Name, f.Reason, formatUntil(f.RecordedAt.Time, sc.now), f.Message})
 	}
 	return rows
-}
-
-// isInWaves returns whether the status of a Gate says which wave it releases.
-func isInWaves(g *v1alpha1.Gate) bool {
-	return gate.ReleasesInWaves(g) && g.Status.Release != nil && g.Status.Release.Waves != nil && g.Status.Release.Waves.Current != ""
 }
 
 // waitingRows are the targets for which the next wave waits.

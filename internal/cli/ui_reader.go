@@ -126,7 +126,7 @@ func (r *uiReader) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Su
 	if err := r.cluster.List(ctx, list, client.InNamespace(g.Namespace)); apierrors.IsForbidden(err) || isUnknownResource(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, asked{"list", "calendarfeeds", g.Namespace, "", "calendar-feed-viewer"}.explain(err)
+		return nil, newCall("list", "calendarfeeds", g.Namespace, "", "calendar-feed-viewer").explain(err)
 	}
 	return ui.SubscriptionsTo(g, list.Items), nil
 }

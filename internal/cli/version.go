@@ -77,7 +77,7 @@ func readControllers(ctx context.Context, k *session) ([]check.Controller, error
 	}
 	found, err := readDeployments(ctx, c)
 	if err != nil {
-		return nil, asked{"list", "deployments.apps", "", "all", "view"}.explain(err)
+		return nil, newCall("list", "deployments.apps", "", "all", "view").explain(err)
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)

@@ -6,16 +6,10 @@ import (
 	"strings"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/apis/meta"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 )
-
-const waitPoll = 200 * time.Millisecond
 
 // waitForTargets waits until all Gates are as they were asked to be, and their targets as well. It shows how far they are.
 func waitForTargets(ctx context.Context, k *session, c *cluster, timeout time.Duration, results []result) error {
@@ -30,7 +24,7 @@ func waitForTargets(ctx context.Context, k *session, c *cluster, timeout time.Du
 				continue
 			}
 			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
-				return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
+				return newCall("get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer").explain(err)
 			}
 			done, of, settled := progressOf(r.gate, r.request, k.clock.Now())
 			sum, total = sum+done, total+of
@@ -79,13 +73,6 @@ func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64,
 		done = total - counts.Pending
 	}
 	return max(0, done), total, isSettled(g) && (!r.planned || !now.Before(r.at))
-}
-
-// isSettled returns whether all targets of a Gate are as it wants them.
-func isSettled(g *v1alpha1.Gate) bool {
-	busy := apimeta.IsStatusConditionTrue(g.Status.Conditions, meta.ReconcilingCondition)
-	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil || gate.ReleasesInWaves(g)
-	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
 }
 
 // printSettled says what became of the targets.

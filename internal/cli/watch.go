@@ -103,7 +103,7 @@ func watchGates(ctx context.Context, t *terminal, c *cluster, sc scope, out *tab
 		opts := &client.ListOptions{Namespace: namespace, Raw: &metav1.ListOptions{LabelSelector: sc.selector}}
 		events, err := c.Watch(ctx, &v1alpha1.GateList{}, opts)
 		if err != nil {
-			return asked{"watch", "gates", namespace, "", "gate-viewer"}.explain(err)
+			return newCall("watch", "gates", namespace, "", "gate-viewer").explain(err)
 		}
 		for event := range events.ResultChan() {
 			g, ok := event.Object.(*v1alpha1.Gate)

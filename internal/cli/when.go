@@ -3,43 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/tz"
 )
-
-// zoneInfoVariable is the environment variable in place of --zoneinfo.
-const zoneInfoVariable = "GATE_ZONEINFO"
-
-// useZones replaces the time zone data if the flag or the variable names other data.
-func (t *terminal) useZones() error {
-	path, from := t.zoneInfo, "--zoneinfo"
-	if path == "" {
-		path, from = os.Getenv(zoneInfoVariable), zoneInfoVariable
-	}
-	if err := tz.Use(path); err != nil {
-		return fmt.Errorf("%s: %w", from, err)
-	}
-	return nil
-}
-
-// zone returns the time zone that the user wants.
-func (t *terminal) zone() (*time.Location, error) {
-	if t.timeZone == "" {
-		return time.Local, nil
-	}
-	zone, err := tz.Load(t.timeZone)
-	if err != nil {
-		return time.UTC, fmt.Errorf("--timezone: %w, name one of the IANA database, such as Europe/Oslo", err)
-	}
-	return zone, nil
-}
 
 const timeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
@@ -157,65 +126,4 @@ func resolve(wall time.Time, zone *time.Location) time.Time {
 		}
 	}
 	return wall.Add(-time.Duration(before) * time.Second).In(zone)
-}
-
-// durationFlag is a flag with a duration as in specs.
-type durationFlag time.Duration
-
-func (d *durationFlag) String() string { return time.Duration(*d).String() }
-
-func (d *durationFlag) Type() string { return "duration" }
-
-func (d *durationFlag) Set(text string) error {
-	parsed, err := v1alpha1.ParseDuration(text)
-	*d = durationFlag(parsed)
-	return err
-}
-
-func addTimeout(cmd *cobra.Command, timeout *time.Duration) {
-	*timeout = 5 * time.Minute
-	cmd.Flags().Var((*durationFlag)(timeout), "timeout", "How long to wait with --wait.")
-}
-
-// formatTime is how people read an instant, in its zone, with seconds if there are some.
-func formatTime(at time.Time) string {
-	if at.Second() != 0 {
-		return at.Format("2006-01-02 15:04:05 MST")
-	}
-	return at.Format("2006-01-02 15:04 MST")
-}
-
-// formatUntil is an instant as people read it, and how far away it is.
-func formatUntil(at, now time.Time) string {
-	at = at.In(now.Location())
-	return fmt.Sprintf("%s (%s)", at.Format("2006-01-02 15:04"), formatDistance(at.Sub(now)))
-}
-
-// formatDistance says how far away an instant is: in 3h, or 2d ago.
-func formatDistance(d time.Duration) string {
-	if d < 0 {
-		return formatDuration(-d) + " ago"
-	}
-	return "in " + formatDuration(d)
-}
-
-// formatDuration returns a duration with one or two units, rounded.
-func formatDuration(d time.Duration) string {
-	switch {
-	case d < time.Minute-time.Second/2:
-		return fmt.Sprintf("%ds", d.Round(time.Second)/time.Second)
-	case d < 10*time.Hour:
-		d = d.Round(time.Minute)
-		hours, minutes := d/time.Hour, d%time.Hour/time.Minute
-		switch {
-		case hours == 0:
-			return fmt.Sprintf("%dm", minutes)
-		case minutes == 0:
-			return fmt.Sprintf("%dh", hours)
-		}
-		return fmt.Sprintf("%dh%dm", hours, minutes)
-	case d < 48*time.Hour-30*time.Minute:
-		return fmt.Sprintf("%dh", d.Round(time.Hour)/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d.Round(time.Hour)/(24*time.Hour))
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -63,20 +62,6 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 		return printWhy(k.terminal, e, out, now)
 	}
 	return cmd
-}
-
-// objectName reads [KIND/][NAMESPACE/]NAME with any kind, which must be there, or KIND NAME.
-func objectName(args []string) (kind, namespace, name string, err error) {
-	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
-		args = []string{args[0] + "/" + args[1]}
-	}
-	if len(args) == 1 {
-		kind, namespace, name, err = splitName(args[0], func(string) bool { return true })
-	}
-	if kind == "" || err != nil {
-		return "", "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps")
-	}
-	return kind, namespace, name, nil
 }
 
 // explainNamed explains an object. It says on standard error which Gates the user may not see.
@@ -159,7 +144,7 @@ func addNamedGates(ctx context.Context, c *cluster, obj *unstructured.Unstructur
 		case apierrors.IsNotFound(err):
 			k.Absent = append(k.Absent, name)
 		case !apierrors.IsForbidden(err):
-			return asked{"get", "gates", namespace, short, "gate-viewer"}.explain(err)
+			return newCall("get", "gates", namespace, short, "gate-viewer").explain(err)
 		}
 	}
 	return nil

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
@@ -111,14 +109,6 @@ func whyRow(t *terminal, g *explain.Gate, namespace string, now time.Time) []str
 		row[6] = "no rule any more"
 	}
 	return row
-}
-
-// whenOf is an instant as people read it, if it is known.
-func whenOf(at *metav1.Time, now time.Time) string {
-	if at == nil {
-		return "-"
-	}
-	return formatUntil(at.Time, now)
 }
 
 // printRemedies prints the commands that would change what an object is, one per line, to be copied.

@@ -32,18 +32,6 @@ type objects struct {
 	blind bool
 }
 
-// objects returns what reads objects of a cluster.
-func (s *session) objects(ctx context.Context, c *cluster) (*objects, error) {
-	mapper, err := s.config.ToRESTMapper()
-	if err != nil {
-		return nil, noCluster(err)
-	}
-	o := &objects{cluster: c, mapper: mapper, refused: map[string][]string{}}
-	o.deployed, err = readDeployments(ctx, c)
-	o.blind = err != nil || len(o.deployed) == 0
-	return o, s.learn(o.deployed)
-}
-
 // installed returns the kinds that Gates can hold and that the cluster has.
 func (o *objects) installed() ([]*meta.RESTMapping, error) {
 	var kinds []*meta.RESTMapping
@@ -52,7 +40,7 @@ func (o *objects) installed() ([]*meta.RESTMapping, error) {
 		switch {
 		case meta.IsNoMatchError(err):
 		case err != nil:
-			return nil, asked{"list", "API groups", "", "", "system:discovery"}.explain(err)
+			return nil, newCall("list", "API groups", "", "", "system:discovery").explain(err)
 		default:
 			kinds = append(kinds, mapping)
 		}
@@ -77,7 +65,7 @@ func (o *objects) each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 		case meta.IsNoMatchError(err), isUnknownResource(err): // it was there when discovery was cached
 			return nil
 		case err != nil:
-			return asked{"list", resource, namespace, "", "view"}.explain(err)
+			return newCall("list", resource, namespace, "", "view").explain(err)
 		}
 		for i := range list.Items {
 			do(&list.Items[i])
@@ -174,7 +162,7 @@ func (o *objects) get(ctx context.Context, kind *meta.RESTMapping, namespace, na
 	obj.SetGroupVersionKind(kind.GroupVersionKind)
 	err := o.cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	if !apierrors.IsNotFound(err) || isUnknownResource(err) {
-		return obj, asked{"get", kind.Resource.GroupResource().String(), namespace, name, "view"}.explain(err)
+		return obj, newCall("get", kind.Resource.GroupResource().String(), namespace, name, "view").explain(err)
 	}
 	return nil, notFound(ctx, o.cluster, kind.GroupVersionKind, client.ObjectKey{Namespace: namespace, Name: name}, kind.GroupVersionKind.Kind, "kubectl get "+kind.Resource.Resource+" -A")
 }

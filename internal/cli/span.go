@@ -92,12 +92,3 @@ func parseRange(t *terminal, from, until string) (r preview.Range, err error) {
 	}
 	return r, nil
 }
-
-// tableZone is the zone of times in RFC 3339 in tables: UTC unless somebody names one, so that docs and pull requests are the same
-// everywhere.
-func (t *terminal) tableZone() (*time.Location, error) {
-	if t.timeZone == "" {
-		return time.UTC, nil
-	}
-	return t.zone()
-}
