@@ -16,7 +16,7 @@ import (
 )
 
 // conclude waits for the answers of the controller, says what they are, and returns whether all is well.
-func conclude(ctx context.Context, k *session, c *cluster, f *requestFlags, results []result) error {
+func conclude(ctx context.Context, t *terminal, c *cluster, f *requestFlags, results []result) error {
 	code, asked := 0, 0
 	for i := range results {
 		r := &results[i]
@@ -26,15 +26,15 @@ func conclude(ctx context.Context, k *session, c *cluster, f *requestFlags, resu
 		case r.request == nil:
 			continue
 		case f.dryRun != "server":
-			r.err = awaitRequest(ctx, k.terminal, c, r)
+			r.err = awaitRequest(ctx, t, c, r)
 		default:
-			k.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
+			t.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
 		}
 		if r.err == nil || errors.As(r.err, &vain) {
 			asked++
 		}
 		if r.err != nil {
-			fmt.Fprintf(k.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), k.called(oneLine(r.err.Error())))
+			fmt.Fprintf(t.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), t.called(oneLine(r.err.Error())))
 			code = exitIncomplete
 		}
 	}
@@ -42,7 +42,7 @@ func conclude(ctx context.Context, k *session, c *cluster, f *requestFlags, resu
 	case code != 0 && asked == 0:
 		return exitCode(exitError)
 	case f.wait && asked > 0:
-		if err := waitForTargets(ctx, k, c, f.timeout, results); err != nil || code == 0 {
+		if err := waitForTargets(ctx, t, c, f.timeout, results); err != nil || code == 0 {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ gated-source-approver.`,
 		case err != nil:
 			return err
 		case kind == exceptionName:
-			return approveException(cmd.Context(), k, c, key, f, now)
+			return approveException(cmd.Context(), k.terminal, c, key, f, now)
 		case kind == sourceName:
 			return approveRevision(cmd.Context(), k.terminal, c, key, f, now)
 		}
@@ -106,7 +106,7 @@ func (f *approveFlags) check(kind nameKind) error {
 }
 
 // approveException shows an exception, approves it and says what it is then.
-func approveException(ctx context.Context, k *session, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+func approveException(ctx context.Context, t *terminal, c *cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	e, err := c.exception(ctx, key)
 	if err != nil {
 		return err
@@ -115,12 +115,12 @@ func approveException(ctx context.Context, k *session, c *cluster, key client.Ob
 	if err != nil {
 		g = nil // an approver may be allowed to read exceptions alone
 	}
-	tell := k.say
+	tell := t.say
 	if !f.out.isTable() {
-		tell = k.errLine
+		tell = t.errLine
 	}
 	tell("%s, generation %d", nameOfException(e), e.Generation)
-	for _, line := range describeException(k.terminal, e, g, now) {
+	for _, line := range describeException(t, e, g, now) {
 		tell("  %-10s %s", line[0], line[1])
 	}
 	me := currentUser(ctx, c)
@@ -136,17 +136,17 @@ func approveException(ctx context.Context, k *session, c *cluster, key client.Ob
 		return refusedApproval(e, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", k.name, e.Name, e.Namespace, e.Generation)
+		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", t.name, e.Name, e.Namespace, e.Generation)
 	} else {
-		if err := awaitExceptionApproval(ctx, k.terminal, c, e, me); err != nil {
-			return k.incomplete(err)
+		if err := awaitExceptionApproval(ctx, t, c, e, me); err != nil {
+			return t.incomplete(err)
 		}
 		tell("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
 	}
 	if f.out.isTable() {
 		return nil
 	}
-	return printException(k.terminal, f.out, e)
+	return printException(t, f.out, e)
 }
 
 // approval is the patch that approves an exception as it was read.

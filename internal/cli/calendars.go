@@ -52,7 +52,7 @@ func readConfigMap(ctx context.Context, c *cluster, name preview.ConfigMap) (*ti
 	case apierrors.IsNotFound(err):
 		return nil, errNoConfigMap
 	case err != nil:
-		return nil, newCall("get", "configmap " + name.Name, name.Namespace, name.Name, "view").explain(err)
+		return nil, newCall("get", "configmap "+name.Name, name.Namespace, name.Name, "view").explain(err)
 	}
 	files := &timetable.Files{}
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)

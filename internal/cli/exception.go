@@ -70,7 +70,7 @@ The exit code is 3 if the exception is created but has no effect on the Gate, su
 		if err != nil {
 			return err
 		}
-		return runException(cmd.Context(), k, c, args[0], f, out, now)
+		return runException(cmd.Context(), k.terminal, c, args[0], f, out, now)
 	}
 	return cmd
 }
@@ -112,7 +112,7 @@ func (f *exceptionFlags) check() error {
 var states = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
 // runException writes an exception, and with --apply creates it.
-func runException(ctx context.Context, k *session, c *cluster, name string, f *exceptionFlags, out *output, now time.Time) error {
+func runException(ctx context.Context, t *terminal, c *cluster, name string, f *exceptionFlags, out *output, now time.Time) error {
 	_, key, err := parseName(name, c.namespace, gateName)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func runException(ctx context.Context, k *session, c *cluster, name string, f *e
 		return fmt.Errorf("%w; without the gate, --period needs --timezone", err)
 	default:
 		g = nil
-		k.warn("the exception is not checked against the gate: %s", oneLine(err.Error()))
+		t.warn("the exception is not checked against the gate: %s", oneLine(err.Error()))
 	}
 	e, err := f.exception(key, g, now)
 	if err != nil {
@@ -137,14 +137,14 @@ func runException(ctx context.Context, k *session, c *cluster, name string, f *e
 	}
 	creates, inVain := f.apply && f.dryRun != "server", ""
 	if g != nil {
-		if inVain, err = checkEffect(ctx, k.terminal, c, g, e, now); err != nil {
+		if inVain, err = checkEffect(ctx, t, c, g, e, now); err != nil {
 			return err
 		}
 		if inVain != "" && !creates {
-			k.warn("it has no effect: %s", inVain)
+			t.warn("it has no effect: %s", inVain)
 		}
 		if n := gate.Required(g, e); n > 0 && !creates {
-			k.warn("%s", describeNeededApprovals(k.terminal, e, n))
+			t.warn("%s", describeNeededApprovals(t, e, n))
 		}
 	}
 	if f.apply || f.dryRun == "server" {
@@ -153,7 +153,7 @@ func runException(ctx context.Context, k *session, c *cluster, name string, f *e
 		}
 	}
 	if !f.apply || !out.isTable() {
-		if err := printException(k.terminal, out, e); err != nil {
+		if err := printException(t, out, e); err != nil {
 			return err
 		}
 	}
@@ -161,10 +161,10 @@ func runException(ctx context.Context, k *session, c *cluster, name string, f *e
 	case !f.apply:
 		return nil
 	case !creates:
-		k.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
+		t.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
 		return nil
 	}
-	return awaitException(ctx, k.terminal, c, g, e, inVain, now)
+	return awaitException(ctx, t, c, g, e, inVain, now)
 }
 
 // printException prints an exception, as YAML by default.

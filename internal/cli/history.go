@@ -76,7 +76,7 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 		case len(sources) > 0 && len(sources) < len(args):
 			return errors.New("name gates or gatedsources, not both: their histories have different columns")
 		case len(sources) > 0:
-			return runSourceHistory(cmd.Context(), k, c, &sc, sources, promotionScope{from, now, out})
+			return runSourceHistory(cmd.Context(), k.terminal, c, &sc, sources, promotionScope{from, now, out})
 		}
 		gates, err := c.gates(cmd.Context(), sc)
 		if err != nil {

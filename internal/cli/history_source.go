@@ -30,7 +30,7 @@ type promotionScope struct {
 }
 
 // runSourceHistory prints what GatedSources have promoted.
-func runSourceHistory(ctx context.Context, k *session, c *cluster, sc *scope, keys []client.ObjectKey, f promotionScope) error {
+func runSourceHistory(ctx context.Context, t *terminal, c *cluster, sc *scope, keys []client.ObjectKey, f promotionScope) error {
 	if sc.all || sc.selector != "" || sc.statusOfReady != "" {
 		return errors.New("--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME")
 	}
@@ -40,12 +40,12 @@ func runSourceHistory(ctx context.Context, k *session, c *cluster, sc *scope, ke
 		if err != nil {
 			return err
 		}
-		items = append(items, promotionsSince(k.terminal, g, f.from)...)
+		items = append(items, promotionsSince(t, g, f.from)...)
 	}
 	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
 	return past[promotionItem]{sourcePromotion, items, writePromotions, func() error {
-		return printPromotions(k.terminal, f, items, len(keys) > 1)
-	}}.print(k.terminal, f.output)
+		return printPromotions(t, f, items, len(keys) > 1)
+	}}.print(t, f.output)
 }
 
 // promotionsSince returns what a GatedSource has promoted since an instant, and warns if it does not know all of that.

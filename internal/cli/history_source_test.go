@@ -49,7 +49,7 @@ func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
 
 func TestHistoryOfGatedSourcesTakesNamesAlone(t *testing.T) {
 	const want = "--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME"
-	if err := runSourceHistory(t.Context(), (&session{terminal: &terminal{}}), nil, &scope{all: true}, nil, promotionScope{}); err == nil || err.Error() != want {
+	if err := runSourceHistory(t.Context(), &terminal{}, nil, &scope{all: true}, nil, promotionScope{}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -104,7 +104,7 @@ func runPending(k *session, cmd *cobra.Command, f *pendingFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := printPending(k, f, items, len(held), now); err != nil {
+	if err := printPending(k.terminal, f, items, len(held), now); err != nil {
 		return err
 	}
 	if len(o.refused) > 0 || !whole {
@@ -135,17 +135,17 @@ func pendingItems(ctx context.Context, t *terminal, o *objects, f *pendingFlags,
 	return items, whole, nil
 }
 
-func printPending(k *session, f *pendingFlags, all []pendingItem, held int, now time.Time) error {
+func printPending(t *terminal, f *pendingFlags, all []pendingItem, held int, now time.Time) error {
 	switch {
 	case *f.OutputFormat == "name":
-		return printNames(k.terminal, f, all)
+		return printNames(t, f, all)
 	case !f.isTable():
-		return f.reports(k.Out, pendingTarget, all)
+		return f.reports(t.Out, pendingTarget, all)
 	case len(all) == 0 && held > 0:
-		fmt.Fprintf(k.ErrOut, "Nothing new waits. %d held, --all lists them.\n", held)
+		fmt.Fprintf(t.ErrOut, "Nothing new waits. %d held, --all lists them.\n", held)
 		return nil
 	case len(all) == 0:
-		fmt.Fprintln(k.ErrOut, "Nothing waits.")
+		fmt.Fprintln(t.ErrOut, "Nothing waits.")
 		return nil
 	}
 	headers := []string{"KIND/NAME", "GATE", "REVISION", "WAITS", timeHeader("SINCE", now)}
@@ -157,14 +157,14 @@ func printPending(k *session, f *pendingFlags, all []pendingItem, held int, now 
 	}
 	rows := make([][]string, len(all))
 	for i := range all {
-		rows[i] = pendingRow(k.terminal, f, &all[i].Waiting, now)
+		rows[i] = pendingRow(t, f, &all[i].Waiting, now)
 	}
-	if err := f.table(k.Out).print(headers, rows...); err != nil {
+	if err := f.table(t.Out).print(headers, rows...); err != nil {
 		return err
 	}
 	for i := range all {
 		if all[i].Diff != nil {
-			printDiff(k.terminal, &all[i])
+			printDiff(t, &all[i])
 		}
 	}
 	return nil

@@ -238,7 +238,7 @@ func requestGates(ctx context.Context, k *session, f *requestFlags, ask asking) 
 		results[i] = planRequest(k.terminal, g, ask)
 	}
 	requestAll(ctx, k.terminal, c, f, results, ask)
-	return results, conclude(ctx, k, c, f, results)
+	return results, conclude(ctx, k.terminal, c, f, results)
 }
 
 // planRequest says what is asked of a Gate, with absolute times, before it counts.

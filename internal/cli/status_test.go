@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,7 @@ func shown(t *testing.T, sc *screen) string {
 	}
 	sc.t, sc.now = &terminal{IOStreams: genericiooptions.IOStreams{Out: &out}}, now.In(oslo)
 	sc.gate.Namespace, sc.gate.Name = "flux-system", "production"
-	if err := sc.print(newOutput(newRoot((&session{terminal: &terminal{}})))); err != nil {
+	if err := sc.print(newOutput(&cobra.Command{})); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

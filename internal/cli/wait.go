@@ -12,10 +12,10 @@ import (
 )
 
 // waitForTargets waits until all Gates are as they were asked to be, and their targets as well. It shows how far they are.
-func waitForTargets(ctx context.Context, k *session, c *cluster, timeout time.Duration, results []result) error {
-	bar := &progressBar{t: k.terminal}
+func waitForTargets(ctx context.Context, t *terminal, c *cluster, timeout time.Duration, results []result) error {
+	bar := &progressBar{t: t}
 	defer bar.clear()
-	deadline := k.clock.Now().Add(timeout)
+	deadline := t.clock.Now().Add(timeout)
 	for {
 		left, sum, total := 0, int64(0), int64(0)
 		for i := range results {
@@ -26,7 +26,7 @@ func waitForTargets(ctx context.Context, k *session, c *cluster, timeout time.Du
 			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
 				return newCall("get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer").explain(err)
 			}
-			done, of, settled := progressOf(r.gate, r.request, k.clock.Now())
+			done, of, settled := progressOf(r.gate, r.request, t.clock.Now())
 			sum, total = sum+done, total+of
 			if !settled {
 				left++
@@ -36,19 +36,19 @@ func waitForTargets(ctx context.Context, k *session, c *cluster, timeout time.Du
 			break
 		}
 		bar.show(sum, total)
-		if k.clock.Now().After(deadline) {
+		if t.clock.Now().After(deadline) {
 			bar.clear()
-			fmt.Fprintf(k.ErrOut, "error: after %s, %s; it goes on without you\n", timeout, unsettled(results, sum, total, k.clock.Now()))
+			fmt.Fprintf(t.ErrOut, "error: after %s, %s; it goes on without you\n", timeout, unsettled(results, sum, total, t.clock.Now()))
 			return exitCode(exitTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-k.clock.After(waitPoll):
+		case <-t.clock.After(waitPoll):
 		}
 	}
 	bar.clear()
-	return printSettled(k.terminal, results)
+	return printSettled(t, results)
 }
 
 // unsettled says how far some Gates are.

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+func TestEveryReportOfAPlanIsAListOfItsKind(t *testing.T) {
+	at, r := metav1.NewTime(now), preview.Range{From: now, Until: now.AddDate(0, 0, 1)}
+	cause := preview.Cause{State: "opened", Reason: "OpenPeriod", Period: "nights"}
+	timeline := preview.Timeline{Intervals: []preview.Interval{{From: at, Until: at, Cause: cause}}}
+	change := preview.Change{Change: preview.Changed, Stretches: []preview.Stretch{{From: at, Until: at, Before: cause, After: cause}}}
+	t.Run("diff", prints(gateChangeReport, []gateChange{{newReportRange("flux-system/production", r), change}}, func(s *terminal, o *output) error {
+		change.Gate = "flux-system/production"
+		return printChanges(o, s.Out, &preview.Changes{Gates: []preview.Change{change}}, r)
+	}))
+	t.Run("preview", prints(gateTimelineReport, []gateTimeline{{newReportRange("flux-system/production", r), timeline}}, func(s *terminal, o *output) error {
+		timeline.Gate = "flux-system/production"
+		return printTimelines(o, s.Out, &preview.Report{Gates: []preview.Timeline{timeline}}, r)
+	}))
+}
