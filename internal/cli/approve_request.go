@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
@@ -168,7 +169,7 @@ func awaitRequestApproval(ctx context.Context, t *terminal, c *cluster, g *v1alp
 	}
 	switch lacks := ledger.Lacks(g, found); {
 	case lacks > 0:
-		t.say("%s: approved by %s, waits for %s", nameOfGate(g), me, count(lacks, "more approval"))
+		t.say("%s: approved by %s, waits for %s", nameOfGate(g), me, format.Count(lacks, "more approval"))
 	case found.State == v1alpha1.RequestPlanned:
 		t.say("%s: approved by %s, opens at %s", nameOfGate(g), me, formatTime(found.RequestedAt.In(now.Location())))
 	default:

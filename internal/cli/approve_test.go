@@ -134,3 +134,11 @@ func TestTheCommandThatApprovesARevisionIsSafeForAShell(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAPendingExceptionBegins(t *testing.T) {
+	later := anException(now.Add(time.Hour))
+	later.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.PendingReason}}
+	if got := describeValidity(later, now); got != "begins 2026-11-21 13:00 (in 1h) and is over 2026-11-21 14:00 (in 2h)" {
+		t.Error(got)
+	}
+}

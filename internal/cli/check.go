@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
@@ -130,7 +131,7 @@ func summarize(t *terminal, findings []check.Finding, unread int) string {
 	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
 	missed := ""
 	if unread > 0 {
-		missed = "; " + count(unread, "thing") + " were not checked"
+		missed = "; " + format.Count(unread, "thing") + " were not checked"
 		if unread == 1 {
 			missed = "; 1 thing was not checked"
 		}
@@ -142,7 +143,7 @@ func summarize(t *terminal, findings []check.Finding, unread int) string {
 	case unread > 0:
 		return "No error in what you may see" + missed + "."
 	}
-	return fmt.Sprintf("%s: %s, %s, %s%s.", summary, count(errors, "error"), count(warnings, "warning"), count(notes, "note"), missed)
+	return fmt.Sprintf("%s: %s, %s, %s%s.", summary, format.Count(errors, "error"), format.Count(warnings, "warning"), format.Count(notes, "note"), missed)
 }
 
 func countOf(findings []check.Finding, severity check.Severity) (n int) {

@@ -55,9 +55,6 @@ func nameOf(program string) string {
 	return pluginName
 }
 
-// pluginName is how the help texts call the program.
-const pluginName = "kubectl gate"
-
 // argsOf returns the arguments of a command line. When kubectl asks for completions, cobra answers.
 func argsOf(args []string) []string {
 	if baseOf(args[0]) == completes {

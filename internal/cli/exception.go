@@ -18,6 +18,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
@@ -198,7 +199,7 @@ func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun b
 func describeNeededApprovals(t *terminal, e *v1alpha1.GateException, n int) string {
 	many := "approval"
 	if n > 0 {
-		many = count(n, many)
+		many = format.Count(n, many)
 	}
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, t.name, e.Name, e.Namespace)
 }

@@ -9,12 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestAnExceptionBeginsIsInForceAndIsOver(t *testing.T) {
-	later := anException(now.Add(time.Hour))
-	later.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.PendingReason}}
-	if got := describeValidity(later, now); got != "begins 2026-11-21 13:00 (in 1h) and is over 2026-11-21 14:00 (in 2h)" {
-		t.Error(got)
-	}
+func TestTheStateOfAnExceptionFollowsItsReason(t *testing.T) {
 	record := func(reason string, from time.Duration) v1alpha1.ExceptionRecord {
 		return v1alpha1.ExceptionRecord{Reason: reason, ValidFrom: metav1.NewTime(now.Add(from))}
 	}

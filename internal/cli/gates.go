@@ -10,6 +10,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/preview"
@@ -27,7 +28,7 @@ func waitsInWords(g *v1alpha1.Gate, now time.Time) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return count(len(all), "request") + " to approve"
+	return format.Count(len(all), "request") + " to approve"
 }
 
 // conditionOf returns a condition, an empty one if it is missing.

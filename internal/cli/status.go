@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/timetable"
@@ -225,7 +226,7 @@ func (sc *screen) requests() [][]string {
 			state = "waits"
 		}
 		if lacks := ledger.Lacks(sc.gate, &r); lacks > 0 {
-			state += " for " + count(lacks, "approval")
+			state += " for " + format.Count(lacks, "approval")
 		}
 		add(r, strings.Replace(state, "planned for", "planned, needs", 1))
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
+// pluginName is how the help texts call the program.
+const pluginName = "kubectl gate"
+
 // terminal prints for a command, and has the clock and the time zone of the user.
 type terminal struct {
 	genericiooptions.IOStreams
@@ -21,14 +24,6 @@ type terminal struct {
 	name string
 	// timeZone, zoneInfo and color are the values of the flags.
 	timeZone, zoneInfo, color string
-}
-
-// count says how many there are of something.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func orDash(text string) string {

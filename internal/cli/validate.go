@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fluxcd/gating-controller/api"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -65,6 +66,6 @@ func runValidate(k *session, f *validateFlags, args []string) error {
 		k.errLine("The files contain no manifests of the API group %s.", api.Group)
 		return nil
 	}
-	k.say("%s: valid, with %s.", count(set.Validated(), "manifest"), count(len(warnings), "warning"))
+	k.say("%s: valid, with %s.", format.Count(set.Validated(), "manifest"), format.Count(len(warnings), "warning"))
 	return nil
 }
