@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestEveryCommandReadsNamesAlike(t *testing.T) {
 	} {
 		var out, errOut strings.Builder
 		code := run(strings.Fields(line+server), nil, &out, &errOut, now)
-		if code != exitError || !strings.HasPrefix(errOut.String(), "error: "+want) {
+		if code != term.ExitError || !strings.HasPrefix(errOut.String(), "error: "+want) {
 			t.Errorf("%s: exit %d: %s", line, code, errOut.String())
 		}
 	}

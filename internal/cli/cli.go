@@ -18,6 +18,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxcd/gating-controller/internal/cli/act"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/plan"
+	"github.com/fluxcd/gating-controller/internal/cli/see"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
@@ -26,10 +31,10 @@ import (
 func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &session{terminal: &terminal{IOStreams: streams, clock: clock, name: nameOf(args[0])}}
+	s := &kube.Factory{Terminal: &term.Terminal{IOStreams: streams, Clock: clock, Program: nameOf(args[0])}}
 	root := newRoot(s)
 	root.SetArgs(argsOf(args))
-	return exitCodeFor(s.terminal, root.ExecuteContext(ctx))
+	return exitCodeFor(s.Terminal, root.ExecuteContext(ctx))
 }
 
 // The names of the program besides kubectl-gate.
@@ -44,7 +49,7 @@ func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(pro
 
 // Command returns the command with all that it has, for those who describe it.
 func Command() *cobra.Command {
-	return newRoot((&session{terminal: &terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: pluginName}}))
+	return newRoot((&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Clock: clock.RealClock{}, Program: term.PluginName}}))
 }
 
 // nameOf returns how people call the program: as a plug-in of kubectl or of flux.
@@ -52,7 +57,7 @@ func nameOf(program string) string {
 	if baseOf(program) == fluxGate {
 		return "flux gate"
 	}
-	return pluginName
+	return term.PluginName
 }
 
 // argsOf returns the arguments of a command line. When kubectl asks for completions, cobra answers.
@@ -64,30 +69,30 @@ func argsOf(args []string) []string {
 }
 
 // newRoot returns the command with all that it has.
-func newRoot(k *session) *cobra.Command {
+func newRoot(k *kube.Factory) *cobra.Command {
 	root := &cobra.Command{
-		Use:           strings.ReplaceAll(k.name, " ", "-"),
+		Use:           strings.ReplaceAll(k.Program, " ", "-"),
 		Short:         "Ask Gates, open and close them, see why and what comes next",
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: k.name},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: k.Program},
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetIn(k.In)
 	root.SetOut(k.Out)
 	root.SetErr(k.ErrOut)
-	k.config = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
-	k.config.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&k.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
-	root.PersistentFlags().StringVar(&k.zoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo. Defaults to the variable "+zoneInfoVariable+".")
-	root.PersistentFlags().StringVar(&k.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
-	root.PersistentFlags().StringSliceVar(&k.suspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
+	k.Flags = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
+	k.Flags.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&k.TimeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
+	root.PersistentFlags().StringVar(&k.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo. Defaults to the variable "+term.ZoneInfoVariable+".")
+	root.PersistentFlags().StringVar(&k.Color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	root.PersistentFlags().StringSliceVar(&k.SuspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains([]string{"always", "never", "auto"}, k.color) {
-			return fmt.Errorf("--color=%s: use always, never or auto", k.color)
+		if !slices.Contains([]string{"always", "never", "auto"}, k.Color) {
+			return fmt.Errorf("--color=%s: use always, never or auto", k.Color)
 		}
-		return k.useZones()
+		return k.UseZoneInfo()
 	}
 	for _, group := range groups {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
@@ -97,17 +102,17 @@ func newRoot(k *session) *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(newOptionsCommand(k.terminal))
+	root.AddCommand(newOptionsCommand(k.Terminal))
 	root.SetUsageTemplate(usage)
-	completion{session: k}.addTo(root)
-	setProgramName(k.terminal, root)
+	completion{Factory: k}.addTo(root)
+	setProgramName(k.Terminal, root)
 	return root
 }
 
 // setProgramName has the help texts of a command and of those below it say how the program is called.
-func setProgramName(t *terminal, cmd *cobra.Command) {
+func setProgramName(t *term.Terminal, cmd *cobra.Command) {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
-		*text = t.called(*text)
+		*text = t.WithProgram(*text)
 	}
 	for _, sub := range cmd.Commands() {
 		setProgramName(t, sub)
@@ -117,22 +122,22 @@ func setProgramName(t *terminal, cmd *cobra.Command) {
 // groups are the commands by what they are for, in the order of the help text. Each is in the file of its name.
 var groups = []struct {
 	title    string
-	commands []func(*session) *cobra.Command
+	commands []func(*kube.Factory) *cobra.Command
 }{
-	{"See", []func(*session) *cobra.Command{
-		NewListCommand, NewStatusCommand, NewWhyCommand, NewPendingCommand, NewHistoryCommand, NewUICommand,
+	{"See", []func(*kube.Factory) *cobra.Command{
+		see.NewListCommand, see.NewStatusCommand, see.NewWhyCommand, see.NewPendingCommand, see.NewHistoryCommand, see.NewUICommand,
 	}},
-	{"Open and close", []func(*session) *cobra.Command{
-		NewOpenCommand, NewCloseCommand, NewResetCommand, NewFreezeCommand, NewThawCommand,
-		NewPassCommand, NewExceptionCommand, NewApproveCommand, NewProceedCommand,
+	{"Open and close", []func(*kube.Factory) *cobra.Command{
+		act.NewOpenCommand, act.NewCloseCommand, act.NewResetCommand, act.NewFreezeCommand, act.NewThawCommand,
+		act.NewPassCommand, act.NewExceptionCommand, act.NewApproveCommand, act.NewProceedCommand,
 	}},
-	{"Look ahead", []func(*session) *cobra.Command{NewValidateCommand, NewPreviewCommand, NewDiffCommand}},
-	{"Set up", []func(*session) *cobra.Command{NewCheckCommand, NewKindsCommand, NewVersionCommand}},
+	{"Look ahead", []func(*kube.Factory) *cobra.Command{plan.NewValidateCommand, plan.NewPreviewCommand, plan.NewDiffCommand}},
+	{"Set up", []func(*kube.Factory) *cobra.Command{see.NewCheckCommand, plan.NewKindsCommand, see.NewVersionCommand}},
 }
 
 // exitCodeFor says what went wrong, if anything did, and returns the exit code for it.
-func exitCodeFor(t *terminal, err error) int {
-	var code exitCode
+func exitCodeFor(t *term.Terminal, err error) int {
+	var code term.ExitCode
 	var invalid *preview.InvalidError
 	switch {
 	case err == nil:
@@ -144,7 +149,7 @@ func exitCodeFor(t *terminal, err error) int {
 			fmt.Fprintln(t.ErrOut, fault)
 		}
 	default:
-		fmt.Fprintln(t.ErrOut, "error:", t.called(oneLine(err.Error())))
+		fmt.Fprintln(t.ErrOut, "error:", t.WithProgram(term.OneLine(err.Error())))
 	}
-	return exitError
+	return term.ExitError
 }

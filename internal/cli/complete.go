@@ -14,6 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/act"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/plan"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -21,7 +25,7 @@ import (
 const completionPatience = 1500 * time.Millisecond
 
 // completion completes arguments and flags with names from the cluster.
-type completion struct{ *session }
+type completion struct{ *kube.Factory }
 
 // completer returns what words may come next.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
@@ -30,14 +34,14 @@ type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]s
 // itself stay.
 func (k completion) addTo(root *cobra.Command) {
 	flags := map[string]completer{
-		"namespace": k.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
-			return objectNames(ctx, c, "", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+		"namespace": k.completeFrom(func(ctx context.Context, c *kube.Cluster) ([]string, error) {
+			return kube.ObjectNames(ctx, c, "", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		}),
 		"context":         k.completeContext,
 		"color":           oneOf("always", "auto", "never"),
 		"dry-run":         oneOf("none", "server"),
-		"default":         oneOf(states...),
-		"with":            oneOf(rolePart, lockPart, policiesPart),
+		"default":         oneOf(act.ExceptionStates...),
+		"with":            oneOf(plan.RolePart, plan.LockPart, plan.PoliciesPart),
 		"state":           oneOf(string(v1alpha1.StateOpened), string(v1alpha1.StateClosed)),
 		"status-selector": oneOf("ready=true", "ready=false", "ready=unknown", "opened=true", "opened=false"),
 		"timezone":        oneOf(tz.Names()...),
@@ -83,11 +87,11 @@ func (k completion) completerFor(cmd *cobra.Command) completer {
 	case strings.Contains(args, "KIND/NAME"):
 		return k.completeObject
 	case cmd.Name() == "approve":
-		return limit(args, k.completeNames(k.unapproved, exceptionName, gateName, sourceName))
+		return limit(args, k.completeNames(k.unapproved, kube.ExceptionKind, kube.GateKind, kube.SourceKind))
 	case cmd.Name() == "history":
-		return k.completeNames(allNames, gateName, sourceName)
+		return k.completeNames(allNames, kube.GateKind, kube.SourceKind)
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):
-		return limit(args, k.completeNames(allNames, gateName))
+		return limit(args, k.completeNames(allNames, kube.GateKind))
 	case strings.Contains(args, "FILE"):
 		return nil
 	}
@@ -95,31 +99,31 @@ func (k completion) completerFor(cmd *cobra.Command) completer {
 }
 
 // namesIn returns the names of a kind in the namespace of a cluster.
-type namesIn = func(ctx context.Context, c *cluster, kind nameKind) ([]string, error)
+type namesIn = func(ctx context.Context, c *kube.Cluster, kind kube.Kind) ([]string, error)
 
 // allNames returns all names of a kind.
-func allNames(ctx context.Context, c *cluster, kind nameKind) ([]string, error) {
-	return objectNames(ctx, c, c.namespace, v1alpha1.GroupVersion.WithKind(kind.kind))
+func allNames(ctx context.Context, c *kube.Cluster, kind kube.Kind) ([]string, error) {
+	return kube.ObjectNames(ctx, c, c.Namespace, v1alpha1.GroupVersion.WithKind(kind.Kind))
 }
 
 // unapproved returns the names of the objects of a kind that wait for approval.
-func (k completion) unapproved(ctx context.Context, c *cluster, kind nameKind) (names []string, err error) {
+func (k completion) unapproved(ctx context.Context, c *kube.Cluster, kind kube.Kind) (names []string, err error) {
 	switch kind {
-	case gateName:
-		return unapprovedRequests(ctx, c, k.clock.Now())
-	case sourceName:
+	case kube.GateKind:
+		return act.GatesToApprove(ctx, c, k.Clock.Now())
+	case kube.SourceKind:
 		list := &v1alpha1.GatedSourceList{}
-		err = c.List(ctx, list, client.InNamespace(c.namespace))
+		err = c.List(ctx, list, client.InNamespace(c.Namespace))
 		for i := range list.Items {
-			if conditionOf(list.Items[i].Status.Conditions, v1alpha1.ApprovedCondition).Reason == v1alpha1.WaitingApprovalReason {
+			if describe.Condition(list.Items[i].Status.Conditions, v1alpha1.ApprovedCondition).Reason == v1alpha1.WaitingApprovalReason {
 				names = append(names, list.Items[i].Name)
 			}
 		}
 		return names, err
 	}
-	all, err := c.exceptions(ctx, []string{c.namespace})
+	all, err := c.Exceptions(ctx, []string{c.Namespace})
 	for _, e := range all {
-		if conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
+		if describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
 			names = append(names, e.Name)
 		}
 	}
@@ -127,18 +131,18 @@ func (k completion) unapproved(ctx context.Context, c *cluster, kind nameKind) (
 }
 
 // completeNames completes names of some kinds, as KIND/NAME. Names of Gates need no kind. If no name matches, it completes the kind.
-func (k completion) completeNames(read namesIn, kinds ...nameKind) completer {
+func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		withKind := strings.Contains(toComplete, "/")
-		complete := k.completeFrom(func(ctx context.Context, c *cluster) (all []string, err error) {
+		complete := k.completeFrom(func(ctx context.Context, c *kube.Cluster) (all []string, err error) {
 			for _, kind := range kinds {
-				if withKind && !strings.HasPrefix(toComplete, kind.word+"/") {
+				if withKind && !strings.HasPrefix(toComplete, kind.Word+"/") {
 					continue
 				}
 				names, failed := read(ctx, c, kind)
 				for _, name := range names {
-					if withKind || kind != gateName {
-						name = kind.word + "/" + name
+					if withKind || kind != kube.GateKind {
+						name = kind.Word + "/" + name
 					}
 					all = append(all, name)
 				}
@@ -152,7 +156,7 @@ func (k completion) completeNames(read namesIn, kinds ...nameKind) completer {
 		}
 		var prefixes []string
 		for _, kind := range kinds {
-			prefixes = append(prefixes, kind.word+"/")
+			prefixes = append(prefixes, kind.Word+"/")
 		}
 		return beginning(prefixes, toComplete), directive | cobra.ShellCompDirectiveNoSpace
 	}
@@ -185,7 +189,7 @@ func beginning(values []string, text string) (found []string) {
 }
 
 // completeFrom completes with names from the cluster. Without a cluster, or if it is slow, there are none.
-func (k completion) completeFrom(read func(context.Context, *cluster) ([]string, error)) completer {
+func (k completion) completeFrom(read func(context.Context, *kube.Cluster) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		names := k.soon(cmd.Context(), read)
 		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
@@ -194,14 +198,14 @@ func (k completion) completeFrom(read func(context.Context, *cluster) ([]string,
 }
 
 // soon reads from the cluster as long as somebody waits for it.
-func (k completion) soon(ctx context.Context, read func(context.Context, *cluster) ([]string, error)) []string {
+func (k completion) soon(ctx context.Context, read func(context.Context, *kube.Cluster) ([]string, error)) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
-	k.config.Timeout = ptr.To(completionPatience.String())
+	k.Flags.Timeout = ptr.To(completionPatience.String())
 	found := make(chan []string, 1)
 	go func() { // discovery takes no context
 		var names []string
-		if c, err := k.cluster(); err == nil {
+		if c, err := k.Cluster(); err == nil {
 			names, _ = read(ctx, c)
 		}
 		found <- names
@@ -216,7 +220,7 @@ func (k completion) soon(ctx context.Context, read func(context.Context, *cluste
 
 // completeContext completes the names of contexts in the kubeconfig.
 func (k completion) completeContext(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	config, err := k.config.ToRawKubeConfigLoader().RawConfig()
+	config, err := k.Flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -238,7 +242,7 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 	}
 	kinds := k.soon(cmd.Context(), k.installedKinds)
 	if len(kinds) == 0 { // without a cluster, all are better than none
-		kinds = kindNames()
+		kinds = kube.KindNames()
 	}
 	values := make([]string, len(kinds))
 	for i, kind := range kinds {
@@ -248,17 +252,17 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 }
 
 // namesOf returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
-func (k completion) namesOf(kind string) func(context.Context, *cluster) ([]string, error) {
-	return func(ctx context.Context, c *cluster) ([]string, error) {
-		o, err := k.objects(ctx, c)
+func (k completion) namesOf(kind string) func(context.Context, *kube.Cluster) ([]string, error) {
+	return func(ctx context.Context, c *kube.Cluster) ([]string, error) {
+		o, err := k.Objects(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		mapping, err := o.find(kind)
+		mapping, err := o.Find(kind)
 		if err != nil {
 			return nil, err
 		}
-		names, err := objectNames(ctx, c, c.namespace, mapping.GroupVersionKind)
+		names, err := kube.ObjectNames(ctx, c, c.Namespace, mapping.GroupVersionKind)
 		for i := range names {
 			names[i] = kind + "/" + names[i]
 		}
@@ -267,12 +271,12 @@ func (k completion) namesOf(kind string) func(context.Context, *cluster) ([]stri
 }
 
 // installedKinds returns the kinds that Gates hold and that the cluster has.
-func (k completion) installedKinds(ctx context.Context, c *cluster) (kinds []string, err error) {
-	o, err := k.objects(ctx, c)
+func (k completion) installedKinds(ctx context.Context, c *kube.Cluster) (kinds []string, err error) {
+	o, err := k.Objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	mappings, err := o.installed()
+	mappings, err := o.Installed()
 	for _, mapping := range mappings {
 		kinds = append(kinds, mapping.GroupVersionKind.Kind)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testclock "k8s.io/utils/clock/testing"
@@ -83,12 +85,12 @@ func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	began := time.Now()
-	s := &session{terminal: &terminal{clock: testclock.NewFakeClock(now), name: pluginName}}
+	s := &kube.Factory{Terminal: &term.Terminal{Clock: testclock.NewFakeClock(now), Program: term.PluginName}}
 	root := newRoot(s)
 	root.SetContext(t.Context())
 	address := "http://" + listener.Addr().String()
-	s.config.APIServer, s.config.CacheDir = &address, ptr.To(t.TempDir())
-	if got, _ := (completion{session: s}).completeObject(root, nil, "kustomization/"); len(got) > 0 || time.Since(began) > 15*time.Second {
+	s.Flags.APIServer, s.Flags.CacheDir = &address, ptr.To(t.TempDir())
+	if got, _ := (completion{Factory: s}).completeObject(root, nil, "kustomization/"); len(got) > 0 || time.Since(began) > 15*time.Second {
 		t.Errorf("%q after %s", got, time.Since(began))
 	}
 }
@@ -107,12 +109,12 @@ func TestCompletionDoesNotWaitForAClusterWithoutAnswers(t *testing.T) {
 }
 
 func TestKindsAreCompletedBeforeNames(t *testing.T) {
-	s := &session{terminal: &terminal{}}
+	s := &kube.Factory{Terminal: &term.Terminal{}}
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if got, _ := runAs(t, "kubectl-gate __complete why ku"); got != "kustomization/\n:6\n" {
 		t.Errorf("%q", got)
 	}
-	if got, directive := (completion{session: s}).completeObject(nil, []string{"kustomization/apps"}, ""); got != nil || directive != 4 {
+	if got, directive := (completion{Factory: s}).completeObject(nil, []string{"kustomization/apps"}, ""); got != nil || directive != 4 {
 		t.Errorf("%q, %d", got, directive)
 	}
 }
@@ -150,7 +152,7 @@ func TestTheCommandsOfK9sExist(t *testing.T) {
 	for name, plugin := range file.Plugins {
 		line := strings.Join(append([]string{plugin.Command}, plugin.Args...), " ")
 		words := strings.Fields(regexp.MustCompile(`kubectl gate ([^|]*?)( 2>&1|$)`).FindStringSubmatch(line)[1])
-		root := newRoot((&session{terminal: &terminal{name: pluginName}}))
+		root := newRoot((&kube.Factory{Terminal: &term.Terminal{Program: term.PluginName}}))
 		cmd, _, err := root.Find(words)
 		if err != nil || cmd == root {
 			t.Errorf("%s: there is no command %s: %v", name, words[0], err)

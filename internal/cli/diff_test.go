@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,14 +30,14 @@ func TestDiffOfManifestsNeedsNoCluster(t *testing.T) {
 		code int
 		out  string
 	}{
-		"a change": {[]string{"--old", old, "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER    DECIDED BY
+		"a change": {[]string{"--old", old, "-f", changed}, term.ExitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER    DECIDED BY
 flux-system/production   2026-11-21T21:00:00Z   2026-11-21T22:00:00Z   opened   closed   outside open periods, was open period nights
 `},
 		"no change": {[]string{"--old", old, "-f", old}, 0, "No gate changes its state from 2026-11-21T12:00:00Z until 2026-11-22T12:00:00Z.\n"},
-		"a gate that goes": {[]string{"--old", old, "-f", "-"}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER     DECIDED BY
+		"a gate that goes": {[]string{"--old", old, "-f", "-"}, term.ExitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER     DECIDED BY
 flux-system/production   2026-11-21T12:00:00Z   2026-11-22T12:00:00Z   gate     no gate   -
 `},
-		"a gate that comes": {[]string{"--old", "-", "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE    AFTER      DECIDED BY
+		"a gate that comes": {[]string{"--old", "-", "-f", changed}, term.ExitDiffers, `GATE                     FROM                   UNTIL                  BEFORE    AFTER      DECIDED BY
 flux-system/production   2026-11-21T12:00:00Z   2026-11-22T12:00:00Z   no gate   new gate   -
 `},
 	} {
@@ -71,7 +72,7 @@ func TestDiffRefusesWrongArguments(t *testing.T) {
 	} {
 		var out, errOut bytes.Buffer
 		code := run(append([]string{"diff"}, tc.args...), strings.NewReader(""), &out, &errOut, now)
-		if code != exitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
+		if code != term.ExitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d: %s%s", name, code, out.String(), errOut.String())
 		}
 	}

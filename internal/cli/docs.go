@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"strings"
 )
 
@@ -17,16 +18,16 @@ const ExitCodes = `| code | meaning |
 
 // reports are the kinds of all reports, by command.
 var reports = []struct{ command, kind, text string }{
-	{"check", findingReport, "One problem: `severity` (`error`, `warning` or `note`), `object`, `message` and `action`."},
-	{"diff", gateChangeReport, "One Gate that changes: see [what a change does](../guides/preview.md#what-a-change-does)."},
-	{"history", gateHistoryEntry, "One entry of `status.history` of a Gate, with `metadata` of the Gate."},
-	{"history source/NAME", sourcePromotion, "One entry of `status.promotions` of a GatedSource, with `metadata` of the GatedSource."},
-	{"list", gateReport, "The [Gate](gates.md) itself, in a List of `v1` as `kubectl get` prints it."},
-	{"pending", pendingTarget, "One held object: see [pending](#kubectl-gate-pending)."},
-	{"preview", gateTimelineReport, "When one Gate is opened and closed: see [Previewing](gates.md#previewing)."},
-	{"status", gateReport, "The same."},
-	{"version", versionReport, "`client` with `version` and `timeZoneData`, and `controllers`."},
-	{"why", targetExplanation, "The object: see [why](#kubectl-gate-why)."},
+	{"check", term.FindingReport, "One problem: `severity` (`error`, `warning` or `note`), `object`, `message` and `action`."},
+	{"diff", term.GateChangeReport, "One Gate that changes: see [what a change does](../guides/preview.md#what-a-change-does)."},
+	{"history", term.GateHistoryEntry, "One entry of `status.history` of a Gate, with `metadata` of the Gate."},
+	{"history source/NAME", term.SourcePromotion, "One entry of `status.promotions` of a GatedSource, with `metadata` of the GatedSource."},
+	{"list", term.GateReport, "The [Gate](gates.md) itself, in a List of `v1` as `kubectl get` prints it."},
+	{"pending", term.PendingTarget, "One held object: see [pending](#kubectl-gate-pending)."},
+	{"preview", term.GateTimelineReport, "When one Gate is opened and closed: see [Previewing](gates.md#previewing)."},
+	{"status", term.GateReport, "The same."},
+	{"version", term.VersionReport, "`client` with `version` and `timeZoneData`, and `controllers`."},
+	{"why", term.TargetExplanation, "The object: see [why](#kubectl-gate-why)."},
 }
 
 // Reports returns a table of Markdown with the kinds of the items that each command prints for programs.
@@ -34,7 +35,7 @@ func Reports() string {
 	var table strings.Builder
 	table.WriteString("| command | `kind` of the List | an item |\n|---|---|---|\n")
 	for _, r := range reports {
-		_, kind := listOf(r.kind)
+		_, kind := term.ListOf(r.kind)
 		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", r.command, kind, r.text)
 	}
 	return table.String()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -50,7 +51,7 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 		code := run(strings.Fields(string(s[1])), nil, &out, &errOut, now)
 		want := 0
 		if strings.HasPrefix(string(s[1]), "diff ") {
-			want = exitDiffers
+			want = term.ExitDiffers
 		}
 		if code != want || errOut.Len() > 0 || lineEnds.ReplaceAllString(out.String(), "") != lineEnds.ReplaceAllString(string(s[2]), "") {
 			t.Errorf("%s: exit %d: %s\nprints: %s\npage: %s", s[1], code, errOut.String(), out.String(), s[2])
@@ -60,8 +61,8 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 
 func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "stability.md"))
-	if err != nil || !bytes.Contains(page, []byte("`"+reportsVersion+"`")) {
-		t.Errorf("it does not name %s, %v", reportsVersion, err)
+	if err != nil || !bytes.Contains(page, []byte("`"+term.ReportsVersion+"`")) {
+		t.Errorf("it does not name %s, %v", term.ReportsVersion, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"strings"
 	"testing"
 )
@@ -16,9 +17,9 @@ func TestFlagsOfExceptionThatDoNotGoTogetherAreRefused(t *testing.T) {
 		{"exception a --for 2h --default open", "error: --default=open: use closed or opened"},
 		{"exception a --for 2h --dry-run=client", "error: --dry-run=client: use none or server"},
 		{"exception a --for soon", `error: --for: "soon" is not a duration: write 30m, 1h30m, 3d or 2w`},
-		{"exception a --from someday --until 2h", `error: --from "someday": cannot be read as a time: ` + timeForms},
+		{"exception a --from someday --until 2h", `error: --from "someday": cannot be read as a time: ` + term.TimeForms},
 		{"exception a --from 2027-01-02 --until 2027-01-01", `error: --until "2027-01-01" is 2027-01-01 00:00 `},
-		{"exception a --from 3h --until someday", `error: --until "someday": cannot be read as a time: ` + timeForms},
+		{"exception a --from 3h --until someday", `error: --until "someday": cannot be read as a time: ` + term.TimeForms},
 		{"exception a --for 2h --timezone UTC --period 8-9", `error: [spec.openPeriods[0].start: Invalid value: "8"`},
 		{"exception a --for 91d", "error: spec.validUntil: Invalid value"},
 		{"exception a --for 2h --default closed --lead-time 1h", "error: spec.leadTime: Forbidden"},
@@ -32,7 +33,7 @@ func TestFlagsOfExceptionThatDoNotGoTogetherAreRefused(t *testing.T) {
 		var out, errOut strings.Builder
 		code := run(strings.Fields(tc.args), nil, &out, &errOut, now)
 		lines := strings.Split(strings.TrimSpace(errOut.String()), "\n")
-		if last := lines[len(lines)-1]; code != exitError || !strings.HasPrefix(last, tc.want) || out.String() != "" {
+		if last := lines[len(lines)-1]; code != term.ExitError || !strings.HasPrefix(last, tc.want) || out.String() != "" {
 			t.Errorf("%s: exit %d: %s%s, want %q", tc.args, code, out.String(), errOut.String(), tc.want)
 		}
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"github.com/fluxcd/gating-controller/internal/cli/plan"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +33,7 @@ var tuesday = []string{"-o", "json", "--from", "2026-11-24T00:00:00Z", "--until"
 func opens(t *testing.T, out, gate string) (open []string) {
 	t.Helper()
 	all := timelinesIn(t, out)
-	i := slices.IndexFunc(all, func(l gateTimeline) bool { return l.Metadata.Namespace+"/"+l.Metadata.Name == gate })
+	i := slices.IndexFunc(all, func(l plan.GateTimeline) bool { return l.Metadata.Namespace+"/"+l.Metadata.Name == gate })
 	if i < 0 {
 		t.Fatalf("no gate %s in %s", gate, out)
 	}
@@ -162,7 +164,7 @@ func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := execute(t, strings.Replace(hotfix, test.from, test.to, 1)+"---"+nights)
-			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+			if code != term.ExitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, test.want)
 			}
 		})
@@ -177,7 +179,7 @@ func TestPreviewReportsAllFaultsOfGatesAndExceptions(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if code != exitError || out != "" || strings.Count(errOut, "\n") != 3 {
+	if code != term.ExitError || out != "" || strings.Count(errOut, "\n") != 3 {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"github.com/spf13/cobra"
 )
 
@@ -25,14 +26,14 @@ Flags:
 Use "{{.DisplayName}} options" for the flags of all commands, such as --namespace, --context and --timezone.{{end}}`,
 ).Replace((&cobra.Command{}).UsageTemplate())
 
-func newOptionsCommand(t *terminal) *cobra.Command {
+func newOptionsCommand(t *term.Terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:     "options",
 		Short:   "List the flags of all commands",
 		Example: "  kubectl gate options",
 		GroupID: "Set up",
 		Run: func(cmd *cobra.Command, _ []string) {
-			t.say("These flags work with every command:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
+			t.Line("These flags work with every command:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
 		},
 	}
 }

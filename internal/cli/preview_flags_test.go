@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 	} {
 		var out, errOut bytes.Buffer
 		code := run(append([]string{"preview"}, strings.Fields(tc.args)...), strings.NewReader(nights), &out, &errOut, now)
-		if code != exitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
+		if code != term.ExitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d: %s%s", tc.args, code, out.String(), errOut.String())
 		}
 	}

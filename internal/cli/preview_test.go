@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
@@ -168,7 +169,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := execute(t, strings.Replace(nights, test.from, test.to, 1))
-			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+			if code != term.ExitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, test.want)
 			}
 		})
@@ -178,7 +179,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 func TestPreviewReportsAllFaultsOfAllDocuments(t *testing.T) {
 	bad := strings.NewReplacer("Europe/Oslo", "Nowhere", "22:00", "24:01").Replace(nights)
 	code, _, errOut := execute(t, bad+"---"+nights+"---"+strings.ReplaceAll(bad, "production", "staging"))
-	if code != exitError || strings.Count(errOut, "\n") != 5 ||
+	if code != term.ExitError || strings.Count(errOut, "\n") != 5 ||
 		!strings.Contains(errOut, "flux-system/production: metadata.name: is already defined in ") || !strings.Contains(errOut, "flux-system/staging: spec.timeZone") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
@@ -198,7 +199,7 @@ func TestPreviewRefusesWrongArguments(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := execute(t, nights, test.args...)
-			if code != exitError || out != "" || !strings.Contains(errOut, test.want) {
+			if code != term.ExitError || out != "" || !strings.Contains(errOut, test.want) {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
 			}
 		})
@@ -268,7 +269,7 @@ func TestPreviewAndDiffWarnAboutDaysOfMonthThatCronAddsToDaysOfWeek(t *testing.T
 		for _, args := range [][]string{{"preview", "-f", changed}, {"diff", "--old", old, "-f", changed}} {
 			var out, errOut bytes.Buffer
 			code := run(append(args, "--from", tc.from), nil, &out, &errOut, now)
-			if got := strings.ReplaceAll(errOut.String(), filepath.Dir(changed)+"/", ""); code > exitDiffers || got != tc.want {
+			if got := strings.ReplaceAll(errOut.String(), filepath.Dir(changed)+"/", ""); code > term.ExitDiffers || got != tc.want {
 				t.Errorf("%s: %s: exit %d\ngot  %swant %s", name, args[0], code, got, tc.want)
 			}
 		}

@@ -8,19 +8,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/gating-controller/internal/cli/plan"
+	"github.com/fluxcd/gating-controller/internal/cli/see"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/cli/term/termtest"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // timelinesIn returns what preview -o json has printed.
-func timelinesIn(t *testing.T, out string) []gateTimeline {
+func timelinesIn(t *testing.T, out string) []plan.GateTimeline {
 	t.Helper()
-	return decodeItems[gateTimeline](t, out, "GateTimeline")
+	return termtest.DecodeItems[plan.GateTimeline](t, out, "GateTimeline")
 }
 
 func TestVersionPrintsAListOfItsKind(t *testing.T) {
 	var out bytes.Buffer
 	code := run([]string{"version", "--client", "-o", "json"}, nil, &out, &out, now)
-	if items := decodeItems[versions](t, out.String(), versionReport); code != 0 || len(items) != 1 || items[0].Client.TimeZoneData != tz.Version() {
+	if items := termtest.DecodeItems[see.Versions](t, out.String(), term.VersionReport); code != 0 || len(items) != 1 || items[0].Client.TimeZoneData != tz.Version() {
 		t.Errorf("exit %d: %+v", code, items)
 	}
 }
@@ -41,7 +45,7 @@ func TestThePageOnTheCommandsHasTheKindOfEachReport(t *testing.T) {
 
 func TestAReportHasNoName(t *testing.T) {
 	code, out, errOut := execute(t, nights, "-o", "name")
-	if want := "error: -o name: a report has no name, use json\n"; code != exitError || out != "" || errOut != want {
+	if want := "error: -o name: a report has no name, use json\n"; code != term.ExitError || out != "" || errOut != want {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +80,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := validateText(test.manifest)
-			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+			if code != term.ExitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant:   %s", code, out, errOut, test.want)
 			}
 		})
@@ -97,7 +98,7 @@ func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if code != exitError || strings.Count(errOut, "\n") != 8 {
+	if code != term.ExitError || strings.Count(errOut, "\n") != 8 {
 		t.Errorf("exit %d:\n%s", code, errOut)
 	}
 }
@@ -180,7 +181,7 @@ func TestValidateReportsFilesWithoutManifests(t *testing.T) {
 	if code != 0 || out != "" || errOut != "The files contain no manifests of the API group gating.toolkit.fluxcd.io.\n" {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
-	if code := run([]string{"validate"}, nil, &bytes.Buffer{}, &bytes.Buffer{}, now); code != exitError {
+	if code := run([]string{"validate"}, nil, &bytes.Buffer{}, &bytes.Buffer{}, now); code != term.ExitError {
 		t.Errorf("without files: exit %d", code)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,9 +15,9 @@ func TestWithoutAClusterOneLineIsSaid(t *testing.T) {
 	}{
 		{"version", "WHAT      VERSION", "warning: no cluster: ", 0},
 		{"version --client", "WHAT      VERSION", "", 0},
-		{"check", "", "error: no cluster: ", exitError},
-		{"approve hotfix", "", "error: no cluster: ", exitError},
-		{"exception production --for 1h --apply", "", "error: no cluster: ", exitError},
+		{"check", "", "error: no cluster: ", term.ExitError},
+		{"approve hotfix", "", "error: no cluster: ", term.ExitError},
+		{"exception production --for 1h --apply", "", "error: no cluster: ", term.ExitError},
 	} {
 		var out, errOut strings.Builder
 		code := run(strings.Fields(tc.args+" --server http://127.0.0.1:1"), nil, &out, &errOut, now)

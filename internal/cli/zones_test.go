@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 	"github.com/fluxcd/gating-controller/tests/markdown"
@@ -74,8 +75,8 @@ func TestOtherTimeZoneData(t *testing.T) {
 		{"of the flag", file, "", moved, "", 0},
 		{"of the variable", "", file, moved, "", 0},
 		{"of the flag before the variable", file, bad, moved, "", 0},
-		{"bad data of the flag", bad, "", "", "error: --zoneinfo: " + bad + ": lacks 598 of the 598 time zones", exitError},
-		{"bad data of the variable", "", bad, "", "error: GATE_ZONEINFO: " + bad + ": lacks 598 of the 598 time zones", exitError},
+		{"bad data of the flag", bad, "", "", "error: --zoneinfo: " + bad + ": lacks 598 of the 598 time zones", term.ExitError},
+		{"bad data of the variable", "", bad, "", "error: GATE_ZONEINFO: " + bad + ": lacks 598 of the 598 time zones", term.ExitError},
 		{"none again", "", "", builtIn, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

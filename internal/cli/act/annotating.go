@@ -1,0 +1,18 @@
+package act
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// lowerFirst returns a sentence as a part of one.
+func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
+
+// annotating is the patch that sets annotations.
+func annotating(annotations map[string]string) []byte {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		panic(err) // strings
+	}
+	return raw
+}

@@ -1,0 +1,194 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+)
+
+// conclude waits for the answers of the controller, says what they are, and returns whether all is well.
+func conclude(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result) error {
+	code, asked := 0, 0
+	for i := range results {
+		r := &results[i]
+		var vain inVainError
+		switch {
+		case r.err != nil:
+		case r.request == nil:
+			continue
+		case f.dryRun != "server":
+			r.err = awaitRequest(ctx, t, c, r)
+		default:
+			t.Line("%s: the API server would accept this (dry run)", kube.FullName(r.gate))
+		}
+		if r.err == nil || errors.As(r.err, &vain) {
+			asked++
+		}
+		if r.err != nil {
+			fmt.Fprintf(t.ErrOut, "error: %s: %s\n", kube.FullName(r.gate), t.WithProgram(term.OneLine(r.err.Error())))
+			code = term.ExitIncomplete
+		}
+	}
+	switch {
+	case code != 0 && asked == 0:
+		return term.ExitCode(term.ExitError)
+	case f.wait && asked > 0:
+		if err := waitForTargets(ctx, t, c, f.timeout, results); err != nil || code == 0 {
+			return err
+		}
+	}
+	if code != 0 {
+		return term.ExitCode(code)
+	}
+	return nil
+}
+
+// awaitRequest waits until the controller has looked at a request and says what the Gate is then.
+func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result) error {
+	err := poll(ctx, t, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
+			return false, kube.NewCall("get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer").Explain(err)
+		}
+		handled := isHandled(r.gate, r.request)
+		if !handled && r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() {
+			return false, errOvertaken
+		}
+		return handled && !changesInAMoment(r, t.Clock.Now()), nil
+	})
+	if err != nil {
+		return err
+	}
+	if why := refusedWhy(r.gate, r.request); why != "" {
+		return fmt.Errorf("the controller has refused this: %s", strings.TrimPrefix(why, "is refused, "))
+	}
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
+	t.Line("%s: %s", kube.FullName(r.gate), describeGate(t, r.gate, now))
+	waits := r.waits(now)
+	if r.request.planned {
+		t.Line("%s: planned: %s", kube.FullName(r.gate), strings.TrimSuffix(r.request.plan()+", "+waits, ", "))
+		return nil
+	}
+	if waits != "" {
+		return inVainError("the request is accepted, and " + waits)
+	}
+	if !r.request.withdraws && describe.State(r.gate) != string(r.request.wanted()) {
+		return r.inVain()
+	}
+	return nil
+}
+
+// waits says that others have to approve a request, and how, empty if they need not.
+func (r *result) waits(now time.Time) string {
+	for _, a := range describe.LackingApproval(r.gate, now) {
+		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
+			return ledger.WaitsForOthers(r.gate.Namespace, r.gate.Name, ledger.Lacks(r.gate, &a))
+		}
+	}
+	return ""
+}
+
+// inVain says why a Gate is not what was asked, and what to do.
+func (r *result) inVain() error {
+	text := fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, describe.Reason(r.gate))
+	opened := meta.FindStatusCondition(r.gate.Status.Conditions, v1alpha1.OpenedCondition)
+	where := fmt.Sprintf("%s -n %s", r.gate.Name, r.gate.Namespace)
+	switch {
+	case opened == nil:
+	case opened.Reason == v1alpha1.ClosePeriodReason:
+		text += fmt.Sprintf(", which has override: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
+	case opened.Reason == v1alpha1.DependencyNotReadyReason:
+		text += "; it opens when all its dependencies are ready"
+	default:
+		text += fmt.Sprintf("; kubectl gate status %s says more", where)
+	}
+	return inVainError(text)
+}
+
+// wanted returns the state that a request asks for.
+func (r *request) wanted() v1alpha1.State {
+	if r.action == v1alpha1.RequestClose {
+		return v1alpha1.StateClosed
+	}
+	return v1alpha1.StateOpened
+}
+
+// isHandled returns whether the controller has looked at a request.
+func isHandled(g *v1alpha1.Gate, r *request) bool {
+	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool {
+		return m.Action == r.action && (m.LastHandled == r.value() || slices.Contains(m.Earlier, r.value()))
+	}) || slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool {
+		return e.Action == r.action && e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)
+	})
+}
+
+// changesInAMoment returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
+// back counts until then.
+func changesInAMoment(r *result, now time.Time) bool {
+	g := r.gate
+	if r.request.withdraws {
+		return ledger.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
+	}
+	next := g.Status.NextTransition
+	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && describe.State(g) == string(v1alpha1.StateClosed) &&
+		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
+}
+
+// describeGate says in a line what a Gate is, why and until when. Its state may last longer than the request that has brought it.
+func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
+	text := fmt.Sprintf("%s, %s", t.PaintState(describe.State(g)), describe.Reason(g))
+	next := g.Status.NextTransition
+	end, requested := endOfRequest(g, now)
+	switch {
+	case requested && end.IsZero() && next == nil:
+		text += ", until somebody " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[describe.State(g)] + " it"
+	case requested && !end.IsZero() && (next == nil || next.At.Sub(end) > time.Second):
+		text += fmt.Sprintf(" until %s; it stays so then", term.FormatTime(end.In(now.Location())))
+	}
+	if next != nil {
+		text += ", until " + term.FormatTime(next.At.In(now.Location())) + " (" + term.FormatDistance(next.At.Sub(now)) + ")"
+	}
+	return text
+}
+
+// endOfRequest returns when the request ends that decides what a Gate is, zero for when somebody ends it, and whether one decides.
+func endOfRequest(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
+	if ledger.DecidedBy(g, now) == nil {
+		return end, false
+	}
+	inForce, _ := ledger.RequestsAt(g, now)
+	for _, r := range inForce {
+		if r.Until == nil {
+			return time.Time{}, true
+		}
+		if r.Until.After(end) {
+			end = r.Until.Time
+		}
+	}
+	return end, true
+}
+
+// refusedWhy returns why the controller has refused a request, empty if it has not.
+func refusedWhy(g *v1alpha1.Gate, r *request) string {
+	for _, e := range g.Status.History {
+		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))
+		if e.Action == r.action && e.State == "" && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {
+			return e.Refused
+		}
+	}
+	return ""
+}

@@ -1,0 +1,219 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// approveFlags are those of approve.
+type approveFlags struct {
+	generation       int64
+	revision, reason string
+	// request is the id of a request of a Gate.
+	request string
+	dryRun  string
+	out     *term.Output
+}
+
+func NewApproveCommand(k *kube.Factory) *cobra.Command {
+	f := &approveFlags{}
+	cmd := &cobra.Command{
+		Use:   "approve exception/NAME | gate/NAME | source/NAME",
+		Short: "Approve a GateException or an open request of another user, or a revision of a GatedSource",
+		Long: `Approve a GateException or the open request of a Gate by another user, or a revision of a GatedSource.
+
+exception/NAME prints the exception and approves the printed generation: if the exception is edited in the meantime, the approval is refused. To read
+it first, use --dry-run=server, and then approve the --generation that you have read. This needs config/policies and the ClusterRole
+gate-exception-approver.
+
+gate/NAME, or NAME alone, does the same with the open request of a Gate that waits because of spec.approvals.openRequests. To read it first, use
+--dry-run=server, and then approve the --request that you have read. This needs the ClusterRole gate-approver.
+
+source/NAME approves the --revision of a GatedSource. If another revision is promoted in the meantime, or the spec of the source changes, the approval
+is refused. Before you approve, kubectl gate pending --diff shows what the revision would change in the cluster. This needs the ClusterRole
+gated-source-approver.`,
+		Example: `  # Read the exception, and check whether you may approve it
+  kubectl gate approve exception/hotfix --dry-run=server
+
+  # Approve exactly that generation
+  kubectl gate approve exception/hotfix --generation 1
+
+  # The open request of a Gate
+  kubectl gate approve gate/production
+
+  # Approve a revision of a GatedSource, and no other
+  kubectl gate approve source/apps --revision main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11`,
+		Args: kube.ExactlyOne("exception/NAME, gate/NAME or source/NAME"),
+	}
+	f.out = term.NewOutput(cmd)
+	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve only this generation. Defaults to the present one.")
+	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve only this request. Defaults to the only one that waits.")
+	cmd.Flags().StringVar(&f.revision, "revision", "", "With source/NAME: the revision to approve, as in the status.")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "With source/NAME: why the revision is approved, for the status and events. Cut to 256 bytes.")
+	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := kube.ValidateDryRun(f.dryRun); err != nil {
+			return err
+		}
+		c, now, err := k.Connect()
+		if err != nil {
+			return err
+		}
+		kind, key, err := kube.ParseName(args[0], c.Namespace, kube.ExceptionKind, kube.GateKind, kube.SourceKind)
+		if err == nil {
+			err = f.check(kind)
+		}
+		switch {
+		case err != nil:
+			return err
+		case kind == kube.ExceptionKind:
+			return approveException(cmd.Context(), k.Terminal, c, key, f, now)
+		case kind == kube.SourceKind:
+			return approveRevision(cmd.Context(), k.Terminal, c, key, f, now)
+		}
+		return approveRequest(cmd.Context(), k.Terminal, c, key, f, now)
+	}
+	return cmd
+}
+
+// check returns an error if a flag is for another kind.
+func (f *approveFlags) check(kind kube.Kind) error {
+	for _, flag := range []struct {
+		name  string
+		isSet bool
+		kind  kube.Kind
+	}{
+		{"generation", f.generation != 0, kube.ExceptionKind}, {"request", f.request != "", kube.GateKind},
+		{"revision", f.revision != "", kube.SourceKind}, {"reason", f.reason != "", kube.SourceKind},
+	} {
+		if flag.isSet && flag.kind != kind {
+			return fmt.Errorf("--%s is for %s/NAME", flag.name, flag.kind.Word)
+		}
+	}
+	return nil
+}
+
+// approveException shows an exception, approves it and says what it is then.
+func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
+	e, err := c.Exception(ctx, key)
+	if err != nil {
+		return err
+	}
+	g, err := c.GateAt(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Spec.GateRef.Name})
+	if err != nil {
+		g = nil // an approver may be allowed to read exceptions alone
+	}
+	tell := t.Line
+	if !f.out.IsTable() {
+		tell = t.ErrLine
+	}
+	tell("%s, generation %d", nameOfException(e), e.Generation)
+	for _, line := range describeException(t, e, g, now) {
+		tell("  %-10s %s", line[0], line[1])
+	}
+	me := kube.CurrentUser(ctx, c)
+	if err := mayApprove(e, me, f.generation, now); err != nil {
+		return err
+	}
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	err = c.Patch(ctx, e.DeepCopy(), client.RawPatch(types.MergePatchType, approval(e, now)), opts...)
+	if err != nil {
+		return refusedApproval(e, err)
+	}
+	if f.dryRun == "server" {
+		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", t.Program, e.Name, e.Namespace, e.Generation)
+	} else {
+		if err := awaitExceptionApproval(ctx, t, c, e, me); err != nil {
+			return t.Incomplete(err)
+		}
+		tell("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
+	}
+	if f.out.IsTable() {
+		return nil
+	}
+	return printException(t, f.out, e)
+}
+
+// approval is the patch that approves an exception as it was read.
+func approval(e *v1alpha1.GateException, now time.Time) []byte {
+	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
+}
+
+// mayApprove returns why somebody cannot approve an exception, as far as the exception shows it. The API server has the last word.
+func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
+	authors := authorsOf(e)
+	switch {
+	case generation != 0 && generation != e.Generation:
+		return fmt.Errorf("generation %d is not the present one, which is %d: read it again, and approve what you have read", generation, e.Generation)
+	case e.ExpiredBy(now):
+		return fmt.Errorf("it is over since %s: an approval would change nothing", term.FormatTime(e.Spec.ValidUntil.In(now.Location())))
+	case len(authors) == 0:
+		return errors.New("its authors are unknown, because it was created without config/policies, so it cannot be approved: delete it and create it again")
+	case slices.Contains(authors, me):
+		return fmt.Errorf("you, %s, wrote it: somebody else has to approve it", me)
+	case me != "" && slices.Contains(approversOf(e), me):
+		return fmt.Errorf("you, %s, have approved generation %d already", me, e.Generation)
+	}
+	return nil
+}
+
+// refusedApproval says why the API server has refused an approval.
+func refusedApproval(e *v1alpha1.GateException, err error) error {
+	a := kube.NewCall("patch", "gateexceptions", e.Namespace, e.Name, kube.ApproverRole)
+	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
+		return a.Explain(err)
+	}
+	text := kube.DenialMessage(err)
+	switch text, _, stale := strings.Cut(text, "; read it again"); {
+	case strings.Contains(text, "needs the verb approve"):
+		return errors.New(a.Denied("approve"))
+	case stale:
+		return fmt.Errorf("it was edited since you have read it: %s; run the command again to see what it is now", text)
+	}
+	return errors.New("refused: " + text)
+}
+
+// awaitExceptionApproval waits until the controller has counted the approval of a person, or says why it does not.
+func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, e *v1alpha1.GateException, me string) error {
+	generation := e.Generation
+	return poll(ctx, t, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return false, kube.NewCall("get", "gateexceptions", e.Namespace, e.Name, kube.ApproverRole).Explain(err)
+		}
+		if e.Generation != generation {
+			return false, fmt.Errorf("approved, but generation %d has come since, and the approval does not count for that", e.Generation)
+		}
+		if why := doesNotCount(e); why != "" {
+			return false, errors.New("the controller does not count this: " + why)
+		}
+		return slices.Contains(approversOf(e), me), nil
+	})
+}
+
+// doesNotCount returns why the controller does not count the approvals of an exception, empty if it does not say so.
+func doesNotCount(e *v1alpha1.GateException) string {
+	for part := range strings.SplitSeq(describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition).Message, "; ") {
+		if strings.Contains(part, "do not count") {
+			return part
+		}
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+)
+
+var errUnhandled = errors.New("not asked: the controller has not handled an earlier request yet, and this one would replace it; is it running? kubectl gate check says more")
+
+// awaitHandled waits until a request may replace the one in the annotation of its Gate: the controller has handled that one, or admission
+// records it. It returns whether the Gate was read again.
+func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string) (again bool, err error) {
+	if !ledger.IsUnhandled(r.gate, r.request.action) {
+		return false, nil
+	}
+	tried := *r
+	if err := patchGate(ctx, c, &tried, by, []client.PatchOption{client.FieldOwner("kubectl-gate"), client.DryRunAll}); err != nil {
+		return false, err
+	}
+	if tried.gate.Annotations[v1alpha1.UnhandledAnnotation] != r.gate.Annotations[v1alpha1.UnhandledAnnotation] {
+		return false, nil
+	}
+	err = poll(ctx, t, func() (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate)
+		return !ledger.IsUnhandled(r.gate, r.request.action), err
+	})
+	if errors.Is(err, errNoAnswer) {
+		err = errUnhandled
+	}
+	return true, err
+}
+
+// sendRequest requests something of one Gate, as it was read: if anything of it has changed since, it is read and judged again.
+func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, ask asking, opts []client.PatchOption) error {
+	for {
+		again, err := awaitHandled(ctx, t, c, r, by)
+		if err == nil && !again {
+			err = patchGate(ctx, c, r, by, opts)
+		}
+		if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // config/policies-1.30: the API server cannot verify it
+			by = ""
+			continue
+		}
+		switch {
+		case errors.Is(err, errUnhandled):
+			return err
+		case !again && !apierrors.IsConflict(err), again && err != nil:
+			return r.refusedBy(err)
+		case !again:
+			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
+				return kube.NewCall("get", "gates", r.gate.Namespace, r.gate.Name, c.Role).Explain(err)
+			}
+		}
+		request, err := ask(r.gate)
+		if err != nil {
+			return err
+		}
+		r.request = request.of(r.gate)
+	}
+}
+
+// patchGate writes the request of a result.
+func patchGate(ctx context.Context, c *kube.Cluster, r *result, by string, opts []client.PatchOption) error {
+	written := r.gate.DeepCopy()
+	err := c.Patch(ctx, written, client.RawPatch(types.MergePatchType, r.request.patch(by, r.gate.ResourceVersion)), opts...)
+	if err == nil {
+		r.gate = written
+	}
+	return err
+}

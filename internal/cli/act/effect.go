@@ -1,0 +1,127 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+)
+
+// doubts returns warnings about an exception that has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
+func (w written) doubts(now time.Time) (doubts []string, inVain string) {
+	g, e, others := w.gate, w.exception, w.others
+	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
+	for _, o := range others {
+		if !e.OnlyCloses() && !o.OnlyCloses() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
+			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
+				nameOfException(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
+		}
+	}
+	if g.Spec.Suspend {
+		doubts = append(doubts, "the gate is suspended, and no exception changes that")
+	}
+	e = e.DeepCopy()
+	e.CreationTimestamp = preview.NotCreated
+	wanted, ok := wholeState(e)
+	intervals, errs := gate.NewSnapshot(preview.WithoutApprovals(g), w.calendars, append(slices.Clone(others), e)...).Intervals(schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time)
+	switch {
+	case len(errs) > 0:
+		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""
+	case !ok:
+		return doubts, ""
+	}
+	works, partly := false, doubts
+	for i := range intervals {
+		if v1alpha1.State(i.State.String()) == wanted {
+			works = true
+			continue
+		}
+		why, state := causeIn(g, string(i.Reason), i.By), term.Adjective(i.State.String())
+		partly = append(partly, fmt.Sprintf("the gate is still %s from %s until %s: %s", state, in(i.From), in(i.Until), why))
+		if inVain == "" {
+			inVain = fmt.Sprintf("the gate stays %s: %s", state, why)
+		}
+	}
+	if works {
+		return partly, ""
+	}
+	return doubts, inVain
+}
+
+// causeIn puts a reason into words, and says of a close period if nothing opens it.
+func causeIn(g *v1alpha1.Gate, reason, by string) string {
+	text := describe.Words(reason, by)
+	for i := range g.Spec.ClosePeriods {
+		if p := &g.Spec.ClosePeriods[i]; reason == v1alpha1.ClosePeriodReason && p.Name == by && p.Override == v1alpha1.OverrideDeny {
+			return text + " (override: Deny)"
+		}
+	}
+	return text
+}
+
+// wholeState returns the state that an exception brings throughout its validity, false if it brings several or leaves
+// some time to the schedule.
+func wholeState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
+	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
+	switch {
+	case len(open)+len(shut) == 0:
+		return e.Spec.Default, e.Spec.Default != ""
+	case len(open)+len(shut) > 1:
+		return "", false
+	case len(open) == 1:
+		return v1alpha1.StateOpened, isWhole(&open[0], e)
+	default:
+		return v1alpha1.StateClosed, isWhole(&shut[0], e)
+	}
+}
+
+// isWhole returns whether a period is the whole validity of an exception.
+func isWhole(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
+	return p.From != nil && p.Until != nil && p.From.Time().Equal(e.Spec.ValidFrom.Time) && p.Until.Time().Equal(e.Spec.ValidUntil.Time)
+}
+
+// checkEffect warns if an exception has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
+func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
+	others, err := kube.ExceptionsFor(ctx, c, g)
+	if err != nil {
+		t.Warn("the exception is not checked against other exceptions: %s", term.OneLine(err.Error()))
+	}
+	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
+	calendars, err := kube.Calendars(ctx, c, now, g)
+	if err != nil {
+		t.Warn("the exception is not checked against the gate, because of its calendars: %s", term.OneLine(err.Error()))
+		return "", nil
+	}
+	w := written{g, e, others, calendars}
+	if err := w.lead(now); err != nil {
+		return "", err
+	}
+	doubts, inVain := w.doubts(now)
+	for _, doubt := range doubts {
+		t.Warn("%s", doubt)
+	}
+	return inVain, nil
+}
+
+// written is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
+type written struct {
+	gate      *v1alpha1.Gate
+	exception *v1alpha1.GateException
+	others    []*v1alpha1.GateException
+	calendars timetable.Calendars
+}
+
+// lead returns an error if the lead time takes too long to compute.
+func (w written) lead(now time.Time) error {
+	refused := gate.NewSnapshot(preview.WithoutApprovals(w.gate), w.calendars, append(slices.Clone(w.others), w.exception)...).RefusedLeads(now)
+	return refused[w.exception.Name].ToAggregate()
+}

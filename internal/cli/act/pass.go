@@ -1,0 +1,194 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// passFlags are those of the command pass.
+type passFlags struct {
+	reason, dryRun string
+	wait           bool
+	timeout        time.Duration
+}
+
+func NewPassCommand(k *kube.Factory) *cobra.Command {
+	f := &passFlags{}
+	cmd := &cobra.Command{
+		Use:   "pass KIND/NAME",
+		Short: "Let one reconciliation of a held object pass",
+		Long: `Let one reconciliation of a held object pass, and hold it again when that has ended.
+
+The Gates stay closed for everything else. It is for objects of Flux that are held by spec.suspend, and needs the verb open on each Gate
+that holds the object. A rule that keeps a Gate closed although somebody opens it, such as a close period with override: Deny, lets nothing
+pass either. The exit code is 3 if the controller refuses it, or if with --wait the reconciliation does not succeed.`,
+		Example: `  # A hotfix, while the freeze goes on
+  kubectl gate pass ks/apps -n flux-system --reason "hotfix 1234"
+
+  # And see how it ends
+  kubectl gate pass helmrelease/shop --reason "CVE-2026-1234" --wait`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the condition, the history, events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the reconciliation has ended and the object is held again.")
+	term.AddTimeoutFlag(cmd, &f.timeout)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		kind, namespace, name, err := kube.ParseObjectName(args)
+		if err == nil {
+			err = kube.ValidateDryRun(f.dryRun)
+		}
+		if err == nil && f.wait && f.dryRun == "server" {
+			err = errors.New("--wait has nothing to wait for with --dry-run")
+		}
+		if err != nil {
+			return err
+		}
+		return runPass(cmd.Context(), k, f, kind, namespace, name)
+	}
+	return cmd
+}
+
+// runPass asks for a pass of an object, and says what the controller makes of it.
+func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace, name string) error {
+	c, now, err := k.Connect()
+	if err != nil {
+		return err
+	}
+	c.Namespace = cmp.Or(namespace, c.Namespace)
+	o, err := k.Objects(ctx, c)
+	if err != nil {
+		return err
+	}
+	mapping, err := o.Find(kind)
+	if err != nil {
+		return err
+	}
+	obj, err := o.Get(ctx, mapping, c.Namespace, name)
+	if err != nil {
+		return err
+	}
+	if err := mayPass(obj); err != nil {
+		return err
+	}
+	what := explain.RefOf(obj).String()
+	k.Line("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
+	value := gate.FormatPass(now, target.ReconcileTimeout(&target.Object{Unstructured: *obj}))
+	if err := requestPass(ctx, c, obj, f, value); err != nil {
+		return kube.NewCall("patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener").Explain(err)
+	}
+	if f.dryRun == "server" {
+		k.Line("%s: the API server would accept this (dry run)", what)
+		return nil
+	}
+	return followPass(ctx, k.Terminal, c, obj, f, value)
+}
+
+// mayPass returns why an object cannot have a pass, as far as can be seen on it.
+func mayPass(obj *unstructured.Unstructured) error {
+	what := explain.RefOf(obj).String()
+	switch {
+	case !verdict.CanPass(&target.Object{Unstructured: *obj}):
+		return fmt.Errorf("%s: there is no pass for a %s, only for what Flux reconciles and what is held by spec.suspend", what, obj.GetKind())
+	case !explain.IsHeld(obj) || len(verdict.HeldBy(obj)) == 0:
+		return fmt.Errorf("%s: no gate holds it, so there is nothing to let pass", what)
+	case explain.Wait(obj, nil, time.Time{}).Reason == explain.Passes:
+		return fmt.Errorf("%s: a reconciliation passes already", what)
+	}
+	return nil
+}
+
+// requestPass writes the request. With config/policies the API server stamps the requester and the Gates. With config/policies-1.30 it checks the
+// Gates, and accepts no requester.
+func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	write := func(by string) error {
+		annotations := map[string]any{
+			v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassGatesAnnotation: gate.PassGates(verdict.HeldBy(obj)),
+			v1alpha1.PassRequestedByAnnotation: nil, v1alpha1.PassReasonAnnotation: nil,
+		}
+		if by != "" {
+			annotations[v1alpha1.PassRequestedByAnnotation] = by
+		}
+		if f.reason != "" {
+			annotations[v1alpha1.PassReasonAnnotation] = f.reason
+		}
+		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+		if err != nil {
+			return err
+		}
+		return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, raw), opts...)
+	}
+	err := write(kube.CurrentUser(ctx, c))
+	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") {
+		err = write("")
+	}
+	if kube.IsPolicyDenial(err) {
+		return errors.New("refused: " + kube.DenialMessage(err))
+	}
+	return err
+}
+
+// followPass waits until the controller has answered, or with --wait until the pass has ended, and says it.
+func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
+	what := explain.RefOf(obj).String()
+	deadline, granted := t.Clock.Now().Add(answerTimeout), false
+	for {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return kube.NewCall("get", strings.ToLower(obj.GetKind()), obj.GetNamespace(), obj.GetName(), "view").Explain(err)
+		}
+		p := verdict.PassOf(&target.Object{Unstructured: *obj})
+		switch {
+		case p.Value != value:
+		case p.State == verdict.PassRefused:
+			fmt.Fprintf(t.ErrOut, "error: %s: the controller refuses this: %s\n", what, p.Message)
+			return term.ExitCode(term.ExitIncomplete)
+		case p.State == verdict.PassEnded:
+			t.Line("%s: %s", what, p.EndedSaying())
+			if p.Outcome != verdict.PassSucceeded && p.Outcome != verdict.PassOpened {
+				return term.ExitCode(term.ExitIncomplete)
+			}
+			return nil
+		case !granted:
+			t.Line("%s: one reconciliation passes, until %s at the latest", what, term.FormatTime(p.Until.Local()))
+			if granted, deadline = true, t.Clock.Now().Add(f.timeout); !f.wait {
+				return nil
+			}
+		}
+		if t.Clock.Now().After(deadline) {
+			if granted {
+				fmt.Fprintf(t.ErrOut, "error: after %s, %s still passes; it goes on without you\n", f.timeout, what)
+				return term.ExitCode(term.ExitTimeout)
+			}
+			fmt.Fprintf(t.ErrOut, "error: %s: the controller has not let it pass; its events say why, and kubectl gate why %s/%s says more\n",
+				what, strings.ToLower(obj.GetKind()), obj.GetName())
+			return term.ExitCode(term.ExitIncomplete)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.Clock.After(WaitPoll):
+		}
+	}
+}

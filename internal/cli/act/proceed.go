@@ -1,0 +1,204 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func NewProceedCommand(k *kube.Factory) *cobra.Command {
+	var reason, dryRun string
+	cmd := &cobra.Command{
+		Use:   "proceed NAME",
+		Short: "Have a release by waves go on that waits or has stopped",
+		Long: `Have a release by waves go on that waits or has stopped.
+
+The next wave is released at once: nobody waits for the soak of the current wave, and what has failed in it, or in one before, stops the
+release no more. If the waves are invalid, the release goes on with them as they are, and the current wave stays the same. If the release
+has come to another wave in the meantime, nothing happens. It needs the verb open, as the ClusterRole gate-opener has it.`,
+		Example: `  # What has failed is a flake
+  kubectl gate proceed production --reason "the canary of the search is known to fail"`,
+		Args: kube.ExactlyOne("a gate"),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "Why: for events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&dryRun, "dry-run", "none", "none, or server: the API server checks this, and nothing is changed.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := kube.ValidateDryRun(dryRun); err != nil {
+			return err
+		}
+		c, now, err := k.Connect()
+		if err != nil {
+			return err
+		}
+		c.Role = "gate-opener"
+		return runProceed(cmd.Context(), k.Terminal, c, args[0], &proceeding{now: now, reason: reason, dryRun: dryRun == "server"})
+	}
+	return cmd
+}
+
+// proceeding is what a person wants of a release.
+type proceeding struct {
+	now    time.Time
+	reason string
+	dryRun bool
+	// value is that of the annotation.
+	value string
+}
+
+// runProceed has the release of a Gate go on from where it is, and says where it is then.
+func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name string, p *proceeding) error {
+	g, err := c.Gate(ctx, name)
+	if err != nil {
+		return err
+	}
+	wave, by := "", kube.CurrentUser(ctx, c)
+	for {
+		if err := mayProceed(g); err != nil {
+			return fmt.Errorf("%s: %w", kube.FullName(g), err)
+		}
+		current := g.Status.Release.Waves.Current
+		if wave == "" {
+			wave = current
+			t.Line("%s: %s", kube.FullName(g), goingOn(g))
+		}
+		if wave != current {
+			return fmt.Errorf("%s: the release has come to wave %s in the meantime: look at it again", kube.FullName(g), current)
+		}
+		if err = p.write(ctx, c, g, by); !apierrors.IsConflict(err) {
+			break
+		}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
+			return kube.NewCall("get", "gates", g.Namespace, g.Name, c.Role).Explain(err)
+		}
+	}
+	switch {
+	case err != nil:
+		return refusedProceed(g, err)
+	case p.dryRun:
+		t.Line("%s: the API server would accept this (dry run)", kube.FullName(g))
+		return nil
+	}
+	return awaitProceed(ctx, t, c, g, p)
+}
+
+// mayProceed says why nobody can have the release of a Gate go on: none is on.
+func mayProceed(g *v1alpha1.Gate) error {
+	release := g.Status.Release
+	switch {
+	case !gate.HasWaves(g):
+		return errors.New("it has no spec.release.waves: nothing waits for a wave")
+	case g.Spec.Suspend:
+		return errors.New("nobody looks at it while spec.suspend is true")
+	case describe.State(g) != string(v1alpha1.StateOpened):
+		return errors.New("it is not open, so no release is on; to open it: kubectl gate open " + g.Name + " -n " + g.Namespace)
+	case gate.IsReleased(g):
+		return errors.New("all waves are released: nothing waits")
+	case release == nil || release.Waves == nil || release.Waves.OpenedAt == nil || release.Waves.Current == "":
+		return errors.New("it has opened just now, and the controller has not begun: try again in a moment")
+	}
+	return nil
+}
+
+// goingOn says what the release of a Gate waits for no more.
+func goingOn(g *v1alpha1.Gate) string {
+	if stop := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
+		cause, _, _ := strings.Cut(stop.Message, " Nothing more is released")
+		return "going on although " + lowerFirst(strings.TrimSuffix(cause, "."))
+	}
+	w := g.Status.Release.Waves
+	return fmt.Sprintf("going on without waiting for wave %s: %d of its %d targets are ready", w.Current, w.Ready, w.Total)
+}
+
+// write writes the annotation, unless the Gate has changed since it was read.
+func (p *proceeding) write(ctx context.Context, c *kube.Cluster, g *v1alpha1.Gate, by string) error {
+	w := g.Status.Release.Waves
+	at := p.now
+	if w.OpenedAt.After(at) { // the clock of the controller is ahead
+		at = w.OpenedAt.Time
+	}
+	if last := w.ProceededAt; last != nil && !at.After(last.Time) {
+		at = last.Add(time.Microsecond)
+	}
+	p.value = annotations.Proceed.Format(annotations.Value{At: at.Truncate(time.Microsecond), Keys: map[string]string{"wave": w.Current}})
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
+	if p.dryRun {
+		opts = append(opts, client.DryRunAll)
+	}
+	err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, p.patch(by, g.ResourceVersion)), opts...)
+	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30
+		err = c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, p.patch("", g.ResourceVersion)), opts...)
+	}
+	return err
+}
+
+// patch has a release go on. A reason of somebody before goes.
+func (p *proceeding) patch(by, version string) []byte {
+	annotations := map[string]any{v1alpha1.ProceedRequestedAtAnnotation: p.value, v1alpha1.ProceedRequestedByAnnotation: nil, v1alpha1.ProceedReasonAnnotation: nil}
+	if by != "" {
+		annotations[v1alpha1.ProceedRequestedByAnnotation] = by
+	}
+	if p.reason != "" {
+		annotations[v1alpha1.ProceedReasonAnnotation] = p.reason
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": annotations}})
+	if err != nil {
+		panic(err) // strings and nulls
+	}
+	return raw
+}
+
+// refusedProceed says why the API server has refused to have a release go on.
+func refusedProceed(g *v1alpha1.Gate, err error) error {
+	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, "gate-opener")
+	switch {
+	case !kube.IsPolicyDenial(err):
+		return a.Explain(err)
+	case strings.Contains(err.Error(), "that needs the verb open"):
+		return errors.New(a.Denied("open"))
+	}
+	return errors.New("refused: " + kube.DenialMessage(err))
+}
+
+// awaitProceed waits until the controller has taken note, and says where the release is then.
+func awaitProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, p *proceeding) error {
+	err := poll(ctx, t, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
+			return false, kube.NewCall("get", "gates", g.Namespace, g.Name, "gate-viewer").Explain(err)
+		}
+		return g.Status.Release != nil && g.Status.Release.LastHandledProceed == p.value, nil
+	})
+	if err != nil {
+		return t.Incomplete(err)
+	}
+	v, err := annotations.Proceed.Parse(p.value)
+	if w := g.Status.Release.Waves; err != nil || w == nil || w.ProceededAt == nil || !w.ProceededAt.Time.Equal(v.At) {
+		return t.Incomplete(fmt.Errorf("%s: the release was no more where you saw it: kubectl gate status %s -n %s", kube.FullName(g), g.Name, g.Namespace))
+	}
+	t.Line("%s: %s", kube.FullName(g), lowerFirst(waveOf(g)))
+	return nil
+}
+
+// waveOf says how far the release of a Gate by waves is, in a sentence without a full stop.
+func waveOf(g *v1alpha1.Gate) string {
+	if gate.IsReleased(g) {
+		return "All waves are released"
+	}
+	return explain.WaveOf(g)
+}

@@ -1,0 +1,366 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+)
+
+// requestFlags are those of commands that open and close Gates.
+type requestFlags struct {
+	kube.Scope
+	lasts, until, at, reason, dryRun string
+	wait, emergency                  bool
+	timeout                          time.Duration
+	// everything says that no names and no labels mean all Gates.
+	everything bool
+	// by is who asks, as the API server knows them, empty if it does not say.
+	by string
+}
+
+// newRequestCommand returns a command that requests an action of Gates.
+func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobra.Command) *cobra.Command {
+	f := &requestFlags{}
+	flags := cmd.Flags()
+	flags.StringVar(&f.lasts, "for", "", "How long the request lasts, such as 30m, 2h or 3d. At least a second, at most 366 days.")
+	flags.StringVar(&f.until, "until", "", "When the request ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\".")
+	flags.StringVar(&f.at, "at", "", "When the request begins. Defaults to now.")
+	if action == v1alpha1.RequestOpen {
+		flags.BoolVar(&f.emergency, "emergency", false, "Open at once in an emergency, without the approvals that spec.approvals requires. Needs a reason and the verb emergency.")
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.Names = args
+		now, err := k.Now()
+		if err != nil {
+			return err
+		}
+		r, err := f.request(action, now)
+		if err != nil {
+			return err
+		}
+		_, err = requestGates(cmd.Context(), k, f, func(*v1alpha1.Gate) (*request, error) { return r, nil })
+		return err
+	}
+	return cmd
+}
+
+// add adds the flags that all commands with requests have.
+func (f *requestFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.Selector, "selector", "l", "", "All gates with these labels, instead of names.")
+	cmd.Flags().BoolVarP(&f.All, "all-namespaces", "A", false, "The gates of all namespaces; with --selector, those of them that have the labels.")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")
+	term.AddTimeoutFlag(cmd, &f.timeout)
+}
+
+// request is what a person asks of a Gate.
+type request struct {
+	action v1alpha1.RequestAction
+	// at is when it begins, until when it ends, zero for when the opposite is requested.
+	at, until time.Time
+	planned   bool
+	reason    string
+	// emergency is true if the request needs no approvals, because it is an emergency.
+	emergency bool
+	// lasts says that the person has said how long it lasts, not until when. unlimited is a close without end.
+	lasts, unlimited bool
+	// withdraws is true if the request only ends requests for the opposite action. These are in ends, and words describes them.
+	withdraws bool
+	words     string
+	ends      []v1alpha1.AcceptedRequest
+}
+
+// request reads the flags.
+func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
+	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // the precision of the API
+	var err error
+	if f.emergency && strings.TrimSpace(f.reason) == "" {
+		return nil, errors.New("--emergency needs a --reason: others will ask for it")
+	}
+	if f.at != "" {
+		if r.at, err = term.ParseFutureTime(f.at, now); err != nil {
+			return nil, fmt.Errorf("--at %q: %w", f.at, err)
+		}
+		r.planned, r.at = true, r.at.Truncate(time.Second)
+	}
+	switch {
+	case f.lasts != "" && f.until != "":
+		return nil, errors.New("--for and --until exclude each other: use one of them")
+	case f.lasts != "":
+		d, err := v1alpha1.ParseDuration(f.lasts)
+		if err == nil && d < time.Second {
+			err = fmt.Errorf("%s is too short: a request lasts at least 1s", f.lasts)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--for: %w", err)
+		}
+		r.until, r.lasts = r.at.Add(d), true
+	case f.until != "":
+		if r.until, err = term.ReadEnd(f.until, r.at, now); err == nil && !r.until.After(now) {
+			err = term.PastError(now)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--until %q: %w", f.until, err)
+		}
+		if !r.until.After(r.at) {
+			return nil, fmt.Errorf("--until %q must be later than --at %q", f.until, f.at)
+		}
+	}
+	if r.at.Sub(now) > maxDistance || r.until.Sub(r.at) > maxDistance {
+		return nil, errors.New("a request begins and lasts at most 366 days from now")
+	}
+	return r, nil
+}
+
+// maxDistance is how far away the time of a request may be, and how long it may last; the controller refuses more.
+const maxDistance = 366 * 24 * time.Hour
+
+// value returns the value of the annotation.
+func (r *request) value() string {
+	if r.withdraws {
+		return ledger.FormatRequest(r.at, &v1alpha1.Duration{})
+	}
+	if r.unlimited {
+		return ledger.FormatUnlimited(r.at)
+	}
+	if r.until.IsZero() {
+		return ledger.FormatRequest(r.at, nil)
+	}
+	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
+}
+
+// of returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless
+// the Gate has seen a request since then. A value that the Gate has seen before would not count again.
+func (r *request) of(g *v1alpha1.Gate) *request {
+	own := *r
+	second := r.at.Truncate(time.Second)
+	later := func(at metav1.MicroTime) bool { return !at.Time.Before(second) }
+	if r.action == v1alpha1.RequestOpen && !r.planned &&
+		!slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool {
+			return later(a.RequestedAt) && a.State != v1alpha1.RequestPlanned
+		}) &&
+		!slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
+		own.at = second
+		if r.lasts {
+			own.until = r.until.Add(second.Sub(r.at))
+		}
+	}
+	for isHandled(g, &own) {
+		own.at = own.at.Add(time.Microsecond)
+	}
+	return &own
+}
+
+// limited returns a warning that the request ends with spec.window, earlier than the user may expect, empty if it does not.
+func (r *request) limited(g *v1alpha1.Gate) string {
+	window := g.Spec.Window
+	switch {
+	case window == nil, r.withdraws, r.unlimited:
+		return ""
+	case !r.until.IsZero() && (r.action == v1alpha1.RequestClose || r.until.Sub(r.at) <= window.Duration+time.Second):
+		return ""
+	}
+	text := fmt.Sprintf("the request lasts only %s, the spec.window of the gate: until %s", term.FormatDuration(window.Duration), term.FormatTime(r.at.Add(window.Duration)))
+	if r.action == v1alpha1.RequestClose {
+		text += "; for longer: --for or --until"
+	}
+	return text
+}
+
+// String says what is asked, with absolute times.
+func (r *request) String() string {
+	if r.withdraws {
+		return "taking back " + r.words
+	}
+	return "asking to " + r.plan()
+}
+
+// plan says what happens when.
+func (r *request) plan() string {
+	text := string(r.action)
+	if r.planned {
+		text += " at " + term.FormatTime(r.at)
+	}
+	switch {
+	case !r.until.IsZero():
+		text += " until " + term.FormatTime(r.until)
+	case r.unlimited:
+		text += " without end"
+	}
+	return text
+}
+
+// asking makes the request for a Gate. An error of type nothingToDo says why there is none, any other one what is wrong.
+type asking func(*v1alpha1.Gate) (*request, error)
+
+// nothingToDo says why a Gate is not asked, although all is well.
+type nothingToDo string
+
+func (e nothingToDo) Error() string { return string(e) }
+
+// requestGates asks Gates, and says of each what it is then.
+func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask asking) ([]result, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	c, err := k.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	c.Role = "gate-opener"
+	gates, err := c.Gates(ctx, f.Scope)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(gates) == 0 && f.Selector == "":
+		return nil, errors.New(strings.TrimSuffix(lowerFirst(kube.NoGatesMessage(c.Namespace, f.All)), "."))
+	case len(gates) == 0:
+		return nil, errors.New("no gate has these labels")
+	}
+	f.by = kube.CurrentUser(ctx, c)
+	results := make([]result, len(gates))
+	for i, g := range gates {
+		results[i] = planRequest(k.Terminal, g, ask)
+	}
+	requestAll(ctx, k.Terminal, c, f, results, ask)
+	return results, conclude(ctx, k.Terminal, c, f, results)
+}
+
+// planRequest says what is asked of a Gate, with absolute times, before it counts.
+func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask asking) result {
+	r, err := ask(g)
+	var nothing nothingToDo
+	if g.Spec.Suspend {
+		err = errors.New("nobody looks at requests while spec.suspend is true")
+	}
+	switch {
+	case errors.As(err, &nothing):
+		t.Line("%s: %s", kube.FullName(g), nothing)
+		return result{gate: g}
+	case err != nil:
+		return result{gate: g, err: err}
+	}
+	r = r.of(g)
+	t.Line("%s: %s", kube.FullName(g), r)
+	if g.Audits() && r.action == v1alpha1.RequestClose && !r.withdraws {
+		t.Warn("%s: it has mode Audit, so nothing is held; to enforce: %s", kube.FullName(g), check.ToEnforce(g))
+	}
+	if limit := r.limited(g); limit != "" {
+		t.Warn("%s: %s", kube.FullName(g), t.WithProgram(limit))
+	}
+	return result{gate: g, request: r}
+}
+
+// check refuses flags that do not go together.
+func (f *requestFlags) check() error {
+	named, selected := len(f.Names) > 0, f.Selector != ""
+	if err := kube.ValidateDryRun(f.dryRun); err != nil {
+		return err
+	}
+	switch {
+	case f.wait && f.dryRun == "server":
+		return errors.New("--wait has nothing to wait for with --dry-run")
+	case named && selected:
+		return errors.New("name the gates or choose them with --selector, not both")
+	case named && f.All:
+		return errors.New("--all-namespaces is for --selector: write namespace/name for a gate of another namespace")
+	case f.everything, named, selected:
+		return nil
+	}
+	return errors.New("name the gates, or choose them with --selector")
+}
+
+// result is what became of a request.
+type result struct {
+	gate *v1alpha1.Gate
+	// request is nil if nothing was asked.
+	request *request
+	err     error
+}
+
+// asksAtOnce is how many Gates are asked at the same time: in an emergency there may be thousands.
+const asksAtOnce = 16
+
+// requestAll asks all Gates, and notes what went wrong.
+func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, ask asking) {
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	var group errgroup.Group
+	group.SetLimit(asksAtOnce)
+	for i := range results {
+		if r := &results[i]; r.request != nil {
+			group.Go(func() error {
+				r.err = sendRequest(ctx, t, c, r, f.by, ask, opts)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // the results have the errors
+}
+
+// refusedBy says why the API server has refused a request.
+func (r *result) refusedBy(err error) error {
+	a := kube.NewCall("patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener")
+	switch {
+	case !kube.IsPolicyDenial(err):
+		return a.Explain(err)
+	case strings.Contains(err.Error(), "needs the verb "+kube.VerbEmergency):
+		a.Role = "gate-emergency-opener"
+		return errors.New(a.Denied(kube.VerbEmergency))
+	case strings.Contains(err.Error(), fmt.Sprintf("a request to %[1]s needs the verb %[1]s", r.request.action)):
+		return errors.New(a.Denied(string(r.request.action)))
+	}
+	return errors.New("refused: " + kube.DenialMessage(err))
+}
+
+// annotationOf returns the annotation of a request.
+func annotationOf(action v1alpha1.RequestAction) string {
+	if action == v1alpha1.RequestClose {
+		return v1alpha1.CloseRequestedAtAnnotation
+	}
+	return v1alpha1.OpenRequestedAtAnnotation
+}
+
+// patch returns the patch for the request. It removes the reason of the previous request. It is conditional on the resource version that
+// was checked, because a newer Gate may have a request to withdraw, or one that must not be replaced.
+func (r *request) patch(by, version string) []byte {
+	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
+	if r.action == v1alpha1.RequestClose {
+		requestedBy, reason = v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation
+	}
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	annotations := map[string]any{annotationOf(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
+	if r.emergency {
+		annotations[v1alpha1.OpenEmergencyAnnotation] = r.value()
+	}
+	metadata := map[string]any{"annotations": annotations, "resourceVersion": version}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		panic(err) // strings and nulls
+	}
+	return raw
+}

@@ -1,0 +1,91 @@
+package act
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+)
+
+func NewResetCommand(k *kube.Factory) *cobra.Command {
+	f := &requestFlags{}
+	cmd := &cobra.Command{
+		Use:   "reset NAME...",
+		Short: "Withdraw requests, so that the schedule decides again",
+		Long: `Withdraw the requests of Gates, so that their schedule decides again, which may leave a Gate open or closed.
+
+reset withdraws the requests in force, to open or to close, of any user and of webhooks. thaw withdraws only the close requests of freeze, and close
+makes a request instead of withdrawing any.
+
+To withdraw an open request, reset makes a close request without a duration, and to withdraw close requests an open request without a duration. So you
+need the permission to close or to open, and with spec.approvals.openRequests others must approve the withdrawal of a close request. If no request is in force,
+reset withdraws requests that wait for approval or are planned: open requests, or your own close requests.`,
+		Example: `  # The hotfix is out
+  kubectl gate reset production --reason "hotfix 1234 is out"`,
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.Names = args
+		now, err := k.Now()
+		if err != nil {
+			return err
+		}
+		_, err = requestGates(cmd.Context(), k, f, func(g *v1alpha1.Gate) (*request, error) {
+			if r := withdraw(g, now, f.reason); r != nil {
+				return r, nil
+			}
+			return nil, nothingToDo("has no request to withdraw")
+		})
+		return err
+	}
+	return cmd
+}
+
+// withdraw returns the request that withdraws the requests in force of a Gate, or the planned ones if none is in force. It is nil if there
+// are none. Requests that the controller has not handled yet count, too.
+func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
+	g = g.DeepCopy()
+	gate.ApplyRequests(g, ledger.Stamped, now) // a request that is not stamped waits at most
+	inForce, planned := ledger.RequestsAt(g, now)
+	all, planning := inForce, ""
+	if len(all) == 0 {
+		all, planning = planned, "planned "
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	r := &request{action: v1alpha1.RequestClose, at: now.Truncate(time.Microsecond), reason: reason, withdraws: true}
+	if all[0].Action == v1alpha1.RequestClose {
+		r.action = v1alpha1.RequestOpen
+	}
+	var words []string
+	for _, a := range all {
+		if a.Action != all[0].Action {
+			continue
+		}
+		r.ends = append(r.ends, a)
+		if a.State == v1alpha1.RequestWaiting {
+			words = append(words, "the waiting "+wordsOf(a))
+			continue
+		}
+		words = append(words, fmt.Sprintf("the %s%s", planning, wordsOf(a)))
+	}
+	r.words = strings.Join(words, " and ")
+	return r
+}
+
+// wordsOf names a request by who made it and why.
+func wordsOf(a v1alpha1.AcceptedRequest) string {
+	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "somebody"))
+	if a.Message != "" {
+		text += fmt.Sprintf(" (%s)", a.Message)
+	}
+	return text
+}

@@ -1,0 +1,90 @@
+package describe
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// LackingApproval returns the open requests of a Gate that wait for approval, or are planned and will.
+func LackingApproval(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest {
+	_, planned := ledger.RequestsAt(g, now)
+	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return ledger.Lacks(g, &r) == 0 })
+}
+
+// ToApprove says that open requests of a Gate wait for approval, empty if none does.
+func ToApprove(g *v1alpha1.Gate, now time.Time) string {
+	all := slices.DeleteFunc(LackingApproval(g, now), func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
+	if len(all) == 0 {
+		return ""
+	}
+	return format.Count(len(all), "request") + " to approve"
+}
+
+// Condition returns a condition, an empty one if it is missing.
+func Condition(conditions []metav1.Condition, of string) metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, of); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// IsSettled returns whether all targets of a Gate are as it wants them.
+func IsSettled(g *v1alpha1.Gate) bool {
+	busy := meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.ReconcilingCondition)
+	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil || gate.ReleasesInWaves(g)
+	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
+}
+
+// unknownState is that of a Gate on which the controller has not decided.
+const unknownState = "unknown"
+
+// State returns the state of a Gate as its status says it.
+func State(g *v1alpha1.Gate) string {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	switch {
+	case opened == nil:
+		return unknownState
+	case opened.Status == metav1.ConditionTrue:
+		return string(v1alpha1.StateOpened)
+	}
+	return string(v1alpha1.StateClosed)
+}
+
+// Reason says in two or three words why a Gate is what it is.
+func Reason(g *v1alpha1.Gate) string {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	if opened == nil {
+		return "not decided yet"
+	}
+	by := ""
+	if last := g.Status.LastTransition; last != nil {
+		by = last.DecidedBy()
+	}
+	text := Words(opened.Reason, by)
+	if g.Audits() {
+		text += ", audit"
+	}
+	if g.Spec.Suspend {
+		text += ", suspended"
+	}
+	return text
+}
+
+// Words puts a reason of the condition Opened, and what decided, into words.
+func Words(reason, by string) string { return preview.Words(reason, by) }
+
+// IsInWaves returns whether the status of a Gate says which wave it releases.
+func IsInWaves(g *v1alpha1.Gate) bool {
+	return gate.ReleasesInWaves(g) && g.Status.Release != nil && g.Status.Release.Waves != nil && g.Status.Release.Waves.Current != ""
+}

@@ -1,0 +1,146 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/suggest"
+)
+
+func DiscoveryCall(resource string) Call {
+	return Call{verb: "get", resource: resource, name: resource, Role: "system:discovery"}
+}
+
+// NoCluster says that there is no cluster to ask.
+func NoCluster(err error) error {
+	var address *url.Error
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("there is no kubeconfig")
+	}
+	if errors.As(err, &address) {
+		server := address.URL
+		if parsed, err := url.Parse(server); err == nil {
+			server = parsed.Host
+		}
+		err = fmt.Errorf("%s does not answer: %w", server, address.Err)
+	}
+	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
+}
+
+// Call is what somebody asks of the API server, for errors.
+type Call struct {
+	verb, resource, namespace, name string
+	// Role is one that would allow it.
+	Role string
+}
+
+// NewCall returns a call of the API server.
+func NewCall(verb, resource, namespace, name, role string) Call {
+	return Call{verb, resource, namespace, name, role}
+}
+
+// worded is an error of the API server in other words.
+type worded struct {
+	error
+	cause error
+}
+
+func (w worded) Unwrap() error { return w.cause }
+
+// VerbEmergency is the verb that permits a user to open Gates without the required approvals.
+const VerbEmergency = "emergency"
+
+// Denied returns the message that the user lacks a verb.
+func (a Call) Denied(verb string) string {
+	in := ""
+	if a.namespace != "" {
+		in = fmt.Sprintf(" in namespace %q", a.namespace)
+	}
+	act := verb + " " + a.resource
+	if verb == VerbEmergency {
+		act = "open " + a.resource + " in an emergency"
+	}
+	return fmt.Sprintf("you may not %s%s: that needs the verb %q, which the ClusterRole %s has", act, in, verb, a.Role)
+}
+
+// Explain says what an error of the API server means for who has asked.
+func (a Call) Explain(err error) error {
+	var network net.Error
+	var address *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err) && !IsPolicyDenial(err):
+		return worded{errors.New(a.Denied(a.verb)), err}
+	case apierrors.IsUnauthorized(err):
+		return errors.New("the API server does not know you: log in again")
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", IsUnknownResource(err):
+		return fmt.Errorf("this cluster has no %s: install gating-controller first, see docs/start/install.md", a.resource)
+	case errors.As(err, &address), errors.As(err, &network):
+		return NoCluster(err)
+	}
+	return err
+}
+
+func IsUnknownResource(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
+}
+
+// NotFoundError reports that an object does not exist.
+type NotFoundError string
+
+func (e NotFoundError) Error() string { return string(e) }
+
+// notFound says that an object does not exist, and which one may be meant, or else which command shows all.
+func notFound(ctx context.Context, c *Cluster, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
+	text := fmt.Sprintf("there is no %s %q in namespace %q", noun, key.Name, key.Namespace)
+	names, err := ObjectNames(ctx, c, key.Namespace, kind)
+	if near := nearest(key.Name, names); err == nil && near != "" {
+		return NotFoundError(fmt.Sprintf("%s; did you mean %q?", text, near))
+	}
+	return NotFoundError(fmt.Sprintf("%s; %s shows all", text, all))
+}
+
+// nearest returns the name that somebody may mean, empty if none is near.
+func nearest(name string, names []string) string {
+	best, least := "", 1+max(2, len(name)/3)
+	sorted := slices.Sorted(slices.Values(names))
+	for _, other := range sorted {
+		if d := suggest.Distance(name, other); d < least {
+			best, least = other, d
+		}
+	}
+	if i := slices.IndexFunc(sorted, func(other string) bool { return len(name) > 2 && strings.Contains(other, name) }); best == "" && i >= 0 {
+		return sorted[i]
+	}
+	return best
+}
+
+// IsPolicyDenial returns whether an admission policy has refused, which says why.
+func IsPolicyDenial(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "denied request:")
+}
+
+// denied finds what an admission policy says.
+var denied = regexp.MustCompile(`(?s)^.*denied request: (user \S+)?`)
+
+// DenialMessage returns what an admission policy says to a person.
+func DenialMessage(err error) string {
+	text := err.Error()
+	if found := denied.FindStringSubmatchIndex(text); found != nil && found[2] >= 0 {
+		return "you" + text[found[1]:]
+	}
+	return strings.TrimSpace(denied.ReplaceAllString(text, ""))
+}

@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Connect connects to the cluster and reads the clock, as most commands do first.
+func (s *Factory) Connect() (c *Cluster, now time.Time, err error) {
+	if now, err = s.Now(); err != nil {
+		return nil, now, err
+	}
+	c, err = s.Cluster()
+	return c, now, err
+}
+
+// Cluster connects to the cluster that the flags name. Nothing is asked yet.
+func (s *Factory) Cluster() (*Cluster, error) {
+	namespace, _, err := s.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	config, err := s.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	config.QPS, config.Burst = -1, -1 // the API server shares itself out fairly; an emergency does not wait here
+	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	mapper, err := s.Flags.ToRESTMapper()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme(), Mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{ourKinds(), mapper}}})
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: s.Warn}, nil
+}
+
+// UseKinds has this program know the kinds that were added to those that are built in: those of its flag, or those of controllers.
+func (s *Factory) UseKinds(controllers []check.Controller) error {
+	if len(s.SuspendKinds) > 0 {
+		added, err := target.ParseKinds(s.SuspendKinds)
+		if err != nil {
+			return fmt.Errorf("--suspend-kinds: %w", err)
+		}
+		target.SetKinds(added...)
+		return nil
+	}
+	var values []string
+	for _, c := range controllers {
+		for _, value := range c.Kinds {
+			// No controller runs with what cannot be read, and nobody can have two meanings of one name.
+			if with := append(slices.Clone(values), value); !slices.Contains(values, value) {
+				if added, err := target.ParseKinds(with); err == nil {
+					values = with
+					target.SetKinds(added...)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Objects returns what reads objects of a cluster.
+func (s *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
+	mapper, err := s.Flags.ToRESTMapper()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	o := &Objects{Cluster: c, Mapper: mapper, Refused: map[string][]string{}}
+	o.Deployed, err = Controllers(ctx, c)
+	o.blind = err != nil || len(o.Deployed) == 0
+	return o, s.UseKinds(o.Deployed)
+}
+
+// Factory is what all commands have in common.
+type Factory struct {
+	*term.Terminal
+	Flags *genericclioptions.ConfigFlags
+	// SuspendKinds is the value of the flag, empty if it is not set.
+	SuspendKinds []string
+}

@@ -1,0 +1,29 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// ExactlyOne returns a check that there is one argument.
+func ExactlyOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return errors.New("name " + what)
+		case len(args) > 1:
+			return fmt.Errorf("name %s, not %d", what, len(args))
+		}
+		return nil
+	}
+}
+
+func ValidateDryRun(value string) error {
+	if !slices.Contains([]string{"none", "server"}, value) {
+		return fmt.Errorf("--dry-run=%s: use none or server", value)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api"
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/validate"
+)
+
+// Kind is a kind of our API in an argument such as gate/production.
+type Kind struct {
+	// Word is what users write before the slash, kind the kind in the API.
+	Word, Kind string
+}
+
+var (
+	GateKind      = Kind{"gate", v1alpha1.GateKind}
+	ExceptionKind = Kind{"exception", v1alpha1.GateExceptionKind}
+	SourceKind    = Kind{"source", v1alpha1.GatedSourceKind}
+)
+
+// is returns whether a text names the kind: by its word, its kind, its resource, or the resource with the group, as -o name prints it.
+func (k Kind) is(text string) bool {
+	text, lower := strings.ToLower(strings.TrimSuffix(text, "."+api.Group)), strings.ToLower(k.Kind)
+	return slices.Contains([]string{k.Word, lower, lower + "s"}, text)
+}
+
+// splitName splits [KIND/][NAMESPACE/]NAME. isKind decides whether the first of two parts is a kind or a namespace.
+func splitName(arg string, isKind func(string) bool) (kind, namespace, name string, err error) {
+	parts := strings.Split(arg, "/")
+	switch {
+	case slices.Contains(parts, "") || len(parts) > 3:
+		return "", "", "", fmt.Errorf("%q is not a name: use NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME", arg)
+	case len(parts) == 3:
+		return parts[0], parts[1], parts[2], nil
+	case len(parts) == 2 && isKind(parts[0]):
+		return parts[0], "", parts[1], nil
+	case len(parts) == 2:
+		return "", parts[0], parts[1], nil
+	}
+	return "", "", parts[0], nil
+}
+
+// ParseName reads the name of an object of one of the accepted kinds. A name without a kind is that of a Gate.
+func ParseName(arg, namespace string, accepted ...Kind) (Kind, client.ObjectKey, error) {
+	kind, in, name, err := splitName(arg, isAnyKind)
+	if err != nil {
+		return Kind{}, client.ObjectKey{}, err
+	}
+	if in != "" {
+		namespace = in
+	}
+	found := GateKind
+	if kind != "" {
+		i := slices.IndexFunc(accepted, func(k Kind) bool { return k.is(kind) })
+		if i < 0 {
+			return Kind{}, client.ObjectKey{}, unsupportedKind(kind, "", wordsIn(accepted))
+		}
+		found = accepted[i]
+	}
+	return found, client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// isAnyKind returns whether a text before a slash is a kind that users may take for one that a command accepts, rather than a namespace.
+func isAnyKind(text string) bool {
+	lower := strings.ToLower(text)
+	return slices.ContainsFunc([]Kind{GateKind, ExceptionKind, SourceKind}, func(k Kind) bool { return k.is(text) }) ||
+		slices.ContainsFunc(slices.Concat(validate.Kinds(), KindNames()), func(kind string) bool {
+			kind = strings.ToLower(kind)
+			return lower == kind || lower == kind+"s"
+		})
+}
+
+// unsupportedKind reports that a command does not accept a kind. near is the kind that the user may mean, if any.
+func unsupportedKind(kind, near string, accepted []string) error {
+	if near != "" {
+		return fmt.Errorf("unsupported kind %q: did you mean %q?", kind, near)
+	}
+	all := make([]string, len(accepted))
+	for i, word := range accepted {
+		all[i] = strings.ToLower(word) + "/NAME"
+	}
+	text := all[len(all)-1]
+	if len(all) > 1 {
+		text = strings.Join(all[:len(all)-1], ", ") + " or " + text
+	}
+	return fmt.Errorf("unsupported kind %q: use %s", kind, text)
+}
+
+// wordsIn returns the words of kinds.
+func wordsIn(kinds []Kind) []string {
+	words := make([]string, len(kinds))
+	for i, k := range kinds {
+		words[i] = k.Word
+	}
+	return words
+}
+
+// ParseObjectName reads [KIND/][NAMESPACE/]NAME with any kind, which must be there, or KIND NAME.
+func ParseObjectName(args []string) (kind, namespace, name string, err error) {
+	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+		args = []string{args[0] + "/" + args[1]}
+	}
+	if len(args) == 1 {
+		kind, namespace, name, err = splitName(args[0], func(string) bool { return true })
+	}
+	if kind == "" || err != nil {
+		return "", "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps")
+	}
+	return kind, namespace, name, nil
+}

@@ -1,0 +1,168 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Objects reads objects of kinds that Gates can hold. It leaves out what somebody may not read, and says so once.
+type Objects struct {
+	Cluster *Cluster
+	Mapper  meta.RESTMapper
+	// Refused are the resources that may not be listed, by namespace.
+	Refused map[string][]string
+	// Read is how many lists were read.
+	Read int
+	// Deployed are the controllers of the cluster, empty if unknown.
+	Deployed []check.Controller
+	// blind means that nobody knows which kinds were added to those that are built in.
+	blind bool
+}
+
+// Installed returns the kinds that Gates can hold and that the cluster has.
+func (o *Objects) Installed() ([]*meta.RESTMapping, error) {
+	var kinds []*meta.RESTMapping
+	for _, adapter := range target.All() {
+		mapping, err := o.Mapper.RESTMapping(adapter.GroupKind())
+		switch {
+		case meta.IsNoMatchError(err):
+		case err != nil:
+			return nil, NewCall("list", "API groups", "", "", "system:discovery").Explain(err)
+		default:
+			kinds = append(kinds, mapping)
+		}
+	}
+	return kinds, nil
+}
+
+// Each calls a function with each object of a kind in a namespace, a page at a time.
+func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, selector string, do func(*unstructured.Unstructured)) error {
+	list := &unstructured.UnstructuredList{}
+	opts := &client.ListOptions{Namespace: namespace, Limit: 500, Raw: &metav1.ListOptions{LabelSelector: selector}}
+	for {
+		list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
+		err := o.Cluster.List(ctx, list, opts)
+		resource := kind.Resource.GroupResource().String()
+		switch {
+		case apierrors.IsForbidden(err):
+			if !slices.Contains(o.Refused[namespace], resource) {
+				o.Refused[namespace] = append(o.Refused[namespace], resource)
+			}
+			return nil
+		case meta.IsNoMatchError(err), IsUnknownResource(err): // it was there when discovery was cached
+			return nil
+		case err != nil:
+			return NewCall("list", resource, namespace, "", "view").Explain(err)
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			if kind.GroupVersionKind.Group != v1alpha1.GroupVersion.Group { // who sees Gates sees our kinds, which says nothing of Flux's
+				o.Read++
+			}
+			return nil
+		}
+		list = &unstructured.UnstructuredList{}
+	}
+}
+
+// Denied says in a line what may not be listed, empty if all may be.
+func (o *Objects) Denied() string {
+	var parts []string
+	for namespace, resources := range o.Refused {
+		where := fmt.Sprintf("in namespace %q", namespace)
+		if namespace == "" {
+			where = "in all namespaces"
+		}
+		parts = append(parts, strings.Join(resources, ", ")+" "+where)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has", strings.Join(parts, " and "))
+}
+
+// Find returns the kind that somebody means by a kind, a resource or a short name, such as ks.
+func (o *Objects) Find(name string) (*meta.RESTMapping, error) {
+	versioned, resource := schema.ParseResourceArg(strings.ToLower(name))
+	wanted := []schema.GroupVersionResource{resource.WithVersion("")}
+	if versioned != nil {
+		wanted = append(wanted, *versioned)
+	}
+	var other schema.GroupVersionKind
+	for _, gvr := range wanted {
+		kinds, err := o.Mapper.KindsFor(gvr)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, NoCluster(err)
+		}
+		for _, gvk := range kinds {
+			if isGateable(gvk.GroupKind()) {
+				return o.Mapper.RESTMapping(gvk.GroupKind())
+			}
+			other = gvk
+		}
+	}
+	if !other.Empty() {
+		err := unsupportedKind(other.Kind, "", KindNames())
+		if o.blind {
+			err = fmt.Errorf("%w; if the controller has more kinds in its flag --suspend-kinds, which you cannot see, set the flag here as well", err)
+		}
+		return nil, err
+	}
+	return nil, o.unknownKind(name)
+}
+
+func isGateable(kind schema.GroupKind) bool {
+	_, err := target.For(kind.WithVersion("v1").GroupVersion().String(), kind.Kind)
+	return err == nil
+}
+
+func KindNames() []string {
+	var names []string
+	for _, adapter := range target.All() {
+		names = append(names, adapter.GroupKind().Kind)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// unknownKind says that the cluster has no kind, and which one may be meant.
+func (o *Objects) unknownKind(name string) error {
+	lower := strings.TrimSuffix(strings.ToLower(name), "s")
+	byLower := map[string]string{}
+	var names []string
+	for _, kind := range KindNames() {
+		byLower[strings.ToLower(kind)] = kind
+		names = append(names, strings.ToLower(kind))
+	}
+	if kind, ok := byLower[lower]; ok {
+		return fmt.Errorf("this cluster has no %s: its kind is not installed", kind)
+	}
+	return unsupportedKind(name, nearest(lower, names), names)
+}
+
+// Get returns an object of a kind, with the nearest name in the error if there is none.
+func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kind.GroupVersionKind)
+	err := o.Cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	if !apierrors.IsNotFound(err) || IsUnknownResource(err) {
+		return obj, NewCall("get", kind.Resource.GroupResource().String(), namespace, name, "view").Explain(err)
+	}
+	return nil, notFound(ctx, o.Cluster, kind.GroupVersionKind, client.ObjectKey{Namespace: namespace, Name: name}, kind.GroupVersionKind.Kind, "kubectl get "+kind.Resource.Resource+" -A")
+}

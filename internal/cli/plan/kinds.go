@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/suspendkinds"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// The parts that kinds prints.
+const (
+	RolePart     = "role"
+	LockPart     = "lock"
+	PoliciesPart = "policies"
+)
+
+type kindsFlags struct {
+	with    []string
+	offline bool
+}
+
+func NewKindsCommand(k *kube.Factory) *cobra.Command {
+	f := &kindsFlags{}
+	cmd := &cobra.Command{
+		Use:   "kinds GROUP/KIND[=spec.FIELD]...",
+		Short: "Print what the cluster needs for more kinds that Gates hold",
+		Long: `Print what the cluster needs for more kinds that Gates hold, those of the flag --suspend-kinds of the controller.
+
+It prints the role of the controller, and the policies of the lock and those of config/policies if the cluster has them. All of it takes
+the place of what it has printed before, so name all kinds each time. It changes nothing: apply what you have read.
+
+The cluster says whether the field is there, and what its resources are called. With --offline nobody asks it, and names are guessed.`,
+		Example: `  # CronJobs, and the Rollouts of Argo
+  kubectl gate kinds batch/CronJob argoproj.io/Rollout=spec.paused | kubectl apply --server-side -f -
+
+  # For Git, without a cluster
+  kubectl gate kinds batch/CronJob --offline --with role,lock,policies > kinds.yaml`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "The parts to print: role, lock, policies. Defaults to the role, and to what the cluster has of the others.")
+	cmd.Flags().BoolVar(&f.offline, "offline", false, "Ask no cluster: guess what resources are called, and print the role unless --with says more.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		added, err := target.ParseKinds(args)
+		if err != nil {
+			return err
+		}
+		for _, part := range f.with {
+			if !slices.Contains([]string{RolePart, LockPart, PoliciesPart}, part) {
+				return fmt.Errorf("--with=%s: use role, lock or policies", part)
+			}
+		}
+		resources, parts, err := readResources(cmd.Context(), k, f, added)
+		if err != nil {
+			return err
+		}
+		return printKinds(k.Terminal, resources, parts)
+	}
+	return cmd
+}
+
+// readResources returns kinds as the cluster has them, and the parts to print.
+func readResources(ctx context.Context, k *kube.Factory, f *kindsFlags, added []target.Kind) (resources []suspendkinds.Resource, parts []string, err error) {
+	if f.offline {
+		for _, k := range added {
+			resources = append(resources, suspendkinds.Guess(k))
+		}
+		if parts = f.with; len(parts) == 0 {
+			parts = []string{RolePart}
+		}
+		return resources, parts, nil
+	}
+	c, err := k.Cluster()
+	if err != nil {
+		return nil, nil, err
+	}
+	mapper, err := k.Flags.ToRESTMapper()
+	if err != nil {
+		return nil, nil, kube.NoCluster(err)
+	}
+	for _, k := range added {
+		r, err := readResource(ctx, c, mapper, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		resources = append(resources, r)
+	}
+	if len(f.with) > 0 {
+		return resources, f.with, nil
+	}
+	parts = []string{RolePart}
+	for part, policy := range map[string]string{LockPart: "gate-delete", PoliciesPart: "gate-target-verb"} {
+		has, err := hasPolicy(ctx, c, policy)
+		if err != nil {
+			return nil, nil, err
+		}
+		if has {
+			parts = append(parts, part)
+		}
+	}
+	return resources, parts, nil
+}
+
+// readResource returns a kind as the cluster has it. That it cannot be held is an error.
+func readResource(ctx context.Context, c *kube.Cluster, mapper meta.RESTMapper, k target.Kind) (r suspendkinds.Resource, err error) {
+	mapping, err := mapper.RESTMapping(k.GroupKind)
+	switch {
+	case meta.IsNoMatchError(err):
+		return r, fmt.Errorf("this cluster has no kind %s of %s: install it first, or use --offline", k.Kind, k.Group)
+	case err != nil:
+		return r, kube.NoCluster(err)
+	}
+	asks, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig)
+	if err != nil {
+		return r, kube.NoCluster(err)
+	}
+	path := "/openapi/v3/apis/" + mapping.GroupVersionKind.GroupVersion().String()
+	document, err := asks.RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return r, kube.DiscoveryCall(path).Explain(err)
+	}
+	found, err := target.FindSchema(document, mapping.GroupVersionKind)
+	if err != nil {
+		return r, err
+	}
+	if fault := k.Fault(found, mapping.Scope.Name() == meta.RESTScopeNameNamespace); fault != "" {
+		return r, errors.New(fault)
+	}
+	return suspendkinds.Resource{Kind: k, Plural: mapping.Resource.Resource, Told: !k.IsBuiltIn() && found.Tells()}, nil
+}
+
+// hasPolicy returns whether the cluster has one of our policies.
+func hasPolicy(ctx context.Context, c *kube.Cluster, name string) (bool, error) {
+	policy := &unstructured.Unstructured{}
+	policy.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"})
+	err := c.Get(ctx, client.ObjectKey{Name: name}, policy)
+	if apierrors.IsForbidden(err) {
+		return false, errors.New("you may not get validatingadmissionpolicies, so nobody knows whether the cluster has the lock and the policies: say what to print, with --with")
+	}
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// printKinds prints the parts for kinds, in an order that does not change.
+func printKinds(t *term.Terminal, resources []suspendkinds.Resource, parts []string) error {
+	var all bytes.Buffer
+	for _, part := range []struct {
+		name string
+		make func([]suspendkinds.Resource) ([]byte, error)
+	}{{RolePart, suspendkinds.Role}, {LockPart, suspendkinds.Lock}, {PoliciesPart, suspendkinds.Policies}} {
+		if !slices.Contains(parts, part.name) {
+			continue
+		}
+		text, err := part.make(resources)
+		if err != nil {
+			return err
+		}
+		all.Write(text)
+	}
+	_, err := all.WriteTo(t.Out)
+	return err
+}

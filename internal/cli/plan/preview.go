@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// previewFlags are those of preview.
+type previewFlags struct {
+	kube.Scope
+	*term.Span
+	*term.Output
+	files       []string
+	from, state string
+}
+
+func NewPreviewCommand(k *kube.Factory) *cobra.Command {
+	f := &previewFlags{}
+	cmd := &cobra.Command{
+		Use:   "preview (-f FILE... | [NAME...])",
+		Short: "Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster",
+		Long: `Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster.
+
+With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
+kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
+Warnings are printed to standard error.
+
+A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.`,
+		Example: `  # What the gates of a pull request do in December
+  kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z
+
+  # The same for programs
+  kubectl gate preview -f gates.yaml -o json
+
+  # What an exception changes
+  kubectl gate preview -f gates.yaml -f exceptions.yaml
+
+  # What a gate of the cluster does in the next week, as a picture
+  kubectl gate preview production --until 7d -o svg > production.svg`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runPreview(cmd.Context(), k, f, args) },
+	}
+	kube.AddScopeFlags(cmd, &f.Scope)
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
+	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
+	f.Span = term.NewSpan(cmd, term.DefaultDays, mostDays, "From --from on: ")
+	f.Output = term.NewFormats(cmd, "ics for calendars, svg for a picture, ")
+	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
+	return cmd
+}
+
+func runPreview(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) error {
+	zone, err := k.TableZone()
+	if err != nil {
+		return err
+	}
+	printer, err := f.printer(zone)
+	if err != nil {
+		return err
+	}
+	r, err := term.ParseSpan(k.Terminal, f.from, f.Span)
+	if err != nil {
+		return err
+	}
+	set, err := readPreviewed(ctx, k, f, args)
+	if err != nil {
+		return err
+	}
+	report, doubts, err := set.Preview(r)
+	if err != nil {
+		return err
+	}
+	warnAll(k.Terminal, doubts)
+	if len(f.files) > 0 && len(report.Gates) == 0 {
+		k.ErrLine("%s", noGatesInFiles)
+	}
+	if len(report.Gates) == 0 && f.IsTable() {
+		return nil // a header alone says nothing
+	}
+	return printer(k.Out, report, r)
+}
+
+// printer returns how a report is printed.
+func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Report, preview.Range) error, error) {
+	switch {
+	case f.state != "" && *f.OutputFormat != "ics":
+		return nil, fmt.Errorf("--state is for -o ics")
+	case !slices.Contains([]string{"", "opened", "closed"}, f.state):
+		return nil, fmt.Errorf("unknown state %q, use opened or closed", f.state)
+	}
+	if err := f.Output.Validate("ics", "svg"); err != nil {
+		return nil, err
+	}
+	switch *f.OutputFormat {
+	case "svg":
+		return func(w io.Writer, report *preview.Report, r preview.Range) error { return report.SVG(w, r) }, nil
+	case "ics":
+		return func(w io.Writer, report *preview.Report, r preview.Range) error {
+			return preview.Calendar{Range: r, Name: calendarName(report), State: f.state, Stamp: r.From}.Write(w, report)
+		}, nil
+	}
+	if f.IsTable() {
+		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w, zone) }, nil
+	}
+	return func(w io.Writer, report *preview.Report, r preview.Range) error {
+		return printTimelines(f.Output, w, report, r)
+	}, nil
+}
+
+// calendarName returns that of the only Gate, or one for several.
+func calendarName(report *preview.Report) string {
+	if len(report.Gates) == 1 {
+		return report.Gates[0].Gate
+	}
+	return "Gates"
+}
+
+// readPreviewed returns what is previewed: manifests if there are files, or else what a cluster has.
+func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) (*preview.Set, error) {
+	if len(f.files) > 0 {
+		if f.All || f.Selector != "" || f.StatusSelector != "" {
+			return nil, fmt.Errorf("-A, -l and --status-selector choose gates of a cluster, they are not for -f")
+		}
+		return readManifests(k, f.files, args, cmp.Or(*k.Flags.Namespace, "default"))
+	}
+	for _, arg := range args {
+		if arg == "-" || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
+			return nil, fmt.Errorf("%q is not a name of a gate: files are named with -f", arg)
+		}
+	}
+	c, err := k.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	f.Names = args
+	gates, err := c.Gates(ctx, f.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if len(gates) == 0 {
+		fmt.Fprintln(k.ErrOut, kube.NoGatesMessage(c.Namespace, f.All))
+	}
+	return kube.PreviewSet(ctx, k.Terminal, c, gates), nil
+}

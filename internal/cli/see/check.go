@@ -1,0 +1,158 @@
+package see
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api"
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/format"
+	"github.com/fluxcd/gating-controller/internal/tz"
+	"github.com/fluxcd/gating-controller/internal/version"
+)
+
+func NewCheckCommand(k *kube.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Find what is wrong with the installation, and say what to do about it",
+		Long: `Find what is wrong with the installation, and say what to do about it.
+
+The command checks the CRDs, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your permissions, the clocks, and
+the age of the time zone data. For each Gate it checks whether the Gate is ready, matches objects, holds its own source, conflicts with another Gate, or
+has an ambiguous cron schedule. It also reports unknown annotations of Gates, exceptions and targets. It changes nothing. Checks for which you lack a
+permission are skipped and reported as notes.
+
+The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if the cluster cannot be read.`,
+		Example: `  # What is wrong?
+  kubectl gate check
+
+  # Only the errors, for a program
+  kubectl gate check -o jsonpath='{.items[?(@.severity=="error")].message}'`,
+		Args: cobra.NoArgs,
+	}
+	out := term.NewOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, now, err := k.Connect()
+		if err != nil {
+			return err
+		}
+		r := &reading{cluster: c, clock: k.Clock, now: now, learn: k.UseKinds, sees: len(k.SuspendKinds) > 0}
+		findings, err := r.findings(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if err := printFindings(k.Terminal, out, findings, len(r.unread)); err != nil {
+			return err
+		}
+		if countOf(findings, check.Error) > 0 {
+			return term.ExitCode(term.ExitDiffers)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// findings reads the cluster and returns what is wrong with it, the worst first.
+func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
+	asked, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	document, err := r.document(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := check.Definitions(document)
+	gates := r.gates(ctx, len(document) > 0)
+	var leases []unstructured.Unstructured
+	if controllers, ok := r.controllers(ctx); ok {
+		r.deployed = controllers
+		leases = r.leases(ctx, controllers)
+		found = append(found, check.Controllers(controllers, version.Release(), check.SignOfLife(gates, leases, r.now))...)
+		found = append(found, check.Leases(controllers, leases, r.now)...)
+	}
+	found = append(found, check.TimeZoneData(check.ZoneData{Version: tz.Version(), Released: tz.Released()}, leases, r.now)...)
+	if err := r.learn(r.deployed); err != nil {
+		return nil, err
+	}
+	if admission, ok := r.admission(ctx); ok {
+		found = append(found, check.Policies(admission, r.deployed, gates)...)
+		found = append(found, check.Lock(admission, r.installed["GateLock."+api.InternalGroup] != nil, r.deployed)...)
+		found = append(found, check.Added(admission, r.resources)...)
+	}
+	found = append(found, check.Kinds(r.kinds())...)
+	found = append(found, check.Clocks(asked, gates)...)
+	found = append(found, check.Gates(gates)...)
+	found = append(found, check.Targets(gates)...)
+	found = append(found, check.Audits(gates)...)
+	found = append(found, check.Leftovers(r.unsupported(ctx, gates))...)
+	if len(gates) > 0 {
+		installs := check.ControllerAppliers(r.deployed)
+		objects, scope := r.objects(ctx), r.cluster.VerdictScope(ctx)
+		scope.Reaches = check.Reach(r.deployed)
+		found = append(found, check.Selectors(gates, objects, scope)...)
+		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
+		with := check.Deciding{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}
+		found = append(found, check.Contradictions(gates, with, objects, scope, r.now)...)
+		found = append(found, check.Schedules(gates, with.Exceptions, r.now)...)
+		found = append(found, check.Annotations(gates, with.Exceptions, objects)...)
+	}
+	found = append(found, check.Permissions(r.denied(ctx), r.cluster.Namespace)...)
+	found = append(found, r.unreadFindings()...)
+	check.Sort(found)
+	return found, nil
+}
+
+var severityColors = map[check.Severity]string{check.Error: term.Red, check.Warning: term.Yellow, check.Note: term.Faint}
+
+// printFindings prints findings: two lines each for people, and how many things were not read.
+func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding, unread int) error {
+	if !out.IsTable() {
+		if findings == nil {
+			findings = []check.Finding{}
+		}
+		return out.PrintReports(t.Out, term.FindingReport, findings)
+	}
+	for _, f := range findings {
+		t.Line("%s %s: %s", t.Paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), t.Paint(term.Bold, f.Object), t.WithProgram(term.OneLine(f.Message)))
+		if f.Action != "" {
+			t.Line("         -> %s", t.WithProgram(f.Action))
+		}
+	}
+	t.Line("%s", summarize(t, findings, unread))
+	return nil
+}
+
+// summarize says in a line what findings mean. Nobody calls sound what was not read.
+func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
+	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
+	missed := ""
+	if unread > 0 {
+		missed = "; " + format.Count(unread, "thing") + " were not checked"
+		if unread == 1 {
+			missed = "; 1 thing was not checked"
+		}
+	}
+	summary := t.Paint(term.Green, "The installation is sound")
+	switch {
+	case errors > 0:
+		summary = t.Paint(term.Red, "The installation is not sound")
+	case unread > 0:
+		return "No error in what you may see" + missed + "."
+	}
+	return fmt.Sprintf("%s: %s, %s, %s%s.", summary, format.Count(errors, "error"), format.Count(warnings, "warning"), format.Count(notes, "note"), missed)
+}
+
+func countOf(findings []check.Finding, severity check.Severity) (n int) {
+	for _, f := range findings {
+		if f.Severity == severity {
+			n++
+		}
+	}
+	return n
+}

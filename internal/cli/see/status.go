@@ -1,0 +1,250 @@
+package see
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/format"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/timetable"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+func NewStatusCommand(k *kube.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "status NAME",
+		Aliases: []string{"describe"},
+		Short:   "Show everything about one Gate on one screen",
+		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
+requests and exceptions. Then come its targets, which revision waits, failures, its dependencies, and its last three entries of
+history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. A target
+that a person or Git has suspended has the state suspended. If you may not list exceptions, only
+the next change is shown, which the Gate itself knows.`,
+		Example: `  # What it is and why, what comes next, and what it holds
+  kubectl gate status production -n flux-system
+
+  # The Gate itself, for programs, as the only item of a List
+  kubectl gate status production -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one gate; kubectl gate list shows all")
+			}
+			return nil
+		},
+	}
+	out := term.NewOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, now, err := k.Connect()
+		if err != nil {
+			return err
+		}
+		g, err := c.Gate(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if !out.IsTable() {
+			return printGates(out, k.Out, []*v1alpha1.Gate{g})
+		}
+		screen, err := readScreen(cmd.Context(), k, c, g, now)
+		if err != nil {
+			return err
+		}
+		return screen.print(out)
+	}
+	return cmd
+}
+
+// screen is all that status shows of a Gate.
+type screen struct {
+	t          *term.Terminal
+	gate       *v1alpha1.Gate
+	exceptions []*v1alpha1.GateException
+	calendars  timetable.Calendars
+	// unseen is whether exceptions may not be listed, or a calendar may not be read.
+	unseen  bool
+	targets []targetLine
+	now     time.Time
+}
+
+// targetLine is one target of a Gate.
+type targetLine struct {
+	explain.Waiting
+	// state is that of the target.
+	state explain.State
+	// owners are those who have suspended it, if they are not Gates.
+	owners []explain.Owner
+}
+
+// readScreen reads what status shows. It leaves out what the user may not read, and says so on standard error.
+func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
+	sc := &screen{t: k.Terminal, gate: g, now: now}
+	var err error
+	switch sc.exceptions, err = kube.ExceptionsFor(ctx, c, g); {
+	case apierrors.IsForbidden(err):
+		k.Warn("%s", err)
+		sc.unseen = true
+	case err != nil:
+		return nil, err
+	}
+	if sc.calendars, err = kube.Calendars(ctx, c, now, g); err != nil {
+		k.Warn("%s", err)
+		sc.unseen = true
+	}
+	o, err := k.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if sc.targets, err = readTargets(ctx, o, g, now); err != nil {
+		return nil, err
+	}
+	if refusal := o.Denied(); refusal != "" {
+		k.Warn("%s; targets of these kinds are only counted", refusal)
+	}
+	return sc, nil
+}
+
+// readTargets returns the targets of a Gate that are not free: held ones first.
+func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
+	kinds, err := o.Installed()
+	if err != nil {
+		return nil, err
+	}
+	namespaces := []string{g.Namespace}
+	for _, ref := range g.Spec.Targets {
+		if ref.Namespace != "" && !slices.Contains(namespaces, ref.Namespace) {
+			namespaces = append(namespaces, ref.Namespace)
+		}
+	}
+	if slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return ref.SpansNamespaces() }) {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var held []*unstructured.Unstructured
+	var others []targetLine
+	reach := o.Cluster.VerdictScope(ctx)
+	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: reach.Labels, Own: reach.Own, Now: now}
+	look := func(obj *unstructured.Unstructured) {
+		if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
+			return
+		}
+		e := explain.Explain(obj, known)
+		switch state, listed := explain.StateTo(e); {
+		case e.State.IsHeld() && explain.IsHeld(obj):
+			held = append(held, obj.DeepCopy())
+		case listed:
+			w := explain.Wait(obj, nil, now)
+			others = append(others, targetLine{w, state, e.Owners})
+		}
+	}
+	for _, namespace := range namespaces {
+		for _, kind := range kinds {
+			if err := o.Each(ctx, kind, namespace, "", look); err != nil {
+				return nil, err
+			}
+		}
+	}
+	all, err := waitingFor(ctx, o, held, false, now)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]targetLine, 0, len(all)+len(others))
+	for _, w := range all {
+		lines = append(lines, targetLine{w, explain.Held, nil})
+	}
+	slices.SortStableFunc(lines, func(a, b targetLine) int { return fresh(&b.Waiting) - fresh(&a.Waiting) })
+	slices.SortFunc(others, func(a, b targetLine) int { return a.Compare(&b.Waiting) })
+	return append(lines, others...), nil
+}
+
+// fresh is 1 if something new waits, so that this is listed first.
+func fresh(w *explain.Waiting) int {
+	if w.IsFresh() {
+		return 1
+	}
+	return 0
+}
+
+// transitions are the next changes of the state of a Gate.
+const transitions = 5
+
+// sightOfStatus is how far status looks ahead.
+const sightOfStatus = 366 * 24 * time.Hour
+
+// next returns the next transitions of the Gate, none if its spec is invalid. Without its exceptions or its calendars it is the one in its status.
+func (sc *screen) next() [][]string {
+	if sc.unseen {
+		if t := sc.gate.Status.NextTransition; t != nil {
+			return [][]string{{term.FormatUntil(t.At.Time, sc.now), sc.t.PaintState(string(t.State)), describe.Words(t.Reason, t.DecidedBy())}}
+		}
+		return nil
+	}
+	intervals, errs := gate.NewSnapshot(sc.gate, sc.calendars, sc.exceptions...).Intervals(sc.now, sc.now.Add(sightOfStatus))
+	if len(errs) > 0 {
+		return nil
+	}
+	var rows [][]string
+	first := true
+	for i := range intervals {
+		if !first {
+			rows = append(rows, []string{term.FormatUntil(i.From, sc.now), sc.t.PaintState(i.State.String()), describe.Words(string(i.Reason), gate.WithEvent(i.By, i.Event))})
+		}
+		if first = false; len(rows) == transitions {
+			break
+		}
+	}
+	return rows
+}
+
+// requests returns the requests that are in force, and the planned ones.
+func (sc *screen) requests() [][]string {
+	var rows [][]string
+	add := func(r v1alpha1.AcceptedRequest, state string) {
+		until := "-"
+		if r.Until != nil {
+			until = term.FormatUntil(r.Until.Time, sc.now)
+		}
+		rows = append(rows, []string{string(r.Action), state, term.FormatUntil(r.RequestedAt.Time, sc.now), until, term.OrDash(r.RequestedBy), term.OrDash(r.Message)})
+	}
+	inForce, planned := ledger.RequestsAt(sc.gate, sc.now)
+	for _, r := range inForce {
+		add(r, "in force")
+	}
+	for _, r := range planned {
+		state := "planned"
+		if r.State == v1alpha1.RequestWaiting {
+			state = "waits"
+		}
+		if lacks := ledger.Lacks(sc.gate, &r); lacks > 0 {
+			state += " for " + format.Count(lacks, "approval")
+		}
+		add(r, strings.Replace(state, "planned for", "planned, needs", 1))
+	}
+	return rows
+}
+
+// counts says how many targets there are, by what became of them.
+func (sc *screen) counts() string {
+	t := sc.gate.Status.Targets
+	if t == nil {
+		return "not counted yet"
+	}
+	held := fmt.Sprintf("%d held", t.Held)
+	if sc.gate.Audits() {
+		held += fmt.Sprintf(", %d would be held", t.WouldHold)
+	}
+	return fmt.Sprintf("%d in all: %s, %d suspended by others, %d exempt, %d pending, %d failed", t.Total, held, t.SuspendedByOthers, t.Exempt, t.Pending, t.Failed)
+}

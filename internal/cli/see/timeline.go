@@ -1,0 +1,123 @@
+package see
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// Columns of a timeline.
+const (
+	// assumedColumns is how many there are if nobody sees them.
+	assumedColumns = 100
+	leastColumns   = 60
+	leastBar       = 20
+)
+
+// timelineFlags are those of list --timeline.
+type timelineFlags struct {
+	*term.Span
+	*term.Output
+	wanted bool
+}
+
+// newTimelineFlags adds them to a command, which refuses those that do not go together before it runs.
+func newTimelineFlags(cmd *cobra.Command, out *term.Output) *timelineFlags {
+	f := &timelineFlags{Span: term.NewSpan(cmd, 7, 366, "With --timeline: "), Output: out}
+	cmd.Flags().BoolVar(&f.wanted, "timeline", false, "Print the next days as a bar for each gate, with the exceptions.")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.check(cmd) }
+	return f
+}
+
+// check refuses flags that do not go together.
+func (f *timelineFlags) check(cmd *cobra.Command) error {
+	switch name, isSet := f.IsSet(); {
+	case !f.wanted && isSet:
+		return errors.New(name + " needs --timeline")
+	case f.wanted && *f.OutputFormat != "":
+		return fmt.Errorf("--timeline is not for -o %s: kubectl gate preview -o json has the same for programs", *f.OutputFormat)
+	case f.wanted && cmd.Flags().Changed("watch"):
+		return errors.New("--watch prints a table: leave --timeline out")
+	}
+	return f.Span.Check()
+}
+
+// printTimeline prints the next days of Gates. It returns false if there is no room for that, and prints nothing then.
+func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, f *timelineFlags) (printed bool, err error) {
+	r, err := term.ParseSpan(t, "", f.Span)
+	if err != nil {
+		return true, err
+	}
+	columns := term.Width(t.Out)
+	if columns == 0 {
+		columns = assumedColumns
+	}
+	if columns < leastColumns {
+		t.Warn("the terminal has %d columns and a timeline needs %d, this is the table", columns, leastColumns)
+		return false, nil
+	}
+	gates, err := c.Gates(ctx, sc)
+	if err != nil {
+		return true, err
+	}
+	if len(gates) == 0 {
+		fmt.Fprintln(t.ErrOut, kube.NoGatesMessage(c.Namespace, sc.All))
+		return true, nil
+	}
+	slices.SortFunc(gates, func(a, b *v1alpha1.Gate) int { return strings.Compare(kube.FullName(a), kube.FullName(b)) })
+	report, _, err := kube.PreviewSet(ctx, t, c, gates).Preview(r)
+	if err != nil {
+		return true, err
+	}
+	rows, taken := make([][]string, len(gates)), len("NAME")+len("unknown")
+	for i, g := range gates {
+		name := g.Name
+		if sc.All {
+			name = kube.FullName(g)
+		}
+		if g.Audits() {
+			name += " (audit)"
+		}
+		rows[i] = []string{name, t.PaintState(describe.State(g))}
+		taken = max(taken, len(name)+len("unknown"))
+	}
+	room := columns - taken - 2*3
+	if room < leastBar {
+		t.Warn("the names of the gates leave %d columns for a timeline and it needs %d, this is the table", max(0, room), leastBar)
+		return false, nil
+	}
+	for i := range rows {
+		rows[i] = append(rows[i], paintBar(t, report.Gates[i].Bar(r, room)))
+	}
+	if err := f.Table(t.Out).Print([]string{"NAME", "STATE", r.Axis(room)}, rows...); err != nil || f.NoHeaders {
+		return true, err
+	}
+	t.Line("%c opened   %c closed   %c both   | midnight %s", preview.BarOpened, preview.BarClosed, preview.BarBoth, r.From.Format("MST"))
+	return true, nil
+}
+
+// paintBar colors a bar, run by run.
+func paintBar(t *term.Terminal, bar string) string {
+	colors := map[rune]string{preview.BarOpened: term.Green, preview.BarClosed: term.Red, preview.BarBoth: term.Yellow}
+	var text strings.Builder
+	runes := []rune(bar)
+	for begin := 0; begin < len(runes); {
+		end := begin
+		for end < len(runes) && runes[end] == runes[begin] {
+			end++
+		}
+		text.WriteString(t.Paint(colors[runes[begin]], string(runes[begin:end])))
+		begin = end
+	}
+	return text.String()
+}

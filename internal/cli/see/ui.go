@@ -1,0 +1,107 @@
+package see
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/ui"
+	"github.com/fluxcd/gating-controller/internal/validate"
+)
+
+func NewUICommand(k *kube.Factory) *cobra.Command {
+	port := 0
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show Gates in a browser: what is open, what comes, and what waits",
+		Long: `Show Gates in a browser: what is open, what comes, and what waits.
+
+The pages are served on this machine, until you interrupt the command. They are read with your kubeconfig, so that they show what you may
+see, and they change nothing: each has the commands that would. The address has a secret in it, so that others on this machine cannot
+open the pages.`,
+		Example: `  # It prints the address to open
+  kubectl gate ui
+
+  # Always at the same port
+  kubectl gate ui --port 8123`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().IntVar(&port, "port", 0, "The port on 127.0.0.1, 0 for one that is free.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runUI(cmd.Context(), k, port) }
+	return cmd
+}
+
+// runUI serves the pages until somebody interrupts it.
+func runUI(ctx context.Context, k *kube.Factory, port int) error {
+	now, err := k.Now()
+	if err != nil {
+		return err
+	}
+	c, err := k.Cluster()
+	if err != nil {
+		return err
+	}
+	if _, err := c.Gates(ctx, kube.Scope{}); err != nil && !apierrors.IsForbidden(err) {
+		return err // rather here than on each page
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	if err != nil {
+		return fmt.Errorf("the pages cannot be served: %w; choose another --port", err)
+	}
+	secret := "/" + strings.ToLower(rand.Text()) + "/"
+	pages := ui.New(ui.Options{
+		Viewers: &uiReader{session: k, cluster: c, kinds: make(chan struct{}, 1)}, Clock: k.Clock, Zone: now.Location(), Alone: true, Command: k.Program, Namespace: c.Namespace,
+		Validate: validate.Object, Log: log.New(k.ErrOut, "", 0),
+	})
+	server := &http.Server{
+		Handler:           onlyHere(secret, pages),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(k.ErrOut, "", 0),
+	}
+	fmt.Fprintf(k.Out, "http://%s%s\n", listener.Addr(), secret)
+	k.Warn("these pages are for you alone: do not pass the address on. Ctrl+C ends them")
+	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stopped()
+	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// maxConnections is how many there may be at once. A browser has six, and more for each page that is live.
+const maxConnections = 256
+
+// onlyHere lets through who knows the secret and asks for this machine: a page of somebody else whose name leads here does not.
+func onlyHere(secret string, next http.Handler) http.Handler {
+	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.URL.Path[:min(len(secret), len(r.URL.Path))]
+		if subtle.ConstantTimeCompare([]byte(given), []byte(secret)) != 1 || !isHere(r.Host) {
+			http.Error(w, "Open the address that kubectl gate ui has printed.", http.StatusForbidden)
+			return
+		}
+		stripped.ServeHTTP(w, r)
+	})
+}
+
+// isHere returns whether a host, with or without a port, is this machine by a name that nobody else can have.
+func isHere(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

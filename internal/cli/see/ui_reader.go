@@ -1,0 +1,176 @@
+package see
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/ui"
+)
+
+// uiReader reads for the pages what the user may see.
+type uiReader struct {
+	session *kube.Factory
+	cluster *kube.Cluster
+	// kinds has a value while somebody reads objects: those that are known may change.
+	kinds chan struct{}
+}
+
+// alone waits until nobody else reads objects.
+func (r *uiReader) alone(ctx context.Context) (done func(), err error) {
+	select {
+	case r.kinds <- struct{}{}:
+		return func() { <-r.kinds }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// asking returns a session whose warnings become notes on a page.
+func (r *uiReader) asking(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
+	var said bytes.Buffer
+	asks, quiet, in := *r.session, *r.session.Terminal, *r.cluster
+	quiet.ErrOut = &said
+	asks.Terminal, in.Warn = &quiet, quiet.Warn
+	if namespace != "" {
+		in.Namespace = namespace
+	}
+	return &asks, &in, func() (notes []string) {
+		for line := range strings.Lines(said.String()) {
+			notes = append(notes, strings.TrimPrefix(strings.TrimSpace(line), "warning: "))
+		}
+		return notes
+	}
+}
+
+// Of implements ui.Viewers: whoever knows the secret sees what the user may see.
+func (r *uiReader) Of(*http.Request) (ui.Viewer, error) { return ui.Viewer{Reader: r}, nil }
+
+// Sees implements ui.Reader.
+func (r *uiReader) Sees(context.Context, []string) (bool, error) { return true, nil }
+
+// Gates implements ui.Reader.
+func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Known, error) {
+	s, c, notes := r.asking(namespace)
+	gates, err := c.Gates(ctx, kube.Scope{All: namespace == ""})
+	if apierrors.IsForbidden(err) && namespace == "" {
+		s.Warn("you may not list gates in all namespaces, these are those of %q", c.Namespace)
+		gates, err = c.Gates(ctx, kube.Scope{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := &ui.Known{Gates: gates}
+	known.Set, known.Exceptions = kube.PreviewSetAndExceptions(ctx, s.Terminal, c, gates)
+	known.Notes = notes()
+	return known, nil
+}
+
+// Targets implements ui.Reader.
+func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, []string, error) {
+	done, err := r.alone(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	s, c, notes := r.asking(g.Namespace)
+	o, err := s.Objects(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines, err := readTargets(ctx, o, g, s.Clock.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	if refusal := o.Denied(); refusal != "" {
+		s.Warn("%s; targets of these kinds are only counted", refusal)
+	}
+	targets := make([]ui.Target, len(lines))
+	for i, line := range lines {
+		targets[i] = ui.Target{Waiting: line.Waiting, State: string(line.state)}
+	}
+	return targets, notes(), nil
+}
+
+// Why implements ui.Reader.
+func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error) {
+	done, err := r.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	s, c, notes := r.asking(namespace)
+	e, err := explainObject(ctx, s, c, kind, name, s.Clock.Now())
+	if network := net.Error(nil); apierrors.IsForbidden(err) || errors.As(err, &network) || ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, ui.Missing{Cause: err}
+	}
+	e.Notes = append(e.Notes, notes()...)
+	return e, nil
+}
+
+// Subscriptions implements ui.Reader.
+func (r *uiReader) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subscription, error) {
+	list := &v1alpha1.CalendarFeedList{}
+	if err := r.cluster.List(ctx, list, client.InNamespace(g.Namespace)); apierrors.IsForbidden(err) || kube.IsUnknownResource(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, kube.NewCall("list", "calendarfeeds", g.Namespace, "", "calendar-feed-viewer").Explain(err)
+	}
+	return ui.SubscriptionsTo(g, list.Items), nil
+}
+
+// Changes implements ui.Viewers. It follows Gates, and exceptions if the user may.
+func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gates, err := r.watch(ctx, &v1alpha1.GateList{})
+	if err != nil {
+		return err
+	}
+	defer gates.Stop()
+	var ofExceptions <-chan watch.Event // without them, nothing comes
+	exceptions, err := r.watch(ctx, &v1alpha1.GateExceptionList{})
+	switch {
+	case err == nil:
+		defer exceptions.Stop()
+		ofExceptions = exceptions.ResultChan()
+	case !apierrors.IsForbidden(err):
+		return err
+	}
+	for {
+		var event watch.Event
+		open := false
+		select {
+		case event, open = <-gates.ResultChan():
+		case event, open = <-ofExceptions:
+		}
+		if !open {
+			return nil
+		}
+		if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Bookmark {
+			changed(obj.GetNamespace())
+		}
+	}
+}
+
+// watch watches a kind in all namespaces, or in the one that the user means if that is all they may.
+func (r *uiReader) watch(ctx context.Context, kind client.ObjectList) (watch.Interface, error) {
+	events, err := r.cluster.Watch(ctx, kind)
+	if apierrors.IsForbidden(err) {
+		events, err = r.cluster.Watch(ctx, kind, client.InNamespace(r.cluster.Namespace))
+	}
+	return events, err
+}

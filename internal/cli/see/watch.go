@@ -1,0 +1,146 @@
+package see
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/act"
+	"github.com/fluxcd/gating-controller/internal/cli/describe"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
+)
+
+// watchFlags say whether and how long somebody watches.
+type watchFlags struct {
+	wanted, wait bool
+	timeout      time.Duration
+}
+
+func newWatchFlags(cmd *cobra.Command) *watchFlags {
+	f := &watchFlags{}
+	cmd.Flags().BoolVarP(&f.wanted, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "With --watch: end when all targets of the gates are held or released.")
+	term.AddTimeoutFlag(cmd, &f.timeout)
+	return f
+}
+
+func (f *watchFlags) check(out *term.Output) error {
+	switch {
+	case f.wanted && !out.IsTable():
+		return errors.New("--watch prints a table: leave -o out")
+	case f.wait && !f.wanted:
+		return errors.New("--wait needs --watch")
+	}
+	return nil
+}
+
+// errSettled ends a watch.
+var errSettled = errors.New("all is as the gates want it")
+
+// runWatch prints rows until somebody ends it, or with --wait until all Gates are settled.
+func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, f *watchFlags, print func(context.Context) error) error {
+	if !f.wait {
+		return print(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { end(awaitSettled(ctx, t, c, sc, f.timeout)) }()
+	if err := print(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err := context.Cause(ctx); !errors.Is(err, errSettled) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// awaitSettled waits until all Gates of a scope are settled, and returns errSettled then.
+func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, timeout time.Duration) error {
+	deadline := t.Clock.Now().Add(timeout)
+	for {
+		gates, err := c.Gates(ctx, sc)
+		unsettled := slices.DeleteFunc(gates, describe.IsSettled)
+		switch {
+		case err != nil:
+			return err
+		case len(unsettled) == 0:
+			return errSettled
+		case t.Clock.Now().After(deadline):
+			fmt.Fprintf(t.ErrOut, "error: after %s, %d gates are not settled, such as %s\n", timeout, len(unsettled), kube.FullName(unsettled[0]))
+			return term.ExitCode(term.ExitTimeout)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.Clock.After(act.WaitPoll):
+		}
+	}
+}
+
+// watchGates prints the row of a Gate each time that it changes, after those that were printed, until it is interrupted.
+func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, out *term.Table, printed [][]string) error {
+	namespace := c.Namespace
+	if sc.All {
+		namespace = ""
+	}
+	matches, err := kube.StatusSelector(sc.StatusSelector)
+	if err != nil {
+		return err
+	}
+	shown := map[string]string{}
+	for _, row := range printed {
+		name, text := fingerprint(row, sc.All)
+		shown[name] = text
+	}
+	for {
+		opts := &client.ListOptions{Namespace: namespace, Raw: &metav1.ListOptions{LabelSelector: sc.Selector}}
+		events, err := c.Watch(ctx, &v1alpha1.GateList{}, opts)
+		if err != nil {
+			return kube.NewCall("watch", "gates", namespace, "", "gate-viewer").Explain(err)
+		}
+		for event := range events.ResultChan() {
+			g, ok := event.Object.(*v1alpha1.Gate)
+			if !ok || event.Type == watch.Deleted || !matches(g) || len(sc.Names) > 0 && !slices.Contains(sc.Names, g.Name) {
+				continue
+			}
+			now, err := t.Now()
+			if err != nil {
+				return err
+			}
+			row := gateRow(t, g, now, sc.All, out.Wide)
+			name, text := fingerprint(row, sc.All)
+			if shown[name] == text {
+				continue
+			}
+			shown[name] = text
+			if err := out.Print(nil, row); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return nil // somebody has ended it
+		}
+	}
+}
+
+// fingerprint returns the name in a row, and what else it says. How far away a time is changes by itself.
+func fingerprint(row []string, namespaces bool) (name, text string) {
+	n := 1
+	if namespaces {
+		n = 2
+	}
+	return strings.Join(row[:n], "/"), distances.ReplaceAllString(strings.Join(row[n:], "|"), "")
+}
+
+var distances = regexp.MustCompile(` \((in )?([0-9]+[smhd])+( ago)?\)`)

@@ -1,0 +1,94 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// DefaultDays is how many days a preview looks ahead if nobody says it.
+const DefaultDays = 30
+
+// Span is how far a command looks ahead. It is until an instant, or for some days.
+type Span struct {
+	until string
+	days  int
+	// most is the largest number of days.
+	most int
+	cmd  *cobra.Command
+}
+
+// NewSpan adds the flags of a span to a command. The text says what they are for.
+func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
+	f := &Span{most: most, cmd: cmd}
+	cmd.Flags().StringVar(&f.until, "until", "", about+"until when, such as \"friday 17:00\", 2026-12-24, 7d, or in RFC 3339.")
+	cmd.Flags().IntVar(&f.days, "days", byDefault, fmt.Sprintf("%show many days, from 1 to %d, instead of --until.", about, most))
+	return f
+}
+
+// IsSet returns whether somebody has set one of the flags, and which.
+func (f *Span) IsSet() (name string, ok bool) {
+	for _, name := range []string{"until", "days"} {
+		if f.cmd.Flags().Changed(name) {
+			return "--" + name, true
+		}
+	}
+	return "", false
+}
+
+// Check refuses flags that do not go together.
+func (f *Span) Check() error {
+	switch {
+	case f.cmd.Flags().Changed("until") && f.cmd.Flags().Changed("days"):
+		return errors.New("--until and --days exclude each other: use one of them")
+	case f.days < 1 || f.days > f.most:
+		return fmt.Errorf("--days %d: use a number from 1 to %d", f.days, f.most)
+	}
+	return nil
+}
+
+// ParseSpan reads --from, and how far a command looks from there.
+func ParseSpan(t *Terminal, from string, f *Span) (r preview.Range, err error) {
+	if err := f.Check(); err != nil {
+		return r, err
+	}
+	if r, err = parseRange(t, from, f.until); err == nil && f.until == "" {
+		r.Until = r.From.AddDate(0, 0, f.days)
+	}
+	if longest := r.From.AddDate(0, 0, f.most); err == nil && r.Until.After(longest) {
+		return r, fmt.Errorf("--until %q: at most %d days are shown, until %s", f.until, f.most, FormatTime(longest))
+	}
+	return r, err
+}
+
+// parseRange reads --from and --until. A time without an offset is in the zone of the user.
+func parseRange(t *Terminal, from, until string) (r preview.Range, err error) {
+	now, err := t.Now()
+	if err != nil {
+		return r, err
+	}
+	r.From = now.Truncate(time.Second)
+	if from != "" {
+		if r.From, err = ReadTime(clean(from), r.From); err != nil {
+			return r, fmt.Errorf("--from must be a time, and %q %w", from, err)
+		}
+	}
+	r.Until = r.From.AddDate(0, 0, DefaultDays)
+	if until != "" {
+		if day, _, _ := strings.Cut(clean(until), " "); from != "" && (day == "today" || day == "tomorrow") {
+			return r, fmt.Errorf("--until must be a time: with --from, %q can be that of two days, write the date", until)
+		}
+		if r.Until, err = ReadTime(clean(until), r.From); err != nil {
+			return r, fmt.Errorf("--until must be a time, and %q %w", until, err)
+		}
+	}
+	if !r.From.Before(r.Until) {
+		return r, errors.New("--until must be later than --from")
+	}
+	return r, nil
+}

@@ -1,0 +1,108 @@
+package term
+
+import (
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Table prints rows under headers, as kubectl does. Rows that come later keep its columns.
+type Table struct {
+	w         io.Writer
+	noHeaders bool
+	Wide      bool
+	headers   []string
+	widths    []int
+	printed   bool
+}
+
+const (
+	// gap is between two columns.
+	gap = 3
+	// narrowest is how far a column is cut that does not fit.
+	narrowest = 12
+)
+
+// Print prints rows, and before the first ones the headers. In a terminal, the widest columns are cut until a row fits, unless all of it
+// is wanted.
+func (t *Table) Print(headers []string, rows ...[]string) error {
+	if !t.printed {
+		t.headers = headers
+	}
+	if !t.printed && !t.noHeaders {
+		rows = append([][]string{headers}, rows...)
+	}
+	t.printed = true
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
+			}
+			t.widths[i] = max(t.widths[i], visible(cell))
+		}
+	}
+	if columns := Width(t.w); columns > 0 && !t.Wide {
+		t.fit(columns)
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			cell = cut(cell, t.widths[i])
+			line += cell
+			if i < len(row)-1 {
+				line += strings.Repeat(" ", max(0, t.widths[i]-visible(cell))+gap)
+			}
+		}
+		text.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(t.w, text.String())
+	return err
+}
+
+// fit makes the widest columns narrower until a row fits. Times stay whole, and what is narrow already does.
+func (t *Table) fit(columns int) {
+	for {
+		total, widest := -gap, -1
+		for i, width := range t.widths {
+			total += width + gap
+			isTime := i < len(t.headers) && strings.Contains(t.headers[i], "(")
+			if !isTime && width > narrowest && (widest < 0 || width > t.widths[widest]) {
+				widest = i
+			}
+		}
+		if total <= columns || widest < 0 {
+			return
+		}
+		t.widths[widest]--
+	}
+}
+
+// cut returns a text that takes at most some columns. A painted text is short, and stays.
+func cut(text string, columns int) string {
+	if visible(text) <= columns || strings.Contains(text, "\x1b") {
+		return text
+	}
+	return string([]rune(text)[:columns-1]) + "…"
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// visible returns how many columns a text takes.
+func visible(text string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(text, "")) }
+
+// Width returns how many columns a terminal has, 0 if it is none.
+func Width(w io.Writer) int {
+	file, ok := w.(interface{ Fd() uintptr })
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}

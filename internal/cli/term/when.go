@@ -1,0 +1,129 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const TimeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
+
+// errUnknownTime is what is wrong with a text that is not a time.
+var errUnknownTime = errors.New("cannot be read as a time: " + TimeForms)
+
+var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
+
+// ParseFutureTime returns the instant that a person means, later than now. The zone is that of now. A time of day alone is the next one.
+func ParseFutureTime(text string, now time.Time) (time.Time, error) {
+	text = clean(text)
+	at, err := ReadTime(text, now)
+	if err == nil && !at.After(now) {
+		err = PastError(now)
+	}
+	return at, err
+}
+
+func PastError(now time.Time) error {
+	return fmt.Errorf("is in the past: it is %s now", FormatTime(now))
+}
+
+// clean returns a text as readWhen reads it.
+func clean(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
+
+func ReadTime(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
+		return at.In(now.Location()), nil
+	}
+	if d, err := v1alpha1.ParseDuration(strings.TrimPrefix(text, "in ")); err == nil {
+		return now.Add(d), nil
+	}
+	for _, layout := range layouts {
+		if wall, err := time.Parse(layout, strings.ToUpper(text)); err == nil {
+			return resolve(wall, now.Location()), nil
+		}
+	}
+	day, clock, _ := strings.Cut(text, " ")
+	offset, named := dayOffset(day, now)
+	switch {
+	case named && clock == "":
+		clock = "00:00"
+	case !named:
+		day, clock, offset = "", text, 0
+	}
+	hour, minute, err := parseClock(clock)
+	if err != nil {
+		return time.Time{}, errUnknownTime
+	}
+	on := func(days int) time.Time {
+		return resolve(time.Date(now.Year(), now.Month(), now.Day()+days, hour, minute, 0, 0, time.UTC), now.Location())
+	}
+	switch {
+	case day == "" && !on(0).After(now):
+		return on(1), nil
+	case weekdayOf(day) >= 0 && !on(offset).After(now):
+		return on(offset + 7), nil
+	}
+	return on(offset), nil
+}
+
+// dayOffset returns how many days a named day is away, for a weekday from 0 to 6.
+func dayOffset(day string, now time.Time) (days int, named bool) {
+	switch day {
+	case "today":
+		return 0, true
+	case "tomorrow":
+		return 1, true
+	case "yesterday":
+		return -1, true
+	}
+	weekday := weekdayOf(day)
+	return (weekday - int(now.Weekday()) + 7) % 7, weekday >= 0
+}
+
+var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+// weekdayOf returns the number of a weekday by its name or its first three letters, -1 if it is none.
+func weekdayOf(text string) int {
+	return slices.IndexFunc(Weekdays, func(day string) bool { return text == day || text == day[:3] })
+}
+
+// parseClock reads a time of day. 24:00 is the end of the day.
+func parseClock(text string) (hour, minute int, err error) {
+	if text == "24:00" {
+		return 24, 0, nil
+	}
+	for _, layout := range []string{"15:04", "3pm", "3:04pm"} {
+		wall, wrong := time.Parse(layout, text)
+		if err = wrong; err == nil {
+			return wall.Hour(), wall.Minute(), nil
+		}
+	}
+	return 0, 0, err
+}
+
+// ReadEnd reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
+func ReadEnd(text string, from, now time.Time) (time.Time, error) {
+	text = clean(text)
+	if strings.HasPrefix(text, "to") {
+		return ReadTime(text, now)
+	}
+	return ReadTime(text, from)
+}
+
+// resolve returns the instant of a wall-clock time, which is given in UTC, by the rules of RFC 5545 section 3.3.5: the first of two, and
+// with the offset before the gap if there is none.
+func resolve(wall time.Time, zone *time.Location) time.Time {
+	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
+	_, after := wall.Add(24 * time.Hour).In(zone).Zone()
+	for _, offset := range []int{before, after} {
+		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, is := at.Zone(); is == offset {
+			return at
+		}
+	}
+	return wall.Add(-time.Duration(before) * time.Second).In(zone)
+}

@@ -1,0 +1,45 @@
+package term
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// ZoneInfoVariable is the environment variable in place of --zoneinfo.
+const ZoneInfoVariable = "GATE_ZONEINFO"
+
+// UseZoneInfo replaces the time zone data if the flag or the variable names other data.
+func (t *Terminal) UseZoneInfo() error {
+	path, from := t.ZoneInfo, "--zoneinfo"
+	if path == "" {
+		path, from = os.Getenv(ZoneInfoVariable), ZoneInfoVariable
+	}
+	if err := tz.Use(path); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
+
+// zone returns the time zone that the user wants.
+func (t *Terminal) zone() (*time.Location, error) {
+	if t.TimeZone == "" {
+		return time.Local, nil
+	}
+	zone, err := tz.Load(t.TimeZone)
+	if err != nil {
+		return time.UTC, fmt.Errorf("--timezone: %w, name one of the IANA database, such as Europe/Oslo", err)
+	}
+	return zone, nil
+}
+
+// TableZone is the zone of times in RFC 3339 in tables: UTC unless somebody names one, so that docs and pull requests are the same
+// everywhere.
+func (t *Terminal) TableZone() (*time.Location, error) {
+	if t.TimeZone == "" {
+		return time.UTC, nil
+	}
+	return t.zone()
+}
