@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // Without a cluster, an argument that a command reads leads to an error about the cluster.

@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/cli/kube"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // runAs executes a command line whose first word is the program, and returns what is on standard output.

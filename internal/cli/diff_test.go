@@ -2,11 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // sides writes two files and returns their paths.

@@ -2,8 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"strings"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // ExitCodes says what the exit codes mean, in a table of Markdown.

@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 func TestFlagsOfExceptionThatDoNotGoTogetherAreRefused(t *testing.T) {

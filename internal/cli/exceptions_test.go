@@ -3,13 +3,14 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"github.com/fluxcd/gating-controller/internal/cli/plan"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/plan"
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // hotfix opens the gate of nights on Tuesday noon.

@@ -3,12 +3,13 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 func TestPreviewRefusesALeadThatTakesTooLong(t *testing.T) {

@@ -3,8 +3,9 @@ package cli
 import (
 	"strings"
 
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // usage is the template of cobra without the flags of all commands, which kubectl gate options lists.

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"bytes"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // runValidate runs validate with a manifest on standard input.

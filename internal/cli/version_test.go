@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 func TestWithoutAClusterOneLineIsSaid(t *testing.T) {

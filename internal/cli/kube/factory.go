@@ -17,27 +17,27 @@ import (
 )
 
 // Connect connects to the cluster and reads the clock, as most commands do first.
-func (s *Factory) Connect() (c *Cluster, now time.Time, err error) {
-	if now, err = s.Now(); err != nil {
+func (k *Factory) Connect() (c *Cluster, now time.Time, err error) {
+	if now, err = k.Now(); err != nil {
 		return nil, now, err
 	}
-	c, err = s.Cluster()
+	c, err = k.Cluster()
 	return c, now, err
 }
 
 // Cluster connects to the cluster that the flags name. Nothing is asked yet.
-func (s *Factory) Cluster() (*Cluster, error) {
-	namespace, _, err := s.Flags.ToRawKubeConfigLoader().Namespace()
+func (k *Factory) Cluster() (*Cluster, error) {
+	namespace, _, err := k.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	config, err := s.Flags.ToRESTConfig()
+	config, err := k.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, NoCluster(err)
 	}
 	config.QPS, config.Burst = -1, -1 // the API server shares itself out fairly; an emergency does not wait here
-	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	mapper, err := s.Flags.ToRESTMapper()
+	config.WarningHandler = rest.NewWarningWriter(k.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	mapper, err := k.Flags.ToRESTMapper()
 	if err != nil {
 		return nil, NoCluster(err)
 	}
@@ -45,13 +45,13 @@ func (s *Factory) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: s.Warn}, nil
+	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: k.Warn}, nil
 }
 
 // UseKinds has this program know the kinds that were added to those that are built in: those of its flag, or those of controllers.
-func (s *Factory) UseKinds(controllers []check.Controller) error {
-	if len(s.SuspendKinds) > 0 {
-		added, err := target.ParseKinds(s.SuspendKinds)
+func (k *Factory) UseKinds(controllers []check.Controller) error {
+	if len(k.SuspendKinds) > 0 {
+		added, err := target.ParseKinds(k.SuspendKinds)
 		if err != nil {
 			return fmt.Errorf("--suspend-kinds: %w", err)
 		}
@@ -74,15 +74,15 @@ func (s *Factory) UseKinds(controllers []check.Controller) error {
 }
 
 // Objects returns what reads objects of a cluster.
-func (s *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
-	mapper, err := s.Flags.ToRESTMapper()
+func (k *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
+	mapper, err := k.Flags.ToRESTMapper()
 	if err != nil {
 		return nil, NoCluster(err)
 	}
 	o := &Objects{Cluster: c, Mapper: mapper, Refused: map[string][]string{}}
 	o.Deployed, err = Controllers(ctx, c)
 	o.blind = err != nil || len(o.Deployed) == 0
-	return o, s.UseKinds(o.Deployed)
+	return o, k.UseKinds(o.Deployed)
 }
 
 // Factory is what all commands have in common.

@@ -2,8 +2,9 @@ package act
 
 import (
 	"context"
-	"github.com/fluxcd/gating-controller/internal/cli/term"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
 // inVainError says that a request was made, and that the Gate is not as it asks.
