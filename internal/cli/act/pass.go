@@ -188,7 +188,7 @@ func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *uns
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.Clock.After(WaitPoll):
+		case <-t.Clock.After(kube.WaitInterval):
 		}
 	}
 }

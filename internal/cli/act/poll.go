@@ -41,5 +41,3 @@ func poll(ctx context.Context, t *term.Terminal, done func() (bool, error)) erro
 		}
 	}
 }
-
-const WaitPoll = 200 * time.Millisecond

@@ -47,7 +47,7 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.Clock.After(WaitPoll):
+		case <-t.Clock.After(kube.WaitInterval):
 		}
 	}
 	bar.clear()

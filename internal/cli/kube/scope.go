@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
+
+// WaitInterval is how often commands with --wait read the status of Gates.
+const WaitInterval = 200 * time.Millisecond
 
 // Scope says which Gates a command is about.
 type Scope struct {

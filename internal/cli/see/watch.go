@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/cli/act"
 	"github.com/fluxcd/gating-controller/internal/cli/describe"
 	"github.com/fluxcd/gating-controller/internal/cli/kube"
 	"github.com/fluxcd/gating-controller/internal/cli/term"
@@ -83,7 +82,7 @@ func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kub
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.Clock.After(act.WaitPoll):
+		case <-t.Clock.After(kube.WaitInterval):
 		}
 	}
 }

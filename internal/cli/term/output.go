@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -59,8 +59,14 @@ func (o *Output) PrintObject(w io.Writer, obj runtime.Object) error {
 	return printer.PrintObj(obj, w)
 }
 
-// AsManifest gives an object of ours its kind, which a client leaves out, and takes out what nobody writes.
-func AsManifest(obj client.Object, kind string) client.Object {
+// APIObject is an object of the API of Kubernetes.
+type APIObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// AsManifest sets the kind of an object of our API group, which a client leaves out, and removes its managed fields.
+func AsManifest(obj APIObject, kind string) APIObject {
 	obj.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	obj.SetManagedFields(nil)
 	return obj
