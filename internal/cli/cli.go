@@ -72,7 +72,7 @@ func argsOf(args []string) []string {
 func newRoot(k *kube.Factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:           strings.ReplaceAll(k.Program, " ", "-"),
-		Short:         "Ask Gates, open and close them, see why and what comes next",
+		Short:         "List, open and close Gates, and explain what they hold",
 		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -84,10 +84,10 @@ func newRoot(k *kube.Factory) *cobra.Command {
 	root.SetErr(k.ErrOut)
 	k.Flags = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
 	k.Flags.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&k.TimeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
-	root.PersistentFlags().StringVar(&k.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo. Defaults to the variable "+term.ZoneInfoVariable+".")
+	root.PersistentFlags().StringVar(&k.TimeZone, "timezone", "", "The time zone of times in arguments and outputs: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
+	root.PersistentFlags().StringVar(&k.ZoneInfo, "zoneinfo", "", "A zip file or folder with compiled time zones to use instead of the built-in ones, such as /usr/share/zoneinfo. Defaults to the variable "+term.ZoneInfoVariable+".")
 	root.PersistentFlags().StringVar(&k.Color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
-	root.PersistentFlags().StringSliceVar(&k.SuspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
+	root.PersistentFlags().StringSliceVar(&k.SuspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides the built-in ones, as in the flag of the controller. Defaults to those of the controllers, if you may list Deployments.")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains([]string{"always", "never", "auto"}, k.Color) {
 			return fmt.Errorf("--color=%s: use always, never or auto", k.Color)

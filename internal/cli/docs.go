@@ -14,7 +14,7 @@ const ExitCodes = `| code | meaning |
 | 1 | diff has found a difference, check has found an error |
 | 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
 | 3 | not everything was done: one of several Gates has refused, a target has failed, or a request or an exception has no effect |
-| 124 | with --wait: it was not done in time, and goes on |
+| 124 | with --wait: not done in time; the controller continues |
 `
 
 // reports are the kinds of all reports, by command.

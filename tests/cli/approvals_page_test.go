@@ -34,13 +34,13 @@ func approvalsPage(w *world) {
 	}
 	shows(alice, blocks[0].Text)
 	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "production\n:4\n", "")
-	w.expect(alice.gate("approve", "gate/production"), exitError, "", "error: you, alice, asked for it: somebody else has to approve it")
+	w.expect(alice.gate("approve", "gate/production"), exitError, "", "error: you, alice, requested it: another user must approve it")
 	w.expect(bob.gate("list"), 0, "default, 1 request to approve", "")
 	w.expect(bob.gate("status", "production"), 0, "waits for 1 approval", "")
 	shows(bob, blocks[1].Text)
 	w.expect(bob.gate("approve", "gate/production"), exitError, "", "error: no open request waits for approval; kubectl gate history production")
 	w.expect(alice.gate("close", "production"), 0, "closed, close request", "")
-	w.expect(alice.gate("reset", "production"), exitIncomplete, "taking back the close request of alice", "waits for 1 approval by others: kubectl gate approve gate/production -n "+w.Namespace)
+	w.expect(alice.gate("reset", "production"), exitIncomplete, "withdrawing the close request of alice", "waits for 1 approval by others: kubectl gate approve gate/production -n "+w.Namespace)
 	w.expect(bob.shell(inHere(commands[1].Text)), 0, "annotate", "")
 	w.Eventually("the close is withdrawn", func() error {
 		if got := w.gate("list"); !strings.Contains(got.out, " default ") {

@@ -50,8 +50,8 @@ func TestCommandsThatCloseSayThatAGateWithModeAuditHoldsNothing(t *testing.T) {
 	w.expect(w.gate("close", "trial", "--for", "1h", "--wait"), 0, "trial: done, 0 of 2 targets held, 2 would be (mode Audit), 0 suspended by others, 0 failed", warning)
 	w.expect(w.gate("open", "trial", "--for", "1h", "--wait"), 0, "trial: done, 0 of 2 targets held, 0 would be (mode Audit)", "")
 	frozen := w.gate("freeze", "--for", "1h", "--reason", "incident 77")
-	w.expect(frozen, 0, fmt.Sprintf("These go on, no gate governs them:\n  Kustomization %[1]s/none\n"+
-		"These go on, the gates that govern them have mode Audit:\n  Kustomization %[1]s/apps\n", w.Namespace), warning)
+	w.expect(frozen, 0, fmt.Sprintf("Not frozen, because no gate covers them:\n  Kustomization %[1]s/none\n"+
+		"Not frozen, because their gates have mode Audit:\n  Kustomization %[1]s/apps\n", w.Namespace), warning)
 	if strings.Contains(frozen.out, "Kustomization "+w.Namespace+"/both") {
 		t.Errorf("%+v", frozen)
 	}

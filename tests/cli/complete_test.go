@@ -18,7 +18,7 @@ func TestKubectlCompletesGates(t *testing.T) {
 	folder := w.TempDir()
 	w.Must(os.Symlink(program(), filepath.Join(folder, "kubectl_complete-gate")))
 	for line, want := range map[string]string{
-		"kubectl __complete gate ope":                               "open\tOpen Gates by hand\n:4\n",
+		"kubectl __complete gate ope":                               "open\tOpen Gates manually\n:4\n",
 		"kubectl __complete gate open ''":                           "production\nstaging\n:4\n",
 		"kubectl __complete gate open production ''":                "staging\n:4\n",
 		"kubectl __complete gate open gate/st":                      "gate/staging\n:4\n",

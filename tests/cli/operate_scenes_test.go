@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// calm is a namespace in which all is well: nobody governs tools, and production is closed until somebody opens it.
+// calm is a namespace in which all is well: nobody governs tools, and production is closed until a user opens it.
 var calm = kustomization("apps") + kustomization("tools") + kustomization("gates") +
 	strings.Replace(gateOf("opened", "", "apps"), "name: production", "name: staging", 1) + gate("closed", "", "")
 

@@ -45,7 +45,7 @@ func TestPassRefusesWhatCannotPassInOneLine(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"ks/free", "no gate holds it, so there is nothing to let pass", 2},
+		{"ks/free", "no gate holds it, so it needs no pass", 2},
 		{"ks/none", "there is no Kustomization \"none\"", 2},
 		{"", "name one object, as KIND/NAME", 2},
 		{"ks/apps --wait --dry-run=server", "--wait has nothing to wait for with --dry-run", 2},

@@ -100,7 +100,7 @@ func approvals(w *world) {
 	w.expect(alice.shell(`kubectl gate exception production --for 1h --name hotfix --reason "hotfix 1234" --apply`), 0, "", "is created, it needs 2 approvals by others: kubectl gate approve exception/hotfix -n "+w.Namespace)
 	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "exception/hotfix\n:4\n", "")
 	bob.shows("approve")
-	w.expect(alice.gate("approve", "exception/hotfix"), exitError, "", "error: you, alice, wrote it: somebody else has to approve it")
+	w.expect(alice.gate("approve", "exception/hotfix"), exitError, "", "error: you, alice, wrote it: another user must approve it")
 	w.expect(carol.gate("approve", "exception/hotfix"), 0, "approved by carol, 2 of 2 approvals, ", "")
 	w.expect(carol.gate("approve", "exception/hotfix"), exitError, "", "error: you, carol, have approved generation 1 already")
 	if got := carol.shell("kubectl-gate __complete approve '' 2>/dev/null"); got.out != "exception/\ngate/\nsource/\n:6\n" {

@@ -89,7 +89,7 @@ func TestPreviewSaysWhatItCannotShow(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, command := range []string{"preview production --from 2026-11-24T10:00:00Z --until 2026-11-24T11:00:00Z", "list --timeline"} {
-		if got := half.gate(strings.Fields(command)...); got.code != 0 || got.errOut != "warning: exceptions do not count here: "+refused || !strings.Contains(got.out, "opened") {
+		if got := half.gate(strings.Fields(command)...); got.code != 0 || got.errOut != "warning: exceptions are not included: "+refused || !strings.Contains(got.out, "opened") {
 			t.Errorf("%s: %+v", command, got)
 		}
 	}

@@ -46,7 +46,7 @@ func TestThawLeavesWhatSomebodyHasClosedByHand(t *testing.T) {
 		}
 	}
 	got := w.gate("thaw")
-	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: somebody has closed it by hand as well, the close request of admin (incident 77); to withdraw all of it: kubectl gate reset staging") {
+	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: another close request is in force, the close request of admin (incident 77); to withdraw all of it: kubectl gate reset staging") {
 		t.Errorf("%+v", got)
 	}
 	w.Opened("staging", "False")
@@ -142,7 +142,7 @@ func TestWhoAsksInVainIsTold(t *testing.T) {
 	w.Decided(w.ReadGate("production"))
 	w.expect(w.gate("open", "production", "--for=1h"), exitIncomplete, "closed, close period freeze",
 		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides, which has override: Deny; only an edit opens it: kubectl edit gate production")
-	w.expect(w.gate("close", "staging"), exitError, "", "error: "+w.Namespace+"/staging: nobody looks at requests while spec.suspend is true\n")
+	w.expect(w.gate("close", "staging"), exitError, "", "error: "+w.Namespace+"/staging: requests are not handled while spec.suspend is true\n")
 	if value, ok := w.ReadGate("staging").Annotations[v1alpha1.CloseRequestedAtAnnotation]; ok {
 		t.Errorf("it was asked at %s, which counts later", value)
 	}
@@ -157,7 +157,7 @@ func TestThawTakesBackNothingButTheFreeze(t *testing.T) {
 		state         v1alpha1.State
 	}{
 		"a shorter close of another": {
-			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen: somebody has closed it by hand as well, the close request of bob (migration)", v1alpha1.StateClosed,
+			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen: another close request is in force, the close request of bob (migration)", v1alpha1.StateClosed,
 		},
 		"a reason that looks like a freeze": {
 			nil, []string{"close", "staging", "--for", "30h", "--reason", "see the wiki (freeze by admin: x)"}, "somebody has closed it by hand as well", v1alpha1.StateClosed,
@@ -194,7 +194,7 @@ func TestResetTakesBackWhatNobodyHasLookedAt(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true})
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339))
-	w.expect(w.gate("reset", "staging"), exitError, "", "nobody looks at requests while spec.suspend is true")
+	w.expect(w.gate("reset", "staging"), exitError, "", "requests are not handled while spec.suspend is true")
 	w.EditGate(w.ReadGate("staging"), func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
 	w.Opened("staging", "True")
 	w.expect(w.gate("reset", "staging"), 0, "closed, default", "")
@@ -211,7 +211,7 @@ func TestTheSamePlanCanBeMadeAgain(t *testing.T) {
 		if next := w.ReadGate("staging").Status.NextTransition; next == nil || next.State != v1alpha1.StateOpened {
 			t.Fatalf("nothing is planned: %+v", w.ReadGate("staging").Status)
 		}
-		w.expect(w.gate("reset", "staging"), 0, "taking back the planned open request of admin", "")
+		w.expect(w.gate("reset", "staging"), 0, "withdrawing the planned open request of admin", "")
 	}
 }
 
@@ -228,14 +228,14 @@ func TestFreezeSaysWhatGoesOn(t *testing.T) {
 	w.Gate("asleep", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: target("two"), Suspend: true})
 	w.Decided(w.ReadGate("short"))
 	got := w.gate("freeze", "--for", "20h", "--reason", "incident")
-	w.expect(got, exitIncomplete, "These go on, other gates govern them:\n  Kustomization "+w.Namespace+"/two\n", "")
-	w.expect(got, exitIncomplete, "", "/asleep: nobody looks at requests while spec.suspend is true")
+	w.expect(got, exitIncomplete, "Not frozen, because only other gates cover them:\n  Kustomization "+w.Namespace+"/two\n", "")
+	w.expect(got, exitIncomplete, "", "/asleep: requests are not handled while spec.suspend is true")
 	if strings.Contains(got.out, "Every object") {
 		t.Errorf("%+v", got)
 	}
 	w.hasExactly("few", rule{"get,list,patch", "gates.gating.toolkit.fluxcd.io"})
 	few := w.as("few").gate("freeze", "short", "--for", "30m", "--reason", "incident")
-	if strings.Contains(few.out, "Every object") || !strings.Contains(few.errOut, "not checked, these may go on: you may not list") {
+	if strings.Contains(few.out, "Every object") || !strings.Contains(few.errOut, "not checked, so these may not be frozen: you may not list") {
 		t.Errorf("%+v", few)
 	}
 }

@@ -32,7 +32,7 @@ func TestARequestThatNobodyHasHandledIsNotReplaced(t *testing.T) {
 	w := newWorld(t)
 	value := w.unhandled("production")
 	got := w.gate("close", "production", "--for", "1m")
-	if got.code == 0 || !strings.Contains(got.errOut, "production: not asked: the controller has not handled an earlier request yet, and this one would replace it") {
+	if got.code == 0 || !strings.Contains(got.errOut, "production: not requested: the controller has not handled an earlier request yet, and this one would replace it") {
 		t.Errorf("%+v", got)
 	}
 	if now := w.ReadGate("production").Annotations[v1alpha1.CloseRequestedAtAnnotation]; now != value {
@@ -48,7 +48,7 @@ func TestARequestThatNobodyHasHandledIsNotReplaced(t *testing.T) {
 func replacesUnhandled(w *world) {
 	w.unhandled("production")
 	got := w.gate("close", "production", "--for", "1m")
-	if got.code == 0 || !strings.Contains(got.errOut, "asked, but the controller has not looked at it") {
+	if got.code == 0 || !strings.Contains(got.errOut, "requested, but the controller has not handled it") {
 		w.Errorf("%+v", got)
 	}
 	if lines := w.ReadGate("production").Annotations[v1alpha1.UnhandledAnnotation]; !strings.HasPrefix(lines, "1\tclose\tannotation\t2026-11-26T10:00:00Z/2h\t") {

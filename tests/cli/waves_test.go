@@ -89,7 +89,7 @@ func TestNobodyProceedsWhereNothingWaits(t *testing.T) {
 	})
 	for name, want := range map[string]string{
 		"all-at-once": "it has no spec.release.waves: nothing waits for a wave",
-		"closed":      "it is not open, so no release is on; to open it: kubectl gate open closed -n " + w.Namespace,
+		"closed":      "it is not open, so there is no release to continue; to open it: kubectl gate open closed -n " + w.Namespace,
 		"released":    "all waves are released: nothing waits",
 		"missing":     "not found",
 	} {
@@ -109,7 +109,7 @@ func TestNobodyProceedsWhereNothingWaits(t *testing.T) {
 		}
 		return nil
 	})
-	going := "going on although wave one matches no target: compare its labels with those of the targets, or take it out"
+	going := "continuing although wave one matches no target: compare its labels with those of the targets, or take it out"
 	w.expect(w.gate("proceed", "closed", "--dry-run=server"), 0, going, "")
 	w.expect(w.as("sees-nothing").gate("proceed", "closed"), exitError, "", `that needs the verb "get", which the ClusterRole gate-opener has`)
 	w.expect(w.gate("proceed", "closed", "--reason", "it is empty for now"), 0, going, "")

@@ -164,11 +164,11 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	case generation != 0 && generation != e.Generation:
 		return fmt.Errorf("generation %d is not the present one, which is %d: read it again, and approve what you have read", generation, e.Generation)
 	case e.ExpiredBy(now):
-		return fmt.Errorf("it is over since %s: an approval would change nothing", term.FormatTime(e.Spec.ValidUntil.In(now.Location())))
+		return fmt.Errorf("it ended at %s: an approval has no effect", term.FormatTime(e.Spec.ValidUntil.In(now.Location())))
 	case len(authors) == 0:
 		return errors.New("its authors are unknown, because it was created without config/policies, so it cannot be approved: delete it and create it again")
 	case slices.Contains(authors, me):
-		return fmt.Errorf("you, %s, wrote it: somebody else has to approve it", me)
+		return fmt.Errorf("you, %s, wrote it: another user must approve it", me)
 	case me != "" && slices.Contains(approversOf(e), me):
 		return fmt.Errorf("you, %s, have approved generation %d already", me, e.Generation)
 	}

@@ -45,7 +45,7 @@ func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key 
 	me := kube.CurrentUser(ctx, c)
 	switch {
 	case r.RequestedBy == me:
-		return fmt.Errorf("you, %s, asked for it: somebody else has to approve it", me)
+		return fmt.Errorf("you, %s, requested it: another user must approve it", me)
 	case me != "" && slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }):
 		return fmt.Errorf("you, %s, have approved it already", me)
 	}
@@ -85,9 +85,9 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 	case len(all) == 0 && g.RequiredApprovals() == 0:
 		return nil, errors.New("an open request of the gate needs no approval and counts at once: spec.approvals.openRequests requires none")
 	case len(all) == 0:
-		return nil, fmt.Errorf("no open request waits for approval; kubectl gate history %s -n %s says what became of those before", g.Name, g.Namespace)
+		return nil, fmt.Errorf("no open request waits for approval; for earlier requests: kubectl gate history %s -n %s", g.Name, g.Namespace)
 	case id != "":
-		return nil, fmt.Errorf("request %s does not wait any more: there is %s", id, strings.Join(known, " and "))
+		return nil, fmt.Errorf("request %s no longer waits for approval: these wait: %s", id, strings.Join(known, " and "))
 	case len(all) > 1:
 		return nil, fmt.Errorf("%d requests wait: choose one with --request: %s", len(all), strings.Join(known, ", "))
 	}
@@ -96,7 +96,7 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 
 // describeRequest says what a request asks for, a line each.
 func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) [][2]string {
-	lasts := "until somebody closes the gate"
+	lasts := "until a user closes the gate"
 	if window := shorter(r.Window, g.Spec.Window); window != nil {
 		lasts = term.FormatDuration(window.Duration) + " from the last approval"
 		if r.State == v1alpha1.RequestPlanned {
@@ -140,7 +140,7 @@ func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	case strings.Contains(text, "needs the verb approve"):
 		return errors.New(a.Denied("approve"))
 	case strings.Contains(text, "no request that waits"):
-		return errors.New("it does not wait any more; run the command again to see what does")
+		return errors.New("it no longer waits for approval; run the command again to see which requests do")
 	}
 	return errors.New("refused: " + text)
 }
@@ -154,7 +154,7 @@ func awaitRequestApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster
 		}
 		i := slices.IndexFunc(g.Status.Requests, func(other v1alpha1.AcceptedRequest) bool { return idOf(&other) == idOf(r) })
 		if i < 0 {
-			return false, errors.New("approved, but the request counts no more: somebody has closed the gate, or its time is over")
+			return false, errors.New("approved, but the request is no longer in force: the gate was closed, or the request has ended")
 		}
 		found = &g.Status.Requests[i]
 		if message := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition).Message; strings.Contains(message, "do not count") {

@@ -29,7 +29,7 @@ func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {
 		"one":                       {1, []v1alpha1.AcceptedRequest{alice}, "", ""},
 		"one that was read":         {1, []v1alpha1.AcceptedRequest{alice, bob}, idOf(&bob), ""},
 		"two":                       {1, []v1alpha1.AcceptedRequest{alice, bob}, "", "2 requests wait: choose one with --request: " + idOf(&alice) + " of alice, " + idOf(&bob) + " of bob"},
-		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, idOf(&alice), "request " + idOf(&alice) + " does not wait any more: there is " + idOf(&bob) + " of bob"},
+		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, idOf(&alice), "request " + idOf(&alice) + " no longer waits for approval: these wait: " + idOf(&bob) + " of bob"},
 		"none":                      {1, nil, "", "no open request waits for approval; kubectl gate history production -n ops"},
 		"none that lacks any":       {1, []v1alpha1.AcceptedRequest{done}, "", "no open request waits for approval"},
 		"a gate that asks for none": {0, nil, "", "an open request of the gate needs no approval"},

@@ -47,10 +47,10 @@ func TestWhoCannotApproveIsToldBeforeTheAPIServerIsAsked(t *testing.T) {
 		"somebody else can":              {approvedBy("carol"), "bob", 0, 0, ""},
 		"and can name the generation":    {approvedBy(), "bob", 2, 0, ""},
 		"who has read an older one":      {approvedBy(), "bob", 1, 0, "generation 1 is not the present one, which is 2: read it again"},
-		"who wrote it":                   {approvedBy(), "alice", 0, 0, "you, alice, wrote it: somebody else has to approve it"},
+		"who wrote it":                   {approvedBy(), "alice", 0, 0, "you, alice, wrote it: another user must approve it"},
 		"who has done so":                {approvedBy("bob"), "bob", 0, 0, "you, bob, have approved generation 2 already"},
 		"who has approved an older one":  {func(e *v1alpha1.GateException) { approvedBy("bob")(e); e.Generation = 3 }, "bob", 0, 0, ""},
-		"anybody, if it is over":         {approvedBy(), "bob", 0, time.Hour, "it is over since 2026-"},
+		"anybody, if it is over":         {approvedBy(), "bob", 0, time.Hour, "it ended at 2026-"},
 		"anybody, if no author is known": {func(e *v1alpha1.GateException) { e.Annotations = nil }, "bob", 0, 0, "its authors are unknown"},
 		"a name that is unknown can":     {approvedBy(), "", 0, 0, ""},
 	} {

@@ -26,12 +26,12 @@ func NewFreezeCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "freeze --reason REASON [NAME...]",
-		Short: "Close many Gates in an emergency, and list what is not stopped",
-		Long: `Close many Gates in an emergency, and list what is not stopped.
+		Short: "Close many Gates in an emergency, and list what is not frozen",
+		Long: `Close many Gates in an emergency, and list what is not frozen.
 
-Without names and --selector it closes all Gates of the namespace, with -A those of all namespaces. Without --until and --for the freeze
-lasts until thaw withdraws it: spec.window does not limit it. At the end it lists what it has not stopped: objects that no Gate governs, and
-those of other Gates or of Gates with mode Audit.`,
+Without names and --selector, the command closes all Gates of the namespace, or of all namespaces with -A. Without --until and --for, the freeze lasts
+until thaw withdraws it: spec.window does not limit it. The command then lists the objects that are not frozen: those that no Gate covers, and those of
+other Gates or of Gates with mode Audit.`,
 		Example: `  # Everything, until thaw
   kubectl gate freeze -A --reason "incident 77"
 
@@ -44,7 +44,7 @@ those of other Gates or of Gates with mode Audit.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.Names, f.everything = args, len(args) == 0 && f.Selector == ""
 		if f.reason == "" {
-			return errors.New("say why: --reason")
+			return errors.New("--reason is required")
 		}
 		now, err := k.Now()
 		if err != nil {
@@ -57,14 +57,14 @@ those of other Gates or of Gates with mode Audit.`,
 		r.unlimited = r.until.IsZero()
 		results, asked := requestGates(cmd.Context(), k, f, func(*v1alpha1.Gate) (*request, error) {
 			own := *r
-			own.reason = frozen + cmp.Or(f.by, "somebody") + ": " + f.reason
+			own.reason = frozen + cmp.Or(f.by, "an unknown user") + ": " + f.reason
 			return &own, nil
 		})
 		if results == nil {
 			return asked
 		}
 		if err := printNotFrozen(cmd.Context(), k, f, results); err != nil {
-			k.Warn("nobody here knows what goes on: %s", err)
+			k.Warn("cannot tell which objects are not frozen: %s", err)
 			asked = cmp.Or(asked, error(term.ExitCode(term.ExitIncomplete)))
 		}
 		return asked
@@ -76,8 +76,8 @@ func NewThawCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "thaw [NAME...]",
-		Short: "Withdraw a freeze, so that the schedule of the Gates decides again",
-		Long: `Withdraw a freeze, so that the schedule of the Gates decides again. You need the permission to open the Gates.
+		Short: "Withdraw a freeze, so that the schedule of the Gates applies again",
+		Long: `Withdraw a freeze, so that the schedule of the Gates applies again. You need the permission to open the Gates.
 
 thaw withdraws only the close requests of freeze, on one, some or all Gates. If a Gate also has another close request in force, it stays frozen, and
 the exit code is 3: reset withdraws all requests of a Gate. close does the opposite, and makes a request.`,
@@ -109,7 +109,7 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	}
 	for _, a := range r.ends {
 		if !isFreeze(a) {
-			return nil, inVainError(fmt.Sprintf("it stays frozen: somebody has closed it by hand as well, the %s; to withdraw all of it: kubectl gate reset %s -n %s",
+			return nil, inVainError(fmt.Sprintf("it stays frozen: another close request is in force, the %s; to withdraw all requests: kubectl gate reset %s -n %s",
 				wordsOf(a), g.Name, g.Namespace))
 		}
 	}
@@ -172,13 +172,13 @@ func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, resul
 			return err
 		}
 	}
-	printObjects(k.Terminal, "These go on, no gate governs them:", free)
-	printObjects(k.Terminal, "These go on, other gates govern them:", others)
-	printObjects(k.Terminal, "These go on, the gates that govern them have mode Audit:", audited)
+	printObjects(k.Terminal, "Not frozen, because no gate covers them:", free)
+	printObjects(k.Terminal, "Not frozen, because only other gates cover them:", others)
+	printObjects(k.Terminal, "Not frozen, because their gates have mode Audit:", audited)
 	if refusal := o.Denied(); refusal != "" {
-		k.Warn("not checked, these may go on: %s", refusal)
+		k.Warn("not checked, so these may not be frozen: %s", refusal)
 	} else if len(free)+len(others)+len(audited) == 0 {
-		k.Line("Every object that a gate can hold is held by these gates, or on its way.")
+		k.Line("These gates hold every object that gates can hold, or will do so soon.")
 	}
 	return nil
 }

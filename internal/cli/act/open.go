@@ -10,12 +10,12 @@ import (
 func NewOpenCommand(k *kube.Factory) *cobra.Command {
 	return newRequestCommand(k, v1alpha1.RequestOpen, &cobra.Command{
 		Use:   "open NAME...",
-		Short: "Open Gates by hand",
-		Long: `Open Gates by hand.
+		Short: "Open Gates manually",
+		Long: `Open Gates manually.
 
-The request ends all close requests, and lasts until somebody closes the Gate, or as long as you say. A Gate with spec.window
-does not stay open longer than that. A close period with override: Deny, and a dependency of the Gate, keep it closed all the
-same, and with spec.approvals.openRequests others have to approve the request first. The exit code is 3 then.`,
+The request ends all close requests. It lasts until a user closes the Gate, or for --for or until --until, and at most for spec.window of the Gate.
+The Gate still stays closed in a close period with override: Deny, and while a dependency is not ready. With spec.approvals.openRequests, other users
+must approve the request first. The exit code is 3 in these cases.`,
 		Example: `  # For an hour
   kubectl gate open production --for 1h --reason "hotfix 1234"
 

@@ -35,15 +35,15 @@ func NewPassCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pass KIND/NAME",
 		Short: "Let one reconciliation of a held object pass",
-		Long: `Let one reconciliation of a held object pass, and hold it again when that has ended.
+		Long: `Let one reconciliation of a held object pass, and hold it again afterwards.
 
-The Gates stay closed for everything else. It is for objects of Flux that are held by spec.suspend, and needs the verb open on each Gate
-that holds the object. A rule that keeps a Gate closed although somebody opens it, such as a close period with override: Deny, lets nothing
-pass either. The exit code is 3 if the controller refuses it, or if with --wait the reconciliation does not succeed.`,
-		Example: `  # A hotfix, while the freeze goes on
+The Gates stay closed for all other objects. The object must be a Flux object that is held by spec.suspend, and you need the verb open on each Gate
+that holds it. What keeps a Gate closed in spite of an open request, such as a close period with override: Deny, also prevents passes. The exit code is
+3 if the controller refuses the pass, or if with --wait the reconciliation does not succeed.`,
+		Example: `  # A hotfix during a freeze
   kubectl gate pass ks/apps -n flux-system --reason "hotfix 1234"
 
-  # And see how it ends
+  # And wait for the result
   kubectl gate pass helmrelease/shop --reason "CVE-2026-1234" --wait`,
 		Args: cobra.ArbitraryArgs,
 	}
@@ -90,7 +90,7 @@ func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace
 		return err
 	}
 	what := explain.RefOf(obj).String()
-	k.Line("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
+	k.Line("%s: requesting one reconciliation through %s", what, strings.Join(verdict.HeldBy(obj), ", "))
 	value := gate.FormatPass(now, target.ReconcileTimeout(&target.Object{Unstructured: *obj}))
 	if err := requestPass(ctx, c, obj, f, value); err != nil {
 		return kube.NewCall("patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener").Explain(err)
@@ -107,11 +107,11 @@ func mayPass(obj *unstructured.Unstructured) error {
 	what := explain.RefOf(obj).String()
 	switch {
 	case !verdict.CanPass(&target.Object{Unstructured: *obj}):
-		return fmt.Errorf("%s: there is no pass for a %s, only for what Flux reconciles and what is held by spec.suspend", what, obj.GetKind())
+		return fmt.Errorf("%s: a %s cannot pass: only Flux objects that are held by spec.suspend can", what, obj.GetKind())
 	case !explain.IsHeld(obj) || len(verdict.HeldBy(obj)) == 0:
-		return fmt.Errorf("%s: no gate holds it, so there is nothing to let pass", what)
+		return fmt.Errorf("%s: no gate holds it, so it needs no pass", what)
 	case explain.Wait(obj, nil, time.Time{}).Reason == explain.Passes:
-		return fmt.Errorf("%s: a reconciliation passes already", what)
+		return fmt.Errorf("%s: a pass is already in progress", what)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *uns
 		switch {
 		case p.Value != value:
 		case p.State == verdict.PassRefused:
-			fmt.Fprintf(t.ErrOut, "error: %s: the controller refuses this: %s\n", what, p.Message)
+			fmt.Fprintf(t.ErrOut, "error: %s: the controller refused this: %s\n", what, p.Message)
 			return term.ExitCode(term.ExitIncomplete)
 		case p.State == verdict.PassEnded:
 			t.Line("%s: %s", what, p.EndedSaying())
@@ -178,10 +178,10 @@ func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *uns
 		}
 		if t.Clock.Now().After(deadline) {
 			if granted {
-				fmt.Fprintf(t.ErrOut, "error: after %s, %s still passes; it goes on without you\n", f.timeout, what)
+				fmt.Fprintf(t.ErrOut, "error: after %s, %s still passes; the controller continues\n", f.timeout, what)
 				return term.ExitCode(term.ExitTimeout)
 			}
-			fmt.Fprintf(t.ErrOut, "error: %s: the controller has not let it pass; its events say why, and kubectl gate why %s/%s says more\n",
+			fmt.Fprintf(t.ErrOut, "error: %s: the controller has not granted the pass; see its events, and kubectl gate why %s/%s\n",
 				what, strings.ToLower(obj.GetKind()), obj.GetName())
 			return term.ExitCode(term.ExitIncomplete)
 		}

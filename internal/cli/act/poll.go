@@ -19,8 +19,8 @@ const (
 )
 
 const (
-	errNoAnswer  = inVainError("asked, but the controller has not looked at it; is it running? kubectl gate check says more")
-	errOvertaken = inVainError("somebody else has asked after you, before the controller has looked at it; ask again")
+	errNoAnswer  = inVainError("requested, but the controller has not handled it; is it running? For details: kubectl gate check")
+	errOvertaken = inVainError("another request has replaced this one before the controller handled it; request it again")
 )
 
 // poll asks until it is done, for as long as the controller is given to answer.

@@ -27,12 +27,12 @@ func NewProceedCommand(k *kube.Factory) *cobra.Command {
 	var reason, dryRun string
 	cmd := &cobra.Command{
 		Use:   "proceed NAME",
-		Short: "Have a release by waves go on that waits or has stopped",
-		Long: `Have a release by waves go on that waits or has stopped.
+		Short: "Continue a release in waves that waits or has stopped",
+		Long: `Continue a release in waves that waits or has stopped.
 
-The next wave is released at once: nobody waits for the soak of the current wave, and what has failed in it, or in one before, stops the
-release no more. If the waves are invalid, the release goes on with them as they are, and the current wave stays the same. If the release
-has come to another wave in the meantime, nothing happens. It needs the verb open, as the ClusterRole gate-opener has it.`,
+The controller releases the next wave at once. It does not wait for the soak of the current wave, and failures in this or an earlier wave no longer
+stop the release. If the waves are invalid, the release continues with them as they are, and the current wave stays the same. If the release has
+reached another wave in the meantime, nothing happens. You need the verb open, which the ClusterRole gate-opener has.`,
 		Example: `  # What has failed is a flake
   kubectl gate proceed production --reason "the canary of the search is known to fail"`,
 		Args: kube.ExactlyOne("a gate"),
@@ -79,7 +79,7 @@ func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name str
 			t.Line("%s: %s", kube.FullName(g), goingOn(g))
 		}
 		if wave != current {
-			return fmt.Errorf("%s: the release has come to wave %s in the meantime: look at it again", kube.FullName(g), current)
+			return fmt.Errorf("%s: the release has reached wave %s: check it and run the command again", kube.FullName(g), current)
 		}
 		if err = p.write(ctx, c, g, by); !apierrors.IsConflict(err) {
 			break
@@ -105,13 +105,13 @@ func mayProceed(g *v1alpha1.Gate) error {
 	case !gate.HasWaves(g):
 		return errors.New("it has no spec.release.waves: nothing waits for a wave")
 	case g.Spec.Suspend:
-		return errors.New("nobody looks at it while spec.suspend is true")
+		return errors.New("the controller does not reconcile it while spec.suspend is true")
 	case describe.State(g) != string(v1alpha1.StateOpened):
-		return errors.New("it is not open, so no release is on; to open it: kubectl gate open " + g.Name + " -n " + g.Namespace)
+		return errors.New("it is not open, so there is no release to continue; to open it: kubectl gate open " + g.Name + " -n " + g.Namespace)
 	case gate.IsReleased(g):
 		return errors.New("all waves are released: nothing waits")
 	case release == nil || release.Waves == nil || release.Waves.OpenedAt == nil || release.Waves.Current == "":
-		return errors.New("it has opened just now, and the controller has not begun: try again in a moment")
+		return errors.New("it has just opened, and the controller has not started the release: try again in a moment")
 	}
 	return nil
 }
@@ -120,10 +120,10 @@ func mayProceed(g *v1alpha1.Gate) error {
 func goingOn(g *v1alpha1.Gate) string {
 	if stop := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
 		cause, _, _ := strings.Cut(stop.Message, " Nothing more is released")
-		return "going on although " + lowerFirst(strings.TrimSuffix(cause, "."))
+		return "continuing although " + lowerFirst(strings.TrimSuffix(cause, "."))
 	}
 	w := g.Status.Release.Waves
-	return fmt.Sprintf("going on without waiting for wave %s: %d of its %d targets are ready", w.Current, w.Ready, w.Total)
+	return fmt.Sprintf("continuing without waiting for wave %s: %d of its %d targets are ready", w.Current, w.Ready, w.Total)
 }
 
 // write writes the annotation, unless the Gate has changed since it was read.
@@ -189,7 +189,7 @@ func awaitProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1a
 	}
 	v, err := annotations.Proceed.Parse(p.value)
 	if w := g.Status.Release.Waves; err != nil || w == nil || w.ProceededAt == nil || !w.ProceededAt.Time.Equal(v.At) {
-		return t.Incomplete(fmt.Errorf("%s: the release was no more where you saw it: kubectl gate status %s -n %s", kube.FullName(g), g.Name, g.Namespace))
+		return t.Incomplete(fmt.Errorf("%s: the release had reached another wave: kubectl gate status %s -n %s", kube.FullName(g), g.Name, g.Namespace))
 	}
 	t.Line("%s: %s", kube.FullName(g), lowerFirst(waveOf(g)))
 	return nil

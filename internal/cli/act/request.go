@@ -92,7 +92,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // the precision of the API
 	var err error
 	if f.emergency && strings.TrimSpace(f.reason) == "" {
-		return nil, errors.New("--emergency needs a --reason: others will ask for it")
+		return nil, errors.New("--emergency needs a --reason")
 	}
 	if f.at != "" {
 		if r.at, err = term.ParseFutureTime(f.at, now); err != nil {
@@ -187,9 +187,9 @@ func (r *request) limited(g *v1alpha1.Gate) string {
 // String says what is asked, with absolute times.
 func (r *request) String() string {
 	if r.withdraws {
-		return "taking back " + r.words
+		return "withdrawing " + r.words
 	}
-	return "asking to " + r.plan()
+	return "requesting to " + r.plan()
 }
 
 // plan says what happens when.
@@ -248,7 +248,7 @@ func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask asking) result {
 	r, err := ask(g)
 	var nothing nothingToDo
 	if g.Spec.Suspend {
-		err = errors.New("nobody looks at requests while spec.suspend is true")
+		err = errors.New("requests are not handled while spec.suspend is true")
 	}
 	switch {
 	case errors.As(err, &nothing):

@@ -9,7 +9,7 @@ import (
 func TestARequestEndsAfterItBegins(t *testing.T) {
 	f := requestFlags{at: "tomorrow 08:00", until: "17:30"}
 	r, err := f.request(v1alpha1.RequestOpen, now)
-	if err != nil || r.String() != "asking to open at 2026-11-22 08:00 UTC until 2026-11-22 17:30 UTC" {
+	if err != nil || r.String() != "requesting to open at 2026-11-22 08:00 UTC until 2026-11-22 17:30 UTC" {
 		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -18,8 +18,8 @@ func NewResetCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "reset NAME...",
-		Short: "Withdraw requests, so that the schedule decides again",
-		Long: `Withdraw the requests of Gates, so that their schedule decides again, which may leave a Gate open or closed.
+		Short: "Withdraw requests, so that the schedule applies again",
+		Long: `Withdraw the requests of Gates, so that their schedule applies again. It may leave a Gate open or closed.
 
 reset withdraws the requests in force, to open or to close, of any user and of webhooks. thaw withdraws only the close requests of freeze, and close
 makes a request instead of withdrawing any.
@@ -83,7 +83,7 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 
 // wordsOf names a request by who made it and why.
 func wordsOf(a v1alpha1.AcceptedRequest) string {
-	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "somebody"))
+	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "an unknown user"))
 	if a.Message != "" {
 		text += fmt.Sprintf(" (%s)", a.Message)
 	}

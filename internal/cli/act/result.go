@@ -71,7 +71,7 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 		return err
 	}
 	if why := refusedWhy(r.gate, r.request); why != "" {
-		return fmt.Errorf("the controller has refused this: %s", strings.TrimPrefix(why, "is refused, "))
+		return fmt.Errorf("the controller refused this: %s", strings.TrimPrefix(why, "is refused, "))
 	}
 	now, err := t.Now()
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *result) inVain() error {
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
 		text += "; it opens when all its dependencies are ready"
 	default:
-		text += fmt.Sprintf("; kubectl gate status %s says more", where)
+		text += fmt.Sprintf("; for details: kubectl gate status %s", where)
 	}
 	return inVainError(text)
 }
@@ -155,7 +155,7 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	end, requested := endOfRequest(g, now)
 	switch {
 	case requested && end.IsZero() && next == nil:
-		text += ", until somebody " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[describe.State(g)] + " it"
+		text += ", until a user " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[describe.State(g)] + " it"
 	case requested && !end.IsZero() && (next == nil || next.At.Sub(end) > time.Second):
 		text += fmt.Sprintf(" until %s; it stays so then", term.FormatTime(end.In(now.Location())))
 	}

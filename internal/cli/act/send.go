@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-var errUnhandled = errors.New("not asked: the controller has not handled an earlier request yet, and this one would replace it; is it running? kubectl gate check says more")
+var errUnhandled = errors.New("not requested: the controller has not handled an earlier request yet, and this one would replace it; is it running? For details: kubectl gate check")
 
 // awaitHandled waits until a request may replace the one in the annotation of its Gate: the controller has handled that one, or admission
 // records it. It returns whether the Gate was read again.

@@ -41,7 +41,7 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 		bar.show(sum, total)
 		if t.Clock.Now().After(deadline) {
 			bar.clear()
-			fmt.Fprintf(t.ErrOut, "error: after %s, %s; it goes on without you\n", timeout, unsettled(results, sum, total, t.Clock.Now()))
+			fmt.Fprintf(t.ErrOut, "error: after %s, %s; the controller continues\n", timeout, unsettled(results, sum, total, t.Clock.Now()))
 			return term.ExitCode(term.ExitTimeout)
 		}
 		select {
@@ -61,7 +61,7 @@ func unsettled(results []result, sum, total int64, now time.Time) string {
 			return fmt.Sprintf("the request has not begun, it is planned for %s", term.FormatTime(r.request.at))
 		}
 	}
-	return fmt.Sprintf("%d of %d targets are as the gates want them", sum, total)
+	return fmt.Sprintf("%d of %d targets have reached the desired state", sum, total)
 }
 
 // progressOf returns how many targets of a Gate are as it wants them, of how many, and whether that is all that a request has asked for.

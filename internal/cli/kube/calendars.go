@@ -74,7 +74,7 @@ func PreviewSetAndExceptions(ctx context.Context, t *term.Terminal, c *Cluster, 
 	slices.Sort(namespaces)
 	exceptions, err := c.Exceptions(ctx, slices.Compact(namespaces))
 	if err != nil {
-		t.Warn("exceptions do not count here: %s", term.OneLine(err.Error()))
+		t.Warn("exceptions are not included: %s", term.OneLine(err.Error()))
 	}
 	known := map[string]bool{}
 	for _, g := range gates {

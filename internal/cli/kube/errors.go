@@ -34,7 +34,7 @@ func NoCluster(err error) error {
 		if parsed, err := url.Parse(server); err == nil {
 			server = parsed.Host
 		}
-		err = fmt.Errorf("%s does not answer: %w", server, address.Err)
+		err = fmt.Errorf("%s does not respond: %w", server, address.Err)
 	}
 	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
 }
@@ -85,7 +85,7 @@ func (a Call) Explain(err error) error {
 	case apierrors.IsForbidden(err) && !IsPolicyDenial(err):
 		return worded{errors.New(a.Denied(a.verb)), err}
 	case apierrors.IsUnauthorized(err):
-		return errors.New("the API server does not know you: log in again")
+		return errors.New("you are not authenticated: log in again")
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", IsUnknownResource(err):
 		return fmt.Errorf("this cluster has no %s: install gating-controller first, see docs/start/install.md", a.resource)
 	case errors.As(err, &address), errors.As(err, &network):

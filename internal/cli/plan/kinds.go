@@ -38,12 +38,12 @@ func NewKindsCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kinds GROUP/KIND[=spec.FIELD]...",
 		Short: "Print what the cluster needs for more kinds that Gates hold",
-		Long: `Print what the cluster needs for more kinds that Gates hold, those of the flag --suspend-kinds of the controller.
+		Long: `Print what the cluster needs for more kinds that Gates hold, as in the flag --suspend-kinds of the controller.
 
-It prints the role of the controller, and the policies of the lock and those of config/policies if the cluster has them. All of it takes
-the place of what it has printed before, so name all kinds each time. It changes nothing: apply what you have read.
+It prints the role of the controller, and the policies of the lock and of config/policies if the cluster has them. The output replaces that of earlier
+runs, so name all kinds each time. The command changes nothing: apply the output after you have read it.
 
-The cluster says whether the field is there, and what its resources are called. With --offline nobody asks it, and names are guessed.`,
+The command reads from the cluster whether the field exists and the names of the resources. With --offline it guesses the names.`,
 		Example: `  # CronJobs, and the Rollouts of Argo
   kubectl gate kinds batch/CronJob argoproj.io/Rollout=spec.paused | kubectl apply --server-side -f -
 
@@ -52,7 +52,7 @@ The cluster says whether the field is there, and what its resources are called. 
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&f.with, "with", nil, "The parts to print: role, lock, policies. Defaults to the role, and to what the cluster has of the others.")
-	cmd.Flags().BoolVar(&f.offline, "offline", false, "Ask no cluster: guess what resources are called, and print the role unless --with says more.")
+	cmd.Flags().BoolVar(&f.offline, "offline", false, "Without a cluster: guess the names of resources, and print only the role unless --with is set.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		added, err := target.ParseKinds(args)
 		if err != nil {
@@ -148,7 +148,7 @@ func hasPolicy(ctx context.Context, c *kube.Cluster, name string) (bool, error) 
 	policy.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"})
 	err := c.Get(ctx, client.ObjectKey{Name: name}, policy)
 	if apierrors.IsForbidden(err) {
-		return false, errors.New("you may not get validatingadmissionpolicies, so nobody knows whether the cluster has the lock and the policies: say what to print, with --with")
+		return false, errors.New("you may not get validatingadmissionpolicies, which show whether the cluster has the lock and the policies: choose the parts with --with")
 	}
 	return err == nil, client.IgnoreNotFound(err)
 }

@@ -19,8 +19,8 @@ import (
 func NewCheckCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Find what is wrong with the installation, and say what to do about it",
-		Long: `Find what is wrong with the installation, and say what to do about it.
+		Short: "Find problems of the installation, and how to fix them",
+		Long: `Find problems of the installation, and how to fix them.
 
 The command checks the CRDs, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your permissions, the clocks, and
 the age of the time zone data. For each Gate it checks whether the Gate is ready, matches objects, holds its own source, conflicts with another Gate, or
@@ -28,7 +28,7 @@ has an ambiguous cron schedule. It also reports unknown annotations of Gates, ex
 permission are skipped and reported as notes.
 
 The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if the cluster cannot be read.`,
-		Example: `  # What is wrong?
+		Example: `  # All problems
   kubectl gate check
 
   # Only the errors, for a program

@@ -340,7 +340,7 @@ func (r *reading) unreadFindings() (findings []check.Finding) {
 		if len(resources) > 0 {
 			findings = append(findings, check.Finding{
 				Severity: check.Note, Object: "you", Message: fmt.Sprintf("you may not %s %s: what depends on that is not checked", verb, strings.Join(resources, ", ")),
-				Action: "to check all, ask somebody who may",
+				Action: "run the command as a user with these permissions",
 			})
 		}
 	}

@@ -34,11 +34,11 @@ func NewHistoryCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [NAME... | source/NAME...]",
 		Short: "Show who opened and closed Gates, when and why, or what a GatedSource has promoted",
-		Long: `Show who opened and closed Gates, when and why, newest first. Of source/NAME, which is a GatedSource, show which revisions it has
-promoted, when, why, and who approved them.
+		Long: `Show who opened and closed Gates, when and why, newest first. For source/NAME, a GatedSource, show which revisions it has promoted, when, why, and
+who approved them.
 
 A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promotions. docs/operate/audit.md says how to keep them for years.`,
-		Example: `  # Of one Gate
+		Example: `  # One Gate
   kubectl gate history production
 
   # For an auditor: all Gates, 30 days, as a table for other programs
@@ -145,7 +145,7 @@ func historySince(t *term.Terminal, gates []*v1alpha1.Gate, from time.Time) []hi
 			}
 		}
 		if n := len(entries); !from.IsZero() && n > 0 && entries[n-1].At.After(from) && g.CreationTimestamp.Time.Before(from) {
-			t.Warn("%s knows nothing from before %s: a gate keeps its last %d entries, see docs/operate/audit.md",
+			t.Warn("%s has no history before %s: a gate keeps its last %d entries, see docs/operate/audit.md",
 				kube.FullName(g), entries[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxHistory)
 		}
 	}

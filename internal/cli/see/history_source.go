@@ -60,7 +60,7 @@ func promotionsSince(t *term.Terminal, g *v1alpha1.GatedSource, from time.Time) 
 		}
 	}
 	if n := len(all); !from.IsZero() && n == v1alpha1.MaxPromotions && all[n-1].At.After(from) {
-		t.Warn("gatedsource %s/%s knows nothing from before %s: it keeps its last %d promotions", g.Namespace, g.Name, all[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxPromotions)
+		t.Warn("gatedsource %s/%s has no history before %s: it keeps its last %d promotions", g.Namespace, g.Name, all[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxPromotions)
 	}
 	return items
 }

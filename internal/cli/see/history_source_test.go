@@ -27,7 +27,7 @@ func TestThePromotionsOfAGatedSourceSinceAnInstant(t *testing.T) {
 	}{
 		{metav1.Time{}, 20, ""},
 		{at(-3), 4, ""},
-		{at(-50), 20, "warning: gatedsource shop/apps knows nothing from before " + at(-19).UTC().Format(time.RFC3339) + ": it keeps its last 20 promotions\n"},
+		{at(-50), 20, "warning: gatedsource shop/apps has no history before " + at(-19).UTC().Format(time.RFC3339) + ": it keeps its last 20 promotions\n"},
 	} {
 		var errOut bytes.Buffer
 		s := &kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.IOStreams{ErrOut: &errOut}}}

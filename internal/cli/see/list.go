@@ -26,7 +26,7 @@ func NewListCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list [NAME...]",
 		Aliases: []string{"get", "ls"},
-		Short:   "List Gates: what they are, why and until when",
+		Short:   "List Gates with their state, its reason, and the next transition",
 		Example: `  # The Gates of a namespace
   kubectl gate list -n flux-system
 

@@ -24,16 +24,15 @@ func NewPendingCommand(k *kube.Factory) *cobra.Command {
 		Short: "List what waits for Gates to open",
 		Long: `List what waits for Gates to open: held objects, the revision in effect and the one that waits.
 
-A revision waits if the source of an object has another one than the object has applied. A held source is not fetched, so nobody knows
-what would come. Of a held Certificate the renewal waits once it is due. Held objects for which nothing new waits are listed with --all
-only. GatedSources are also listed while a revision waits for approvals. Kinds that you may not list are named on standard error, and the
-exit code is 3.
+A revision waits if the source of an object has another revision than the object has applied. A held source is not fetched, so new revisions are
+unknown. The renewal of a held Certificate waits once it is due. Held objects without new revisions are listed only with --all. GatedSources are also
+listed while a revision waits for approvals. Kinds that you may not list are named on standard error, and the exit code is 3.
 
-With --diff it also says what each Kustomization would change in the cluster at the revision that waits, before anything is let
-through. Of a GatedSource, it does so for the Kustomizations that refer to its pinned source: those of the same namespace, or with -A
-all. Of a HelmRelease nobody knows that. The API server answers a server-side apply as a dry run, so that you need the verbs get and patch
-on what it applies. The revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
---source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
+With --diff, the command also prints what each Kustomization would change in the cluster at the revision that waits. For a GatedSource, it does so for
+the Kustomizations that refer to its pinned source: those of the same namespace, or all with -A. It cannot do so for a HelmRelease. The API server
+performs a server-side apply as a dry run, so you need the verbs get and patch on the applied objects. The revision is fetched from source-controller
+through the API server, for which you need the verb get on services/proxy, or from --source-address. Encrypted objects and remote bases are skipped and
+named, and the exit code is 3.
 
 The items of -o json have target, gates, revision (in effect), reason, waits (the revision that waits), since, source,
 approvals (has and needs) and diff (changes and cause, or users with these). The reason is NewRevision, NotFetched, NothingNew, Stopped,
@@ -48,7 +47,7 @@ RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kube
   kubectl gate pending -n flux-system --diff`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return errors.New("pending takes no names: it lists all that waits in a namespace, or with -A everywhere")
+				return errors.New("pending takes no names: it lists what waits in a namespace, or in all namespaces with -A")
 			}
 			return nil
 		},
@@ -57,7 +56,7 @@ RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kube
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "Of objects that have these labels, such as team=payments,tier!=test.")
 	cmd.Flags().BoolVar(&f.all, "all", false, "Also held objects for which nothing new waits.")
 	cmd.Flags().BoolVar(&f.diff, "diff", false, "Also what each Kustomization would change in the cluster.")
-	cmd.Flags().StringVar(&f.sourceAddress, "source-address", "", "With --diff, where source-controller answers, such as http://localhost:8080. By default, the API server asks it.")
+	cmd.Flags().StringVar(&f.sourceAddress, "source-address", "", "With --diff: the address of source-controller, such as http://localhost:8080. Defaults to the proxy of the API server.")
 	f.Output = term.NewOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runPending(k, cmd, f) }
 	return cmd

@@ -30,12 +30,11 @@ func NewStatusCommand(k *kube.Factory) *cobra.Command {
 		Use:     "status NAME",
 		Aliases: []string{"describe"},
 		Short:   "Show everything about one Gate on one screen",
-		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
-requests and exceptions. Then come its targets, which revision waits, failures, its dependencies, and its last three entries of
-history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. A target
-that a person or Git has suspended has the state suspended. If you may not list exceptions, only
-the next change is shown, which the Gate itself knows.`,
-		Example: `  # What it is and why, what comes next, and what it holds
+		Long: `Show everything about one Gate on one screen: its state and the reason, its next five transitions, requests, exceptions, targets and the revisions
+that wait, failures, dependencies, and the last three entries of its history. At most ten targets are listed, first those for which something waits.
+Targets that you may not list are only counted. A target that a user or Git has suspended has the state suspended. If you may not list exceptions, only
+the next transition is shown, from the status of the Gate.`,
+		Example: `  # Its state, the next transitions, and its targets
   kubectl gate status production -n flux-system
 
   # The Gate itself, for programs, as the only item of a List

@@ -86,7 +86,7 @@ func (sc *screen) head() {
 		sc.t.Line("It has mode Audit: it holds nothing. To enforce: %s", check.ToEnforce(g))
 	}
 	if g.Spec.Suspend {
-		sc.t.Line("It has spec.suspend: nobody looks at it, and what it holds stays held.")
+		sc.t.Line("It is suspended (spec.suspend): the controller does not reconcile it, and held targets stay held.")
 	}
 	if r := g.Status.Release; r != nil && r.NextAt != nil {
 		sc.t.Line("It releases its targets at a pace: %d of %d are released.", r.Released, r.Total)

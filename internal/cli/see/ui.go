@@ -25,12 +25,11 @@ func NewUICommand(k *kube.Factory) *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Show Gates in a browser: what is open, what comes, and what waits",
-		Long: `Show Gates in a browser: what is open, what comes, and what waits.
+		Short: "Show Gates in a browser: their state, what is scheduled, and what waits",
+		Long: `Show Gates in a browser: their state, what is scheduled, and what waits.
 
-The pages are served on this machine, until you interrupt the command. They are read with your kubeconfig, so that they show what you may
-see, and they change nothing: each has the commands that would. The address has a secret in it, so that others on this machine cannot
-open the pages.`,
+The web UI is served on this machine until you interrupt the command. It reads with your kubeconfig, so it shows what you may see. It changes nothing,
+and shows the commands that do. The address contains a secret, so that other users of this machine cannot open it.`,
 		Example: `  # It prints the address to open
   kubectl gate ui
 
@@ -38,7 +37,7 @@ open the pages.`,
   kubectl gate ui --port 8123`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "The port on 127.0.0.1, 0 for one that is free.")
+	cmd.Flags().IntVar(&port, "port", 0, "The port on 127.0.0.1, 0 for any free port.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runUI(cmd.Context(), k, port) }
 	return cmd
 }
@@ -58,7 +57,7 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if err != nil {
-		return fmt.Errorf("the pages cannot be served: %w; choose another --port", err)
+		return fmt.Errorf("cannot serve the web UI: %w; choose another --port", err)
 	}
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
@@ -72,7 +71,7 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 		ErrorLog:    log.New(k.ErrOut, "", 0),
 	}
 	fmt.Fprintf(k.Out, "http://%s%s\n", listener.Addr(), secret)
-	k.Warn("these pages are for you alone: do not pass the address on. Ctrl+C ends them")
+	k.Warn("do not share this address: the pages have your permissions. Press Ctrl+C to stop")
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {

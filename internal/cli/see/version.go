@@ -30,13 +30,13 @@ func NewVersionCommand(k *kube.Factory) *cobra.Command {
 	only := false
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this plug-in and of the controllers in the cluster",
-		Long: `Print the version of this plug-in and of the controllers in the cluster.
+		Short: "Print the version of this plugin and of the controllers in the cluster",
+		Long: `Print the version of this plugin and of the controllers in the cluster.
 
-It also prints the version of the time zone data of each: that of a controller is a label of its Lease.
+It also prints the versions of their time zone data; a controller publishes its version in a label of its Lease.
 
-If you may not list Deployments, you see the version of the plug-in alone, and a warning. If you may not list Leases, you do not see the
-time zone data of the controllers.`,
+If you may not list Deployments, the command prints only the version of the plugin, and a warning. If you may not list Leases, the time zone data of
+the controllers is missing.`,
 		Example: `  # Both
   kubectl gate version
 
@@ -44,7 +44,7 @@ time zone data of the controllers.`,
   kubectl gate version --client`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&only, "client", false, "Only that of this plug-in. No cluster is asked.")
+	cmd.Flags().BoolVar(&only, "client", false, "Only the version of this plugin, without a cluster.")
 	out := term.NewOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := Versions{Client: clientVersion{version.Release(), tz.Version()}, Controllers: []check.Controller{}}

@@ -45,7 +45,7 @@ func (f *watchFlags) check(out *term.Output) error {
 }
 
 // errSettled ends a watch.
-var errSettled = errors.New("all is as the gates want it")
+var errSettled = errors.New("all targets have reached the desired state")
 
 // runWatch prints rows until somebody ends it, or with --wait until all Gates are settled.
 func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, f *watchFlags, print func(context.Context) error) error {

@@ -23,8 +23,8 @@ import (
 func NewWhyCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
-		Short: "Say why an object is held or not, and what would change that",
-		Long: `Say why an object is held or not, and what would change that.
+		Short: "Explain why an object is held or not, and what would change that",
+		Long: `Explain why an object is held or not, and what would change that.
 
 It names each Gate that governs the object, with the rule, its state, since when and until when it has this state, and the requester. The
 object is free, held, suspended (by a person or Git), or resumed (a user has resumed it, and its Gates have mode Lenient). Or it is

@@ -68,7 +68,7 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 			return fmt.Sprintf("Nothing new waits: revision %s is in effect.", shortRevision(w.Revision, false))
 		}
 	case explain.NotFetched:
-		return "It is not fetched while it is held, so nobody knows what is new."
+		return "It is not fetched while it is held, so new revisions are unknown."
 	case explain.Passes:
 		return "One reconciliation passes" + since + "."
 	case explain.Stopped:
@@ -76,7 +76,7 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 	case explain.RenewalDue:
 		return fmt.Sprintf("Its renewal waits%s.", since)
 	case explain.SourceUnknown:
-		return "Nobody knows what waits: its source does not exist, has no artifact, or you may not see it."
+		return "Cannot tell what waits: its source does not exist, has no artifact, or you may not see it."
 	}
 	return ""
 }
