@@ -31,38 +31,38 @@ import (
 func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &kube.Factory{Terminal: &term.Terminal{IOStreams: streams, Clock: clock, Program: nameOf(args[0])}}
+	s := &kube.Factory{Terminal: &term.Terminal{IOStreams: streams, Clock: clock, Program: programName(args[0])}}
 	root := newRoot(s)
-	root.SetArgs(argsOf(args))
+	root.SetArgs(completionArgs(args))
 	return exitCodeFor(s.Terminal, root.ExecuteContext(ctx))
 }
 
 // The names of the program besides kubectl-gate.
 const (
 	fluxGate = "flux-gate"
-	// completes is what kubectl runs to complete the arguments of kubectl gate.
-	completes = "kubectl_complete-gate"
+	// completionProgram is what kubectl runs to complete the arguments of kubectl gate.
+	completionProgram = "kubectl_complete-gate"
 )
 
-// baseOf returns the name of a program without its folder.
-func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(program), ".exe") }
+// baseName returns the name of a program without its folder.
+func baseName(program string) string { return strings.TrimSuffix(filepath.Base(program), ".exe") }
 
 // Command returns the command with all that it has, for those who describe it.
 func Command() *cobra.Command {
 	return newRoot((&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Clock: clock.RealClock{}, Program: term.PluginName}}))
 }
 
-// nameOf returns how people call the program: as a plug-in of kubectl or of flux.
-func nameOf(program string) string {
-	if baseOf(program) == fluxGate {
+// programName returns how people call the program: as a plug-in of kubectl or of flux.
+func programName(program string) string {
+	if baseName(program) == fluxGate {
 		return "flux gate"
 	}
 	return term.PluginName
 }
 
-// argsOf returns the arguments of a command line. When kubectl asks for completions, cobra answers.
-func argsOf(args []string) []string {
-	if baseOf(args[0]) == completes {
+// completionArgs returns the arguments of a command line. When kubectl asks for completions, cobra answers.
+func completionArgs(args []string) []string {
+	if baseName(args[0]) == completionProgram {
 		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)
 	}
 	return args[1:]

@@ -21,8 +21,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// completionPatience is how long somebody who presses Tab waits for the cluster.
-const completionPatience = 1500 * time.Millisecond
+// completionTimeout is how long somebody who presses Tab waits for the cluster.
+const completionTimeout = 1500 * time.Millisecond
 
 // completion completes arguments and flags with names from the cluster.
 type completion struct{ *kube.Factory }
@@ -58,7 +58,7 @@ func (k completion) addTo(root *cobra.Command) {
 			}
 		}
 		if cmd.LocalNonPersistentFlags().Lookup("output") != nil {
-			_ = cmd.RegisterFlagCompletionFunc("output", oneOf(formatsOf(cmd)...))
+			_ = cmd.RegisterFlagCompletionFunc("output", oneOf(outputFormats(cmd)...))
 		}
 		if cmd.ValidArgsFunction == nil {
 			cmd.ValidArgsFunction = k.completerFor(cmd)
@@ -66,8 +66,8 @@ func (k completion) addTo(root *cobra.Command) {
 	}
 }
 
-// formatsOf returns what -o of a command can be.
-func formatsOf(cmd *cobra.Command) []string {
+// outputFormats returns what -o of a command can be.
+func outputFormats(cmd *cobra.Command) []string {
 	kubectl := genericclioptions.NewPrintFlags("").AllowedFormats()
 	switch cmd.Name() {
 	case "preview":
@@ -158,7 +158,7 @@ func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 		for _, kind := range kinds {
 			prefixes = append(prefixes, kind.Word+"/")
 		}
-		return beginning(prefixes, toComplete), directive | cobra.ShellCompDirectiveNoSpace
+		return withPrefix(prefixes, toComplete), directive | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
@@ -174,12 +174,12 @@ func limit(use string, f completer) completer {
 
 func oneOf(values ...string) completer {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return beginning(values, toComplete), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(values, toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// beginning returns the values that begin with a text.
-func beginning(values []string, text string) (found []string) {
+// withPrefix returns the values that begin with a text.
+func withPrefix(values []string, text string) (found []string) {
 	for _, v := range values {
 		if strings.HasPrefix(v, text) {
 			found = append(found, v)
@@ -191,17 +191,17 @@ func beginning(values []string, text string) (found []string) {
 // completeFrom completes with names from the cluster. Without a cluster, or if it is slow, there are none.
 func (k completion) completeFrom(read func(context.Context, *kube.Cluster) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		names := k.soon(cmd.Context(), read)
+		names := k.readInTime(cmd.Context(), read)
 		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
-		return beginning(names, toComplete), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// soon reads from the cluster as long as somebody waits for it.
-func (k completion) soon(ctx context.Context, read func(context.Context, *kube.Cluster) ([]string, error)) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+// readInTime reads from the cluster as long as somebody waits for it.
+func (k completion) readInTime(ctx context.Context, read func(context.Context, *kube.Cluster) ([]string, error)) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	k.Flags.Timeout = ptr.To(completionPatience.String())
+	k.Flags.Timeout = ptr.To(completionTimeout.String())
 	found := make(chan []string, 1)
 	go func() { // discovery takes no context
 		var names []string
@@ -229,7 +229,7 @@ func (k completion) completeContext(_ *cobra.Command, _ []string, toComplete str
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return beginning(names, toComplete), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeObject completes KIND/NAME: first the kinds that Gates hold and the cluster has, then the names.
@@ -238,9 +238,9 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	if kind, _, named := strings.Cut(toComplete, "/"); named {
-		return beginning(k.soon(cmd.Context(), k.namesOf(kind)), toComplete), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(k.readInTime(cmd.Context(), k.readNames(kind)), toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
-	kinds := k.soon(cmd.Context(), k.installedKinds)
+	kinds := k.readInTime(cmd.Context(), k.installedKinds)
 	if len(kinds) == 0 { // without a cluster, all are better than none
 		kinds = kube.KindNames()
 	}
@@ -248,11 +248,11 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 	for i, kind := range kinds {
 		values[i] = strings.ToLower(kind) + "/"
 	}
-	return beginning(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return withPrefix(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// namesOf returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
-func (k completion) namesOf(kind string) func(context.Context, *kube.Cluster) ([]string, error) {
+// readNames returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
+func (k completion) readNames(kind string) func(context.Context, *kube.Cluster) ([]string, error) {
 	return func(ctx context.Context, c *kube.Cluster) ([]string, error) {
 		o, err := k.Objects(ctx, c)
 		if err != nil {

@@ -36,7 +36,7 @@ func Reports() string {
 	var table strings.Builder
 	table.WriteString("| command | `kind` of the List | an item |\n|---|---|---|\n")
 	for _, r := range reports {
-		_, kind := term.ListOf(r.kind)
+		_, kind := term.ListKind(r.kind)
 		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", r.command, kind, r.text)
 	}
 	return table.String()

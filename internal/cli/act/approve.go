@@ -122,7 +122,7 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 	if !f.out.IsTable() {
 		tell = t.ErrLine
 	}
-	tell("%s, generation %d", nameOfException(e), e.Generation)
+	tell("%s, generation %d", exceptionTitle(e), e.Generation)
 	for _, line := range describeException(t, e, g, now) {
 		tell("  %-10s %s", line[0], line[1])
 	}
@@ -144,7 +144,7 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 		if err := awaitExceptionApproval(ctx, t, c, e, me); err != nil {
 			return t.Incomplete(err)
 		}
-		tell("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
+		tell("%s: approved by %s, %s", exceptionTitle(e), me, describeApprovals(e, g, now))
 	}
 	if f.out.IsTable() {
 		return nil
@@ -154,12 +154,12 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 
 // approval is the patch that approves an exception as it was read.
 func approval(e *v1alpha1.GateException, now time.Time) []byte {
-	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
+	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
 }
 
 // mayApprove returns why somebody cannot approve an exception, as far as the exception shows it. The API server has the last word.
 func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
-	authors := authorsOf(e)
+	authors := exceptionAuthors(e)
 	switch {
 	case generation != 0 && generation != e.Generation:
 		return fmt.Errorf("generation %d is not the present one, which is %d: read it again, and approve what you have read", generation, e.Generation)
@@ -169,7 +169,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 		return errors.New("its authors are unknown, because it was created without config/policies, so it cannot be approved: delete it and create it again")
 	case slices.Contains(authors, me):
 		return fmt.Errorf("you, %s, wrote it: another user must approve it", me)
-	case me != "" && slices.Contains(approversOf(e), me):
+	case me != "" && slices.Contains(exceptionApprovers(e), me):
 		return fmt.Errorf("you, %s, have approved generation %d already", me, e.Generation)
 	}
 	return nil
@@ -204,7 +204,7 @@ func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Clust
 		if why := doesNotCount(e); why != "" {
 			return false, errors.New("the controller does not count this: " + why)
 		}
-		return slices.Contains(approversOf(e), me), nil
+		return slices.Contains(exceptionApprovers(e), me), nil
 	})
 }
 

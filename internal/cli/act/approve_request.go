@@ -38,7 +38,7 @@ func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key 
 	if err != nil {
 		return err
 	}
-	t.Line("%s: open request %s", kube.FullName(g), idOf(r))
+	t.Line("%s: open request %s", kube.FullName(g), requestID(r))
 	for _, line := range describeRequest(g, r, now) {
 		t.Line("  %-10s %s", line[0], line[1])
 	}
@@ -57,7 +57,7 @@ func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key 
 		return refusedRequestApproval(g, err)
 	}
 	if f.dryRun == "server" {
-		t.Line("the API server would accept this (dry run); to approve it: %s approve gate/%s -n %s --request %s", t.Program, g.Name, g.Namespace, idOf(r))
+		t.Line("the API server would accept this (dry run); to approve it: %s approve gate/%s -n %s --request %s", t.Program, g.Name, g.Namespace, requestID(r))
 		return nil
 	}
 	if err := awaitRequestApproval(ctx, t, c, g, r, me); err != nil {
@@ -66,8 +66,8 @@ func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key 
 	return nil
 }
 
-// idOf returns what tells a request from all others of its Gate.
-func idOf(r *v1alpha1.AcceptedRequest) string {
+// requestID returns what tells a request from all others of its Gate.
+func requestID(r *v1alpha1.AcceptedRequest) string {
 	return r.AcceptedAt.UTC().Format(metav1.RFC3339Micro)
 }
 
@@ -76,10 +76,10 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 	all := describe.LackingApproval(g, now)
 	var known []string
 	for i := range all {
-		if idOf(&all[i]) == id {
+		if requestID(&all[i]) == id {
 			return &all[i], nil
 		}
-		known = append(known, fmt.Sprintf("%s of %s", idOf(&all[i]), all[i].RequestedBy))
+		known = append(known, fmt.Sprintf("%s of %s", requestID(&all[i]), all[i].RequestedBy))
 	}
 	switch {
 	case len(all) == 0 && g.RequiredApprovals() == 0:
@@ -126,7 +126,7 @@ func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 
 // requestApproval is the patch that approves a request as it was read.
 func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) []byte {
-	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)})
+	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)})
 }
 
 // refusedRequestApproval says why the API server has refused the approval of a request.
@@ -152,7 +152,7 @@ func awaitRequestApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
 			return false, kube.NewCall("get", "gates", g.Namespace, g.Name, gateApproverRole).Explain(err)
 		}
-		i := slices.IndexFunc(g.Status.Requests, func(other v1alpha1.AcceptedRequest) bool { return idOf(&other) == idOf(r) })
+		i := slices.IndexFunc(g.Status.Requests, func(other v1alpha1.AcceptedRequest) bool { return requestID(&other) == requestID(r) })
 		if i < 0 {
 			return false, errors.New("approved, but the request is no longer in force: the gate was closed, or the request has ended")
 		}

@@ -27,10 +27,10 @@ func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {
 		want     string
 	}{
 		"one":                       {1, []v1alpha1.AcceptedRequest{alice}, "", ""},
-		"one that was read":         {1, []v1alpha1.AcceptedRequest{alice, bob}, idOf(&bob), ""},
-		"two":                       {1, []v1alpha1.AcceptedRequest{alice, bob}, "", "2 requests wait: choose one with --request: " + idOf(&alice) + " of alice, " + idOf(&bob) + " of bob"},
-		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, idOf(&alice), "request " + idOf(&alice) + " no longer waits for approval: these wait: " + idOf(&bob) + " of bob"},
-		"none":                      {1, nil, "", "no open request waits for approval; kubectl gate history production -n ops"},
+		"one that was read":         {1, []v1alpha1.AcceptedRequest{alice, bob}, requestID(&bob), ""},
+		"two":                       {1, []v1alpha1.AcceptedRequest{alice, bob}, "", "2 requests wait: choose one with --request: " + requestID(&alice) + " of alice, " + requestID(&bob) + " of bob"},
+		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, requestID(&alice), "request " + requestID(&alice) + " no longer waits for approval: these wait: " + requestID(&bob) + " of bob"},
+		"none":                      {1, nil, "", "no open request waits for approval; for earlier requests: kubectl gate history production -n ops"},
 		"none that lacks any":       {1, []v1alpha1.AcceptedRequest{done}, "", "no open request waits for approval"},
 		"a gate that asks for none": {0, nil, "", "an open request of the gate needs no approval"},
 	} {
@@ -41,7 +41,7 @@ func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {
 			}
 			r, err := requestToApprove(g, tc.id, now.Add(time.Minute))
 			switch {
-			case tc.want == "" && (err != nil || tc.id != "" && idOf(r) != tc.id):
+			case tc.want == "" && (err != nil || tc.id != "" && requestID(r) != tc.id):
 				t.Errorf("%v, %v", r, err)
 			case tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
 				t.Errorf("got  %v\nwant %s", err, tc.want)

@@ -50,7 +50,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 		return nil
 	}
 	me := kube.CurrentUser(ctx, c)
-	if err := awaitRevisionApproval(ctx, t, c, g, approved{f.revision, me, round}); err != nil {
+	if err := awaitRevisionApproval(ctx, t, c, g, revisionApprover{f.revision, me, round}); err != nil {
 		return t.Incomplete(err)
 	}
 	ready := describe.Condition(g.Status.Conditions, v1alpha1.ApprovedCondition)
@@ -108,7 +108,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) [
 	if f.reason != "" {
 		set[v1alpha1.ApproveReasonAnnotation] = f.reason
 	}
-	return annotating(set)
+	return annotationPatch(set)
 }
 
 // refusedRevision says why the API server has refused an approval.
@@ -123,14 +123,14 @@ func refusedRevision(g *v1alpha1.GatedSource, err error) error {
 	return errors.New(a.Denied("approve"))
 }
 
-// approved is who approved which revision, in which round.
-type approved struct {
+// revisionApprover is who approved which revision, in which round.
+type revisionApprover struct {
 	revision, by string
 	round        int64
 }
 
 // awaitRevisionApproval waits until the controller has counted an approval, or has promoted what was approved.
-func awaitRevisionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.GatedSource, a approved) error {
+func awaitRevisionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.GatedSource, a revisionApprover) error {
 	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
 			return false, kube.NewCall("get", "gatedsources", g.Namespace, g.Name, kube.SourceApproverRole).Explain(err)

@@ -165,7 +165,7 @@ func runException(ctx context.Context, t *term.Terminal, c *kube.Cluster, name s
 	case !f.apply:
 		return nil
 	case !creates:
-		t.ErrLine("%s: the API server would accept this (dry run)", nameOfException(e))
+		t.ErrLine("%s: the API server would accept this (dry run)", exceptionTitle(e))
 		return nil
 	}
 	return awaitException(ctx, t, c, g, e, inVain, now)
@@ -189,7 +189,7 @@ func create(ctx context.Context, c *kube.Cluster, e *v1alpha1.GateException, dry
 	err := c.Create(ctx, e, opts...)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%s already exists: choose another name with --name", nameOfException(e))
+		return fmt.Errorf("%s already exists: choose another name with --name", exceptionTitle(e))
 	case apierrors.IsForbidden(err) && kube.IsPolicyDenial(err):
 		return errors.New("refused: " + kube.DenialMessage(err))
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
@@ -217,7 +217,7 @@ func awaitException(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v
 		return e.Status.ObservedGeneration == e.Generation && describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition).Status != "", nil
 	})
 	if err != nil {
-		return t.Incomplete(fmt.Errorf("%s is created; %w", nameOfException(e), err))
+		return t.Incomplete(fmt.Errorf("%s is created; %w", exceptionTitle(e), err))
 	}
 	active := describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition)
 	text := describeValidity(e, now)
@@ -229,9 +229,9 @@ func awaitException(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v
 		text = describeNeededApprovals(t, e, n)
 	}
 	if inVain != "" {
-		return t.Incomplete(fmt.Errorf("%s is created, but %s", nameOfException(e), inVain))
+		return t.Incomplete(fmt.Errorf("%s is created, but %s", exceptionTitle(e), inVain))
 	}
-	t.ErrLine("%s is created, %s", nameOfException(e), text)
+	t.ErrLine("%s is created, %s", exceptionTitle(e), text)
 	if ready := describe.Condition(e.Status.Conditions, fluxmeta.ReadyCondition); ready.Status == metav1.ConditionFalse {
 		return t.Incomplete(errors.New(ready.Message))
 	}
@@ -247,7 +247,7 @@ func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now t
 	e := &v1alpha1.GateException{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GateExceptionKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: key.Namespace, Name: cmp.Or(f.name, nameFor(key.Name, from)),
+			Namespace: key.Namespace, Name: cmp.Or(f.name, defaultName(key.Name, from)),
 		},
 		Spec: v1alpha1.GateExceptionSpec{
 			GateRef: v1alpha1.GateReference{Name: key.Name}, Default: v1alpha1.State(f.rest),
@@ -316,8 +316,8 @@ func (f *exceptionFlags) validity(now time.Time) (from, until time.Time, err err
 
 const longestName = 253
 
-// nameFor returns the default name of an exception: the name of its Gate and the start time.
-func nameFor(gateName string, from time.Time) string {
+// defaultName returns the default name of an exception: the name of its Gate and the start time.
+func defaultName(gateName string, from time.Time) string {
 	suffix := from.UTC().Format("-20060102-150405")
 	return strings.TrimRight(gateName[:min(len(gateName), longestName-len(suffix))], "-.") + suffix
 }

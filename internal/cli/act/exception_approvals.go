@@ -11,20 +11,20 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-func nameOfException(e *v1alpha1.GateException) string {
+func exceptionTitle(e *v1alpha1.GateException) string {
 	return "gateexception " + e.Namespace + "/" + e.Name
 }
 
 // descriptionAnnotation is the annotation of Kubernetes for the purpose of an object.
 const descriptionAnnotation = "kubernetes.io/description"
 
-// authorsOf returns the authors of an exception, as the API server recorded them.
-func authorsOf(e *v1alpha1.GateException) []string {
+// exceptionAuthors returns the authors of an exception, as the API server recorded them.
+func exceptionAuthors(e *v1alpha1.GateException) []string {
 	return strings.FieldsFunc(e.Annotations[v1alpha1.AuthorsAnnotation], func(r rune) bool { return r == '\n' })
 }
 
-// approversOf returns the approvers of the present generation of an exception.
-func approversOf(e *v1alpha1.GateException) (names []string) {
+// exceptionApprovers returns the approvers of the present generation of an exception.
+func exceptionApprovers(e *v1alpha1.GateException) (names []string) {
 	for _, a := range e.Status.Approvals {
 		if a.Generation == e.Generation {
 			names = append(names, a.ApprovedBy)
@@ -35,7 +35,7 @@ func approversOf(e *v1alpha1.GateException) (names []string) {
 
 // describeApprovals returns how many of the required approvals an exception has, and its state. The Gate is nil if it could not be read.
 func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
-	has, wants := len(approversOf(e)), -1
+	has, wants := len(exceptionApprovers(e)), -1
 	if g != nil {
 		wants = gate.Required(g, e)
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// doubts returns warnings about an exception that has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
-func (w written) doubts(now time.Time) (doubts []string, inVain string) {
+// warnings returns warnings about an exception that has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
+func (w plannedException) warnings(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
 	for _, o := range others {
 		if !e.OnlyCloses() && !o.OnlyCloses() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
 			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
-				nameOfException(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
+				exceptionTitle(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
 		}
 	}
 	if g.Spec.Suspend {
@@ -31,7 +31,7 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	}
 	e = e.DeepCopy()
 	e.CreationTimestamp = preview.NotCreated
-	wanted, ok := wholeState(e)
+	wanted, ok := uniformState(e)
 	intervals, errs := gate.NewSnapshot(preview.WithoutApprovals(g), w.calendars, append(slices.Clone(others), e)...).Intervals(schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time)
 	switch {
 	case len(errs) > 0:
@@ -45,7 +45,7 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 			works = true
 			continue
 		}
-		why, state := causeIn(g, string(i.Reason), i.By), term.Adjective(i.State.String())
+		why, state := describeCause(g, string(i.Reason), i.By), term.Adjective(i.State.String())
 		partly = append(partly, fmt.Sprintf("the gate is still %s from %s until %s: %s", state, in(i.From), in(i.Until), why))
 		if inVain == "" {
 			inVain = fmt.Sprintf("the gate stays %s: %s", state, why)
@@ -57,8 +57,8 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	return doubts, inVain
 }
 
-// causeIn puts a reason into words, and says of a close period if nothing opens it.
-func causeIn(g *v1alpha1.Gate, reason, by string) string {
+// describeCause puts a reason into words, and says of a close period if nothing opens it.
+func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	text := describe.Words(reason, by)
 	for i := range g.Spec.ClosePeriods {
 		if p := &g.Spec.ClosePeriods[i]; reason == v1alpha1.ClosePeriodReason && p.Name == by && p.Override == v1alpha1.OverrideDeny {
@@ -68,9 +68,9 @@ func causeIn(g *v1alpha1.Gate, reason, by string) string {
 	return text
 }
 
-// wholeState returns the state that an exception brings throughout its validity, false if it brings several or leaves
+// uniformState returns the state that an exception brings throughout its validity, false if it brings several or leaves
 // some time to the schedule.
-func wholeState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
+func uniformState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
 	switch {
 	case len(open)+len(shut) == 0:
@@ -78,14 +78,14 @@ func wholeState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	case len(open)+len(shut) > 1:
 		return "", false
 	case len(open) == 1:
-		return v1alpha1.StateOpened, isWhole(&open[0], e)
+		return v1alpha1.StateOpened, coversValidity(&open[0], e)
 	default:
-		return v1alpha1.StateClosed, isWhole(&shut[0], e)
+		return v1alpha1.StateClosed, coversValidity(&shut[0], e)
 	}
 }
 
-// isWhole returns whether a period is the whole validity of an exception.
-func isWhole(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
+// coversValidity returns whether a period is the whole validity of an exception.
+func coversValidity(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
 	return p.From != nil && p.Until != nil && p.From.Time().Equal(e.Spec.ValidFrom.Time) && p.Until.Time().Equal(e.Spec.ValidUntil.Time)
 }
 
@@ -101,27 +101,27 @@ func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1al
 		t.Warn("the exception is not checked against the gate, because of its calendars: %s", term.OneLine(err.Error()))
 		return "", nil
 	}
-	w := written{g, e, others, calendars}
-	if err := w.lead(now); err != nil {
+	w := plannedException{g, e, others, calendars}
+	if err := w.validateLead(now); err != nil {
 		return "", err
 	}
-	doubts, inVain := w.doubts(now)
+	doubts, inVain := w.warnings(now)
 	for _, doubt := range doubts {
 		t.Warn("%s", doubt)
 	}
 	return inVain, nil
 }
 
-// written is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
-type written struct {
+// plannedException is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
+type plannedException struct {
 	gate      *v1alpha1.Gate
 	exception *v1alpha1.GateException
 	others    []*v1alpha1.GateException
 	calendars timetable.Calendars
 }
 
-// lead returns an error if the lead time takes too long to compute.
-func (w written) lead(now time.Time) error {
+// validateLead returns an error if the lead time takes too long to compute.
+func (w plannedException) validateLead(now time.Time) error {
 	refused := gate.NewSnapshot(preview.WithoutApprovals(w.gate), w.calendars, append(slices.Clone(w.others), w.exception)...).RefusedLeads(now)
 	return refused[w.exception.Name].ToAggregate()
 }

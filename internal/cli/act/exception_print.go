@@ -33,12 +33,12 @@ func describeException(t *term.Terminal, e *v1alpha1.GateException, g *v1alpha1.
 	if why := e.Annotations[descriptionAnnotation]; why != "" {
 		lines = append(lines, [2]string{"reason", term.OneLine(why)})
 	}
-	authors := strings.Join(authorsOf(e), ", ")
+	authors := strings.Join(exceptionAuthors(e), ", ")
 	if authors == "" {
 		authors = "unknown"
 	}
 	lines = append(lines, [2]string{"authors", term.OneLine(authors)})
-	if names := approversOf(e); len(names) > 0 {
+	if names := exceptionApprovers(e); len(names) > 0 {
 		lines = append(lines, [2]string{"approved", "by " + strings.Join(names, ", ")})
 	}
 	return lines

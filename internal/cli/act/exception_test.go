@@ -45,7 +45,7 @@ func TestAnExceptionDoesWhatIsWantedForBothDefaults(t *testing.T) {
 			if errs := timetable.ValidateException(e); len(errs) > 0 {
 				t.Errorf("invalid: %v", errs)
 			}
-			if doubts, inVain := (written{gate: g, exception: e}).doubts(now); len(doubts) > 0 || inVain != "" {
+			if doubts, inVain := (plannedException{gate: g, exception: e}).warnings(now); len(doubts) > 0 || inVain != "" {
 				t.Errorf("closes %t, a gate that is %s by default: %q", closes, byDefault, doubts)
 			}
 			e.CreationTimestamp = preview.NotCreated
@@ -106,7 +106,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, inVain := written{gate: g, exception: e, others: tc.others}.doubts(now)
+			got, inVain := plannedException{gate: g, exception: e, others: tc.others}.warnings(now)
 			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) || inVain != tc.inVain {
 				t.Errorf("got %q, %q, want %q, %q", got, inVain, tc.want, tc.inVain)
 			}
@@ -185,10 +185,10 @@ func TestFlagsOfExceptionChooseTheListAndTheZone(t *testing.T) {
 
 func TestTheNameOfAnExceptionIsOneOfKubernetes(t *testing.T) {
 	at := time.Date(2026, 11, 26, 15, 4, 5, 0, time.FixedZone("here", 3600))
-	if got := nameFor("production", at); got != "production-20261126-140405" {
+	if got := defaultName("production", at); got != "production-20261126-140405" {
 		t.Error(got)
 	}
-	if got := nameFor(strings.Repeat("a.", 126)+"b", at); len(got) > longestName || strings.Contains(got, ".-") {
+	if got := defaultName(strings.Repeat("a.", 126)+"b", at); len(got) > longestName || strings.Contains(got, ".-") {
 		t.Errorf("%d: %s", len(got), got)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// frozen is how the reason of a request begins that freeze has made. The name follows: the API server removes a reason that somebody else
+// freezePrefix is how the reason of a request begins that freeze has made. The name follows: the API server removes a reason that somebody else
 // has given before, see config/policies.
-const frozen = "freeze by "
+const freezePrefix = "freeze by "
 
 func NewFreezeCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
@@ -57,7 +57,7 @@ other Gates or of Gates with mode Audit.`,
 		r.unlimited = r.until.IsZero()
 		results, asked := requestGates(cmd.Context(), k, f, func(*v1alpha1.Gate) (*request, error) {
 			own := *r
-			own.reason = frozen + cmp.Or(f.by, "an unknown user") + ": " + f.reason
+			own.reason = freezePrefix + cmp.Or(f.by, "an unknown user") + ": " + f.reason
 			return &own, nil
 		})
 		if results == nil {
@@ -100,24 +100,24 @@ the exit code is 3: reset withdraws all requests of a Gate. close does the oppos
 // thaw returns the request that withdraws the freeze of a Gate, or why there is none.
 func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	r := withdraw(g, now, reason)
-	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Message, frozen) }
+	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Message, freezePrefix) }
 	switch {
 	case r == nil || r.action != v1alpha1.RequestOpen:
-		return nil, nothingToDo("is not frozen")
+		return nil, skipError("is not frozen")
 	case !slices.ContainsFunc(r.ends, isFreeze):
-		return nil, nothingToDo("is not frozen, it has " + r.words)
+		return nil, skipError("is not frozen, it has " + r.words)
 	}
 	for _, a := range r.ends {
 		if !isFreeze(a) {
-			return nil, inVainError(fmt.Sprintf("it stays frozen: another close request is in force, the %s; to withdraw all requests: kubectl gate reset %s -n %s",
-				wordsOf(a), g.Name, g.Namespace))
+			return nil, ineffectiveError(fmt.Sprintf("it stays frozen: another close request is in force, the %s; to withdraw all requests: kubectl gate reset %s -n %s",
+				describeWithdrawn(a), g.Name, g.Namespace))
 		}
 	}
 	return r, nil
 }
 
-// maxUnreached is how many objects are named that no Gate governs.
-const maxUnreached = 10
+// maxNotFrozen is how many objects are named that no Gate governs.
+const maxNotFrozen = 10
 
 // printNotFrozen says which objects go on although some Gates are frozen, in the namespaces that a freeze is about.
 func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, results []result) error {
@@ -150,8 +150,8 @@ func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, resul
 		return err
 	}
 	reach := c.VerdictScope(ctx)
-	all, audits := apart(all)
-	closed, _ = apart(closed)
+	all, audits := splitByMode(all)
+	closed, _ = splitByMode(closed)
 	var free, others, audited []string
 	for _, kind := range kinds {
 		if err := o.Each(ctx, kind, namespace, "", func(obj *unstructured.Unstructured) {
@@ -183,8 +183,8 @@ func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, resul
 	return nil
 }
 
-// apart returns the Gates that hold something while they are closed, and those with mode Audit.
-func apart(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
+// splitByMode returns the Gates that hold something while they are closed, and those with mode Audit.
+func splitByMode(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
 	for _, g := range gates {
 		if g.Audits() {
 			audits = append(audits, g)
@@ -201,10 +201,10 @@ func printObjects(t *term.Terminal, title string, names []string) {
 		return
 	}
 	t.Line("%s", title)
-	for _, name := range names[:min(len(names), maxUnreached)] {
+	for _, name := range names[:min(len(names), maxNotFrozen)] {
 		t.Line("  %s", name)
 	}
-	if more := len(names) - maxUnreached; more > 0 {
+	if more := len(names) - maxNotFrozen; more > 0 {
 		t.Line("  and %d more", more)
 	}
 }

@@ -153,7 +153,7 @@ func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstruc
 // followPass waits until the controller has answered, or with --wait until the pass has ended, and says it.
 func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	what := explain.RefOf(obj).String()
-	deadline, granted := t.Clock.Now().Add(answerTimeout), false
+	deadline, granted := t.Clock.Now().Add(handlingTimeout), false
 	for {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return kube.NewCall("get", strings.ToLower(obj.GetKind()), obj.GetNamespace(), obj.GetName(), "view").Explain(err)

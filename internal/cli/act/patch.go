@@ -8,8 +8,8 @@ import (
 // lowerFirst returns a sentence as a part of one.
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// annotating is the patch that sets annotations.
-func annotating(annotations map[string]string) []byte {
+// annotationPatch is the patch that sets annotations.
+func annotationPatch(annotations map[string]string) []byte {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		panic(err) // strings

@@ -43,7 +43,7 @@ func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 		if !isRange {
 			last = first
 		}
-		from, until := dayOf(first), dayOf(last)
+		from, until := parseDay(first), parseDay(last)
 		if from < 0 || until < 0 {
 			return nil, fmt.Errorf("%q is not a day: %s", part, periodForms)
 		}
@@ -62,8 +62,8 @@ func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 	return days, nil
 }
 
-// dayOf returns the number of a day by its name or the beginning of it, -1 if it is none.
-func dayOf(text string) int {
+// parseDay returns the number of a day by its name or the beginning of it, -1 if it is none.
+func parseDay(text string) int {
 	if len(text) < 3 {
 		return -1
 	}

@@ -7,37 +7,37 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// inVainError says that a request was made, and that the Gate is not as it asks.
-type inVainError string
+// ineffectiveError says that a request was made, and that the Gate is not as it asks.
+type ineffectiveError string
 
-func (e inVainError) Error() string { return string(e) }
+func (e ineffectiveError) Error() string { return string(e) }
 
 const (
-	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds, unless it is busy or starts.
-	answerTimeout = 15 * time.Second
-	answerPoll    = 50 * time.Millisecond
+	// handlingTimeout is how long the controller is given to look at a request: it takes milliseconds, unless it is busy or starts.
+	handlingTimeout = 15 * time.Second
+	pollInterval    = 50 * time.Millisecond
 )
 
 const (
-	errNoAnswer  = inVainError("requested, but the controller has not handled it; is it running? For details: kubectl gate check")
-	errOvertaken = inVainError("another request has replaced this one before the controller handled it; request it again")
+	errNotHandled = ineffectiveError("requested, but the controller has not handled it; is it running? For details: kubectl gate check")
+	errReplaced   = ineffectiveError("another request has replaced this one before the controller handled it; request it again")
 )
 
 // poll asks until it is done, for as long as the controller is given to answer.
 func poll(ctx context.Context, t *term.Terminal, done func() (bool, error)) error {
-	deadline := t.Clock.Now().Add(answerTimeout)
+	deadline := t.Clock.Now().Add(handlingTimeout)
 	for {
 		ok, err := done()
 		if ok || err != nil {
 			return err
 		}
 		if t.Clock.Now().After(deadline) {
-			return errNoAnswer
+			return errNotHandled
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-t.Clock.After(answerPoll):
+		case <-t.Clock.After(pollInterval):
 		}
 	}
 }

@@ -76,7 +76,7 @@ func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name str
 		current := g.Status.Release.Waves.Current
 		if wave == "" {
 			wave = current
-			t.Line("%s: %s", kube.FullName(g), goingOn(g))
+			t.Line("%s: %s", kube.FullName(g), describeContinuation(g))
 		}
 		if wave != current {
 			return fmt.Errorf("%s: the release has reached wave %s: check it and run the command again", kube.FullName(g), current)
@@ -116,8 +116,8 @@ func mayProceed(g *v1alpha1.Gate) error {
 	return nil
 }
 
-// goingOn says what the release of a Gate waits for no more.
-func goingOn(g *v1alpha1.Gate) string {
+// describeContinuation says what the release of a Gate waits for no more.
+func describeContinuation(g *v1alpha1.Gate) string {
 	if stop := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
 		cause, _, _ := strings.Cut(stop.Message, " Nothing more is released")
 		return "continuing although " + lowerFirst(strings.TrimSuffix(cause, "."))
@@ -191,12 +191,12 @@ func awaitProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1a
 	if w := g.Status.Release.Waves; err != nil || w == nil || w.ProceededAt == nil || !w.ProceededAt.Time.Equal(v.At) {
 		return t.Incomplete(fmt.Errorf("%s: the release had reached another wave: kubectl gate status %s -n %s", kube.FullName(g), g.Name, g.Namespace))
 	}
-	t.Line("%s: %s", kube.FullName(g), lowerFirst(waveOf(g)))
+	t.Line("%s: %s", kube.FullName(g), lowerFirst(describeWave(g)))
 	return nil
 }
 
-// waveOf says how far the release of a Gate by waves is, in a sentence without a full stop.
-func waveOf(g *v1alpha1.Gate) string {
+// describeWave says how far the release of a Gate by waves is, in a sentence without a full stop.
+func describeWave(g *v1alpha1.Gate) string {
 	if gate.IsReleased(g) {
 		return "All waves are released"
 	}

@@ -146,9 +146,9 @@ func (r *request) value() string {
 	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
 }
 
-// of returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless
+// forGate returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless
 // the Gate has seen a request since then. A value that the Gate has seen before would not count again.
-func (r *request) of(g *v1alpha1.Gate) *request {
+func (r *request) forGate(g *v1alpha1.Gate) *request {
 	own := *r
 	second := r.at.Truncate(time.Second)
 	later := func(at metav1.MicroTime) bool { return !at.Time.Before(second) }
@@ -189,11 +189,11 @@ func (r *request) String() string {
 	if r.withdraws {
 		return "withdrawing " + r.words
 	}
-	return "requesting to " + r.plan()
+	return "requesting to " + r.description()
 }
 
-// plan says what happens when.
-func (r *request) plan() string {
+// description says what happens when.
+func (r *request) description() string {
 	text := string(r.action)
 	if r.planned {
 		text += " at " + term.FormatTime(r.at)
@@ -207,16 +207,16 @@ func (r *request) plan() string {
 	return text
 }
 
-// asking makes the request for a Gate. An error of type nothingToDo says why there is none, any other one what is wrong.
-type asking func(*v1alpha1.Gate) (*request, error)
+// requestFunc makes the request for a Gate. An error of type nothingToDo says why there is none, any other one what is wrong.
+type requestFunc func(*v1alpha1.Gate) (*request, error)
 
-// nothingToDo says why a Gate is not asked, although all is well.
-type nothingToDo string
+// skipError says why a Gate is not asked, although all is well.
+type skipError string
 
-func (e nothingToDo) Error() string { return string(e) }
+func (e skipError) Error() string { return string(e) }
 
 // requestGates asks Gates, and says of each what it is then.
-func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask asking) ([]result, error) {
+func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask requestFunc) ([]result, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -244,9 +244,9 @@ func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask ask
 }
 
 // planRequest says what is asked of a Gate, with absolute times, before it counts.
-func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask asking) result {
+func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask requestFunc) result {
 	r, err := ask(g)
-	var nothing nothingToDo
+	var nothing skipError
 	if g.Spec.Suspend {
 		err = errors.New("requests are not handled while spec.suspend is true")
 	}
@@ -257,7 +257,7 @@ func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask asking) result {
 	case err != nil:
 		return result{gate: g, err: err}
 	}
-	r = r.of(g)
+	r = r.forGate(g)
 	t.Line("%s: %s", kube.FullName(g), r)
 	if g.Audits() && r.action == v1alpha1.RequestClose && !r.withdraws {
 		t.Warn("%s: it has mode Audit, so nothing is held; to enforce: %s", kube.FullName(g), check.ToEnforce(g))
@@ -295,17 +295,17 @@ type result struct {
 	err     error
 }
 
-// asksAtOnce is how many Gates are asked at the same time: in an emergency there may be thousands.
-const asksAtOnce = 16
+// maxParallelRequests is how many Gates are asked at the same time: in an emergency there may be thousands.
+const maxParallelRequests = 16
 
 // requestAll asks all Gates, and notes what went wrong.
-func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, ask asking) {
+func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, ask requestFunc) {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
 	}
 	var group errgroup.Group
-	group.SetLimit(asksAtOnce)
+	group.SetLimit(maxParallelRequests)
 	for i := range results {
 		if r := &results[i]; r.request != nil {
 			group.Go(func() error {
@@ -317,8 +317,8 @@ func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *reque
 	_ = group.Wait() // the results have the errors
 }
 
-// refusedBy says why the API server has refused a request.
-func (r *result) refusedBy(err error) error {
+// explain says why the API server has refused a request.
+func (r *result) explain(err error) error {
 	a := kube.NewCall("patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener")
 	switch {
 	case !kube.IsPolicyDenial(err):
@@ -332,8 +332,8 @@ func (r *result) refusedBy(err error) error {
 	return errors.New("refused: " + kube.DenialMessage(err))
 }
 
-// annotationOf returns the annotation of a request.
-func annotationOf(action v1alpha1.RequestAction) string {
+// requestAnnotation returns the annotation of a request.
+func requestAnnotation(action v1alpha1.RequestAction) string {
 	if action == v1alpha1.RequestClose {
 		return v1alpha1.CloseRequestedAtAnnotation
 	}
@@ -353,7 +353,7 @@ func (r *request) patch(by, version string) []byte {
 		}
 		return text
 	}
-	annotations := map[string]any{annotationOf(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
+	annotations := map[string]any{requestAnnotation(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
 	if r.emergency {
 		annotations[v1alpha1.OpenEmergencyAnnotation] = r.value()
 	}

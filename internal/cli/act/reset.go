@@ -41,7 +41,7 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 			if r := withdraw(g, now, f.reason); r != nil {
 				return r, nil
 			}
-			return nil, nothingToDo("has no request to withdraw")
+			return nil, skipError("has no request to withdraw")
 		})
 		return err
 	}
@@ -72,17 +72,17 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 		}
 		r.ends = append(r.ends, a)
 		if a.State == v1alpha1.RequestWaiting {
-			words = append(words, "the waiting "+wordsOf(a))
+			words = append(words, "the waiting "+describeWithdrawn(a))
 			continue
 		}
-		words = append(words, fmt.Sprintf("the %s%s", planning, wordsOf(a)))
+		words = append(words, fmt.Sprintf("the %s%s", planning, describeWithdrawn(a)))
 	}
 	r.words = strings.Join(words, " and ")
 	return r
 }
 
-// wordsOf names a request by who made it and why.
-func wordsOf(a v1alpha1.AcceptedRequest) string {
+// describeWithdrawn names a request by who made it and why.
+func describeWithdrawn(a v1alpha1.AcceptedRequest) string {
 	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "an unknown user"))
 	if a.Message != "" {
 		text += fmt.Sprintf(" (%s)", a.Message)

@@ -23,7 +23,7 @@ func conclude(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *request
 	code, asked := 0, 0
 	for i := range results {
 		r := &results[i]
-		var vain inVainError
+		var vain ineffectiveError
 		switch {
 		case r.err != nil:
 		case r.request == nil:
@@ -62,15 +62,15 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 			return false, kube.NewCall("get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer").Explain(err)
 		}
 		handled := isHandled(r.gate, r.request)
-		if !handled && r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() {
-			return false, errOvertaken
+		if !handled && r.gate.Annotations[requestAnnotation(r.request.action)] != r.request.value() {
+			return false, errReplaced
 		}
-		return handled && !changesInAMoment(r, t.Clock.Now()), nil
+		return handled && !isSettling(r, t.Clock.Now()), nil
 	})
 	if err != nil {
 		return err
 	}
-	if why := refusedWhy(r.gate, r.request); why != "" {
+	if why := refusalReason(r.gate, r.request); why != "" {
 		return fmt.Errorf("the controller refused this: %s", strings.TrimPrefix(why, "is refused, "))
 	}
 	now, err := t.Now()
@@ -78,22 +78,22 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 		return err
 	}
 	t.Line("%s: %s", kube.FullName(r.gate), describeGate(t, r.gate, now))
-	waits := r.waits(now)
+	waits := r.missingApprovals(now)
 	if r.request.planned {
-		t.Line("%s: planned: %s", kube.FullName(r.gate), strings.TrimSuffix(r.request.plan()+", "+waits, ", "))
+		t.Line("%s: planned: %s", kube.FullName(r.gate), strings.TrimSuffix(r.request.description()+", "+waits, ", "))
 		return nil
 	}
 	if waits != "" {
-		return inVainError("the request is accepted, and " + waits)
+		return ineffectiveError("the request is accepted, and " + waits)
 	}
 	if !r.request.withdraws && describe.State(r.gate) != string(r.request.wanted()) {
-		return r.inVain()
+		return r.ineffective()
 	}
 	return nil
 }
 
-// waits says that others have to approve a request, and how, empty if they need not.
-func (r *result) waits(now time.Time) string {
+// missingApprovals says that others have to approve a request, and how, empty if they need not.
+func (r *result) missingApprovals(now time.Time) string {
 	for _, a := range describe.LackingApproval(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
 			return ledger.WaitsForOthers(r.gate.Namespace, r.gate.Name, ledger.Lacks(r.gate, &a))
@@ -102,8 +102,8 @@ func (r *result) waits(now time.Time) string {
 	return ""
 }
 
-// inVain says why a Gate is not what was asked, and what to do.
-func (r *result) inVain() error {
+// ineffective says why a Gate is not what was asked, and what to do.
+func (r *result) ineffective() error {
 	text := fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, describe.Reason(r.gate))
 	opened := meta.FindStatusCondition(r.gate.Status.Conditions, v1alpha1.OpenedCondition)
 	where := fmt.Sprintf("%s -n %s", r.gate.Name, r.gate.Namespace)
@@ -116,7 +116,7 @@ func (r *result) inVain() error {
 	default:
 		text += fmt.Sprintf("; for details: kubectl gate status %s", where)
 	}
-	return inVainError(text)
+	return ineffectiveError(text)
 }
 
 // wanted returns the state that a request asks for.
@@ -136,9 +136,9 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 	})
 }
 
-// changesInAMoment returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
+// isSettling returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
 // back counts until then.
-func changesInAMoment(r *result, now time.Time) bool {
+func isSettling(r *result, now time.Time) bool {
 	g := r.gate
 	if r.request.withdraws {
 		return ledger.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
@@ -152,7 +152,7 @@ func changesInAMoment(r *result, now time.Time) bool {
 func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	text := fmt.Sprintf("%s, %s", t.PaintState(describe.State(g)), describe.Reason(g))
 	next := g.Status.NextTransition
-	end, requested := endOfRequest(g, now)
+	end, requested := requestEnd(g, now)
 	switch {
 	case requested && end.IsZero() && next == nil:
 		text += ", until a user " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[describe.State(g)] + " it"
@@ -165,8 +165,8 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	return text
 }
 
-// endOfRequest returns when the request ends that decides what a Gate is, zero for when somebody ends it, and whether one decides.
-func endOfRequest(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
+// requestEnd returns when the request ends that decides what a Gate is, zero for when somebody ends it, and whether one decides.
+func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
 	if ledger.DecidedBy(g, now) == nil {
 		return end, false
 	}
@@ -182,8 +182,8 @@ func endOfRequest(g *v1alpha1.Gate, now time.Time) (end time.Time, requested boo
 	return end, true
 }
 
-// refusedWhy returns why the controller has refused a request, empty if it has not.
-func refusedWhy(g *v1alpha1.Gate, r *request) string {
+// refusalReason returns why the controller has refused a request, empty if it has not.
+func refusalReason(g *v1alpha1.Gate, r *request) string {
 	for _, e := range g.Status.History {
 		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))
 		if e.Action == r.action && e.State == "" && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {

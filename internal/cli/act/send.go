@@ -34,14 +34,14 @@ func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 		err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate)
 		return !ledger.IsUnhandled(r.gate, r.request.action), err
 	})
-	if errors.Is(err, errNoAnswer) {
+	if errors.Is(err, errNotHandled) {
 		err = errUnhandled
 	}
 	return true, err
 }
 
 // sendRequest requests something of one Gate, as it was read: if anything of it has changed since, it is read and judged again.
-func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, ask asking, opts []client.PatchOption) error {
+func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, ask requestFunc, opts []client.PatchOption) error {
 	for {
 		again, err := awaitHandled(ctx, t, c, r, by)
 		if err == nil && !again {
@@ -55,7 +55,7 @@ func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *resu
 		case errors.Is(err, errUnhandled):
 			return err
 		case !again && !apierrors.IsConflict(err), again && err != nil:
-			return r.refusedBy(err)
+			return r.explain(err)
 		case !again:
 			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
 				return kube.NewCall("get", "gates", r.gate.Namespace, r.gate.Name, c.Role).Explain(err)
@@ -65,7 +65,7 @@ func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *resu
 		if err != nil {
 			return err
 		}
-		r.request = request.of(r.gate)
+		r.request = request.forGate(r.gate)
 	}
 }
 

@@ -41,7 +41,7 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 		bar.show(sum, total)
 		if t.Clock.Now().After(deadline) {
 			bar.clear()
-			fmt.Fprintf(t.ErrOut, "error: after %s, %s; the controller continues\n", timeout, unsettled(results, sum, total, t.Clock.Now()))
+			fmt.Fprintf(t.ErrOut, "error: after %s, %s; the controller continues\n", timeout, describeProgress(results, sum, total, t.Clock.Now()))
 			return term.ExitCode(term.ExitTimeout)
 		}
 		select {
@@ -54,8 +54,8 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 	return printSettled(t, results)
 }
 
-// unsettled says how far some Gates are.
-func unsettled(results []result, sum, total int64, now time.Time) string {
+// describeProgress says how far some Gates are.
+func describeProgress(results []result, sum, total int64, now time.Time) string {
 	for _, r := range results {
 		if r.request != nil && r.err == nil && r.request.planned && now.Before(r.request.at) {
 			return fmt.Sprintf("the request has not begun, it is planned for %s", term.FormatTime(r.request.at))

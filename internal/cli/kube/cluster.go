@@ -29,8 +29,8 @@ func scheme() *runtime.Scheme {
 	return scheme
 }
 
-// ourKinds maps our kinds, and those of Kubernetes that commands ask for, without asking the API server what it has.
-func ourKinds() meta.RESTMapper {
+// staticMapper maps our kinds, and those of Kubernetes that commands ask for, without asking the API server what it has.
+func staticMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GatedSourceKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)

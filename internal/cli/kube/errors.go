@@ -51,13 +51,13 @@ func NewCall(verb, resource, namespace, name, role string) Call {
 	return Call{verb, resource, namespace, name, role}
 }
 
-// worded is an error of the API server in other words.
-type worded struct {
+// explainedError is an error of the API server in other words.
+type explainedError struct {
 	error
 	cause error
 }
 
-func (w worded) Unwrap() error { return w.cause }
+func (w explainedError) Unwrap() error { return w.cause }
 
 // VerbEmergency is the verb that permits a user to open Gates without the required approvals.
 const VerbEmergency = "emergency"
@@ -83,7 +83,7 @@ func (a Call) Explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err) && !IsPolicyDenial(err):
-		return worded{errors.New(a.Denied(a.verb)), err}
+		return explainedError{errors.New(a.Denied(a.verb)), err}
 	case apierrors.IsUnauthorized(err):
 		return errors.New("you are not authenticated: log in again")
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", IsUnknownResource(err):

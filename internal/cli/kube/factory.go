@@ -41,7 +41,7 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme(), Mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{ourKinds(), mapper}}})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme(), Mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{staticMapper(), mapper}}})
 	if err != nil {
 		return nil, NoCluster(err)
 	}
@@ -81,7 +81,7 @@ func (k *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
 	}
 	o := &Objects{Cluster: c, Mapper: mapper, Refused: map[string][]string{}}
 	o.Deployed, err = Controllers(ctx, c)
-	o.blind = err != nil || len(o.Deployed) == 0
+	o.kindsUnknown = err != nil || len(o.Deployed) == 0
 	return o, k.UseKinds(o.Deployed)
 }
 

@@ -24,12 +24,12 @@ type Objects struct {
 	Mapper  meta.RESTMapper
 	// Refused are the resources that may not be listed, by namespace.
 	Refused map[string][]string
-	// Read is how many lists were read.
-	Read int
+	// ListsRead is how many lists were read.
+	ListsRead int
 	// Deployed are the controllers of the cluster, empty if unknown.
 	Deployed []check.Controller
-	// blind means that nobody knows which kinds were added to those that are built in.
-	blind bool
+	// kindsUnknown means that nobody knows which kinds were added to those that are built in.
+	kindsUnknown bool
 }
 
 // Installed returns the kinds that Gates can hold and that the cluster has.
@@ -72,7 +72,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 		}
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
 			if kind.GroupVersionKind.Group != v1alpha1.GroupVersion.Group { // who sees Gates sees our kinds, which says nothing of Flux's
-				o.Read++
+				o.ListsRead++
 			}
 			return nil
 		}
@@ -119,7 +119,7 @@ func (o *Objects) Find(name string) (*meta.RESTMapping, error) {
 	}
 	if !other.Empty() {
 		err := unsupportedKind(other.Kind, "", KindNames())
-		if o.blind {
+		if o.kindsUnknown {
 			err = fmt.Errorf("%w; if the controller has more kinds in its flag --suspend-kinds, which you cannot see, set the flag here as well", err)
 		}
 		return nil, err

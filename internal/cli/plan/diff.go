@@ -56,7 +56,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
-	f.Span = term.NewSpan(cmd, term.DefaultDays, mostDays, "From --from on: ")
+	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "Treat objects that no manifest has as deleted, in the namespaces of the manifests, as when Flux prunes them.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only what has these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
 	f.Output = term.NewFormats(cmd, "")

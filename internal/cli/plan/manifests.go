@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
-// mostDays is how many days a preview or a comparison has at most.
-const mostDays = 3660
+// maxDays is how many days a preview or a comparison has at most.
+const maxDays = 3660
 
 // noGatesInFiles says that manifests have no Gates.
 const noGatesInFiles = "There are no gates in these files."

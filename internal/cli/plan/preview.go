@@ -53,7 +53,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 	kube.AddScopeFlags(cmd, &f.Scope)
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
-	f.Span = term.NewSpan(cmd, term.DefaultDays, mostDays, "From --from on: ")
+	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
 	f.Output = term.NewFormats(cmd, "ics for calendars, svg for a picture, ")
 	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd

@@ -13,8 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// validated is how far ahead calendars are read and exceptions are compared to find mistakes.
-const validated = 90 * 24 * time.Hour
+// validatedRange is how far ahead calendars are read and exceptions are compared to find mistakes.
+const validatedRange = 90 * 24 * time.Hour
 
 // validateFlags are those of validate.
 type validateFlags struct {
@@ -58,7 +58,7 @@ func runValidate(k *kube.Factory, f *validateFlags, args []string) error {
 		return err
 	}
 	now := k.Clock.Now()
-	_, warnings, err := set.Brief().Preview(preview.Range{From: now, Until: now.Add(validated)})
+	_, warnings, err := set.Brief().Preview(preview.Range{From: now, Until: now.Add(validatedRange)})
 	if err != nil {
 		return err
 	}

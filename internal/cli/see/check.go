@@ -41,7 +41,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 		if err != nil {
 			return err
 		}
-		r := &reading{cluster: c, clock: k.Clock, now: now, learn: k.UseKinds, sees: len(k.SuspendKinds) > 0}
+		r := &checkReader{cluster: c, clock: k.Clock, now: now, useKinds: k.UseKinds, kindsKnown: len(k.SuspendKinds) > 0}
 		findings, err := r.findings(cmd.Context())
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 		if err := printFindings(k.Terminal, out, findings, len(r.unread)); err != nil {
 			return err
 		}
-		if countOf(findings, check.Error) > 0 {
+		if countSeverity(findings, check.Error) > 0 {
 			return term.ExitCode(term.ExitDiffers)
 		}
 		return nil
@@ -58,7 +58,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 }
 
 // findings reads the cluster and returns what is wrong with it, the worst first.
-func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
+func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 	asked, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		found = append(found, check.Leases(controllers, leases, r.now)...)
 	}
 	found = append(found, check.TimeZoneData(check.ZoneData{Version: tz.Version(), Released: tz.Released()}, leases, r.now)...)
-	if err := r.learn(r.deployed); err != nil {
+	if err := r.useKinds(r.deployed); err != nil {
 		return nil, err
 	}
 	if admission, ok := r.admission(ctx); ok {
@@ -130,7 +130,7 @@ func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding,
 
 // summarize says in a line what findings mean. Nobody calls sound what was not read.
 func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
-	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
+	errors, warnings, notes := countSeverity(findings, check.Error), countSeverity(findings, check.Warning), countSeverity(findings, check.Note)
 	missed := ""
 	if unread > 0 {
 		missed = "; " + format.Count(unread, "thing") + " were not checked"
@@ -148,7 +148,7 @@ func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
 	return fmt.Sprintf("%s: %s, %s, %s%s.", summary, format.Count(errors, "error"), format.Count(warnings, "warning"), format.Count(notes, "note"), missed)
 }
 
-func countOf(findings []check.Finding, severity check.Severity) (n int) {
+func countSeverity(findings []check.Finding, severity check.Severity) (n int) {
 	for _, f := range findings {
 		if f.Severity == severity {
 			n++

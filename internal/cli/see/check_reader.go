@@ -28,8 +28,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// reading reads for check what is in a cluster. It remembers what it could not read, and goes on.
-type reading struct {
+// checkReader reads for check what is in a cluster. It remembers what it could not read, and goes on.
+type checkReader struct {
 	cluster   *kube.Cluster
 	clock     clock.PassiveClock
 	now       time.Time
@@ -39,9 +39,9 @@ type reading struct {
 	// resources are their names, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
-	// learn takes note of the kinds of controllers, and sees means that they are known without.
-	learn func([]check.Controller) error
-	sees  bool
+	// useKinds takes note of the kinds of controllers, and sees means that they are known without.
+	useKinds   func([]check.Controller) error
+	kindsKnown bool
 	// all is whether the person may read the Gates of all namespaces.
 	all    bool
 	unread []unread
@@ -51,7 +51,7 @@ type reading struct {
 type unread struct{ verb, resource, why string }
 
 // connect asks the cluster for its version, what kinds it has, and what time it is.
-func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
+func (r *checkReader) connect(ctx context.Context) (asked check.Asked, err error) {
 	config := rest.CopyConfig(r.cluster.RESTConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -97,7 +97,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // document returns what the API server publishes of our version, empty if it does not serve that.
-func (r *reading) document(ctx context.Context) ([]byte, error) {
+func (r *checkReader) document(ctx context.Context) ([]byte, error) {
 	raw, err := r.discovery.RESTClient().Get().AbsPath("/openapi/v3/apis/" + v1alpha1.GroupVersion.String()).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -105,8 +105,8 @@ func (r *reading) document(ctx context.Context) ([]byte, error) {
 	return raw, kube.DiscoveryCall("/openapi/v3").Explain(err)
 }
 
-// may notes what could not be read, and returns whether it was.
-func (r *reading) may(verb, resource string, err error) bool {
+// record notes what could not be read, and returns whether it was.
+func (r *checkReader) record(verb, resource string, err error) bool {
 	if err == nil {
 		return true
 	}
@@ -121,20 +121,20 @@ func (r *reading) may(verb, resource string, err error) bool {
 }
 
 // list lists objects of a kind in a namespace, all if it is empty.
-func (r *reading) list(ctx context.Context, gvk schema.GroupVersionKind, resource string, opts ...client.ListOption) ([]unstructured.Unstructured, bool) {
+func (r *checkReader) list(ctx context.Context, gvk schema.GroupVersionKind, resource string, opts ...client.ListOption) ([]unstructured.Unstructured, bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
 	err := r.cluster.List(ctx, list, opts...)
-	return list.Items, r.may("list", resource, err)
+	return list.Items, r.record("list", resource, err)
 }
 
-func (r *reading) controllers(ctx context.Context) ([]check.Controller, bool) {
+func (r *checkReader) controllers(ctx context.Context) ([]check.Controller, bool) {
 	found, err := kube.Controllers(ctx, r.cluster)
-	return found, r.may("list", "deployments.apps", err)
+	return found, r.record("list", "deployments.apps", err)
 }
 
 // leases returns the leases beside the Deployments of the controller, and without any those of all namespaces.
-func (r *reading) leases(ctx context.Context, controllers []check.Controller) (leases []unstructured.Unstructured) {
+func (r *checkReader) leases(ctx context.Context, controllers []check.Controller) (leases []unstructured.Unstructured) {
 	var done []string
 	if len(controllers) == 0 {
 		controllers = []check.Controller{{}}
@@ -151,7 +151,7 @@ func (r *reading) leases(ctx context.Context, controllers []check.Controller) (l
 }
 
 // admission returns the policies and their bindings.
-func (r *reading) admission(ctx context.Context) (check.Admission, bool) {
+func (r *checkReader) admission(ctx context.Context) (check.Admission, bool) {
 	var all check.Admission
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
 		key := kind + ".admissionregistration.k8s.io"
@@ -168,7 +168,7 @@ func (r *reading) admission(ctx context.Context) (check.Admission, bool) {
 }
 
 // gates returns the Gates that the person may read: all, or those of the namespace.
-func (r *reading) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gate) {
+func (r *checkReader) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gate) {
 	if !defined {
 		return nil
 	}
@@ -187,36 +187,36 @@ func (r *reading) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gat
 	return nil
 }
 
-// in is where to list what belongs to the Gates.
-func (r *reading) in() client.ListOption {
+// scope is where to list what belongs to the Gates.
+func (r *checkReader) scope() client.ListOption {
 	if r.all {
 		return client.InNamespace("")
 	}
 	return client.InNamespace(r.cluster.Namespace)
 }
 
-func (r *reading) exceptions(ctx context.Context) []*v1alpha1.GateException {
+func (r *checkReader) exceptions(ctx context.Context) []*v1alpha1.GateException {
 	namespace := r.cluster.Namespace
 	if r.all {
 		namespace = ""
 	}
 	found, err := r.cluster.Exceptions(ctx, []string{namespace})
-	r.may("list", "gateexceptions."+api.Group, err)
+	r.record("list", "gateexceptions."+api.Group, err)
 	return found
 }
 
-func (r *reading) calendars(ctx context.Context, gates []v1alpha1.Gate) timetable.Calendars {
+func (r *checkReader) calendars(ctx context.Context, gates []v1alpha1.Gate) timetable.Calendars {
 	var all []*v1alpha1.Gate
 	for i := range gates {
 		all = append(all, &gates[i])
 	}
 	found, err := kube.Calendars(ctx, r.cluster, r.now, all...)
-	r.may("get", "configmaps", err)
+	r.record("get", "configmaps", err)
 	return found
 }
 
 // kinds returns the kinds of the cluster.
-func (r *reading) kinds() (kinds []string) {
+func (r *checkReader) kinds() (kinds []string) {
 	for kind := range r.installed {
 		kinds = append(kinds, kind)
 	}
@@ -224,21 +224,21 @@ func (r *reading) kinds() (kinds []string) {
 }
 
 // objects returns what Gates can hold: names, labels and annotations of it.
-func (r *reading) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
+func (r *checkReader) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
 	for _, a := range target.All() {
 		key := a.GroupKind().String()
 		if r.installed[key] != nil {
-			objects = append(objects, r.objectsOf(ctx, key, r.in())...)
+			objects = append(objects, r.metadata(ctx, key, r.scope())...)
 		}
 	}
 	return objects
 }
 
-// objectsOf returns names, labels and annotations of the objects of a kind that is installed.
-func (r *reading) objectsOf(ctx context.Context, key string, in client.ListOption) (objects []*unstructured.Unstructured) {
+// metadata returns names, labels and annotations of the objects of a kind that is installed.
+func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOption) (objects []*unstructured.Unstructured) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(*r.installed[key])
-	if !r.may("list", r.resources[key], r.cluster.List(ctx, list, in)) {
+	if !r.record("list", r.resources[key], r.cluster.List(ctx, list, in)) {
 		return nil
 	}
 	for i := range list.Items {
@@ -255,8 +255,8 @@ func (r *reading) objectsOf(ctx context.Context, key string, in client.ListOptio
 
 // unsupported returns the objects that Gates name of kinds which no controller holds, in the namespaces in which they name them.
 // There are none if nobody knows what controllers hold.
-func (r *reading) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
-	if !r.sees && len(r.deployed) == 0 {
+func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
+	if !r.kindsKnown && len(r.deployed) == 0 {
 		return nil
 	}
 	read := map[string]bool{}
@@ -270,7 +270,7 @@ func (r *reading) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objec
 			for key, gvk := range r.installed {
 				if gvk.Kind == ref.Kind && (ref.APIVersion == "" || gvk.Group == group) && !read[key+" "+namespace] {
 					read[key+" "+namespace] = true
-					objects = append(objects, r.objectsOf(ctx, key, client.InNamespace(namespace))...)
+					objects = append(objects, r.metadata(ctx, key, client.InNamespace(namespace))...)
 				}
 			}
 		}
@@ -279,7 +279,7 @@ func (r *reading) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objec
 }
 
 // known returns objects by their names, those that apply Gates or the controller with their specs.
-func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Known {
+func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Known {
 	known := applier.Known{}
 	for _, obj := range objects {
 		known[applier.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
@@ -299,7 +299,7 @@ func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*u
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if r.may("get", r.resources[adapter.GroupKind().String()], err) {
+		if r.record("get", r.resources[adapter.GroupKind().String()], err) {
 			known[a] = obj
 		}
 	}
@@ -307,7 +307,7 @@ func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*u
 }
 
 // denied returns what commands need and the person may not do.
-func (r *reading) denied(ctx context.Context) (denied []check.Right) {
+func (r *checkReader) denied(ctx context.Context) (denied []check.Right) {
 	for _, right := range check.Rights {
 		review := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -315,7 +315,7 @@ func (r *reading) denied(ctx context.Context) (denied []check.Right) {
 				"namespace": r.cluster.Namespace, "verb": right.Verb, "group": right.Group, "resource": right.Resource,
 			}},
 		}}
-		if !r.may("create", "selfsubjectaccessreviews.authorization.k8s.io", r.cluster.Create(ctx, review)) {
+		if !r.record("create", "selfsubjectaccessreviews.authorization.k8s.io", r.cluster.Create(ctx, review)) {
 			return nil
 		}
 		if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
@@ -326,7 +326,7 @@ func (r *reading) denied(ctx context.Context) (denied []check.Right) {
 }
 
 // unreadFindings says what was not checked, because it could not be read.
-func (r *reading) unreadFindings() (findings []check.Finding) {
+func (r *checkReader) unreadFindings() (findings []check.Finding) {
 	for _, verb := range []string{"get", "list", "create"} {
 		var resources []string
 		for _, u := range r.unread {

@@ -16,7 +16,7 @@ func TestTheStateOfAnExceptionFollowsItsReason(t *testing.T) {
 	for want, r := range map[string]v1alpha1.ExceptionRecord{
 		"is broken": record(v1alpha1.TooManyExceptionsReason, -time.Hour), "in force": record(v1alpha1.InForceReason, 0), "begins": record(v1alpha1.PendingReason, time.Hour), "waits": record(v1alpha1.OverlappedReason, -time.Hour), "is over": record(v1alpha1.ExpiredReason, 0),
 	} {
-		if got := isInForce(r, now); got != want {
+		if got := exceptionState(r, now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

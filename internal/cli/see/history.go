@@ -86,15 +86,15 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 			return err
 		}
 		items := historySince(k.Terminal, gates, from)
-		return past[historyItem]{term.GateHistoryEntry, items, writeCSV, func() error {
+		return historyReport[historyItem]{term.GateHistoryEntry, items, writeCSV, func() error {
 			return printHistory(k.Terminal, out, items, sc.All || len(gates) > 1, now)
 		}}.print(k.Terminal, out)
 	}
 	return cmd
 }
 
-// past is what has happened.
-type past[T any] struct {
+// historyReport is what has happened.
+type historyReport[T any] struct {
 	// kind is that of an item, in JSON.
 	kind  string
 	items []T
@@ -103,7 +103,7 @@ type past[T any] struct {
 }
 
 // print prints it in the format that is asked for.
-func (p past[T]) print(t *term.Terminal, out *term.Output) error {
+func (p historyReport[T]) print(t *term.Terminal, out *term.Output) error {
 	switch {
 	case *out.OutputFormat == "csv":
 		return p.csv(t.Out, p.items, out.NoHeaders)
@@ -230,16 +230,16 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 		}
 		_ = table.Write([]string{
 			i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, string(i.State), i.Reason, i.Period, i.Exception, until,
-			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.Message), harmless(i.Refused),
-			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome,
+			string(i.Action), requestedAt, escapeFormula(i.RequestedBy), escapeFormula(i.Message), escapeFormula(i.Refused),
+			escapeFormula(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome,
 		})
 	}
 	table.Flush()
 	return table.Error()
 }
 
-// harmless returns a text that no spreadsheet takes for a formula.
-func harmless(text string) string {
+// escapeFormula returns a text that no spreadsheet takes for a formula.
+func escapeFormula(text string) string {
 	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
 		return "'" + text
 	}

@@ -46,7 +46,7 @@ func runSourceHistory(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc
 		items = append(items, promotionsSince(t, g, f.from)...)
 	}
 	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
-	return past[promotionItem]{term.SourcePromotion, items, writePromotions, func() error {
+	return historyReport[promotionItem]{term.SourcePromotion, items, writePromotions, func() error {
 		return printPromotions(t, f, items, len(keys) > 1)
 	}}.print(t, f.Output)
 }
@@ -103,7 +103,7 @@ func writePromotions(w io.Writer, items []promotionItem, noHeaders bool) error {
 	}
 	for _, i := range items {
 		by, reasons := approvers(i.Approvals)
-		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, harmless(i.Revision), harmless(i.From), i.Reason, harmless(by), harmless(reasons)})
+		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, escapeFormula(i.Revision), escapeFormula(i.From), i.Reason, escapeFormula(by), escapeFormula(reasons)})
 	}
 	table.Flush()
 	return table.Error()

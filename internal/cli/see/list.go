@@ -109,7 +109,7 @@ func gateHeaders(now time.Time, namespaces, wide bool) []string {
 
 // gateRow says what a Gate is, in the columns of gateHeaders.
 func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
-	row := []string{g.Name, t.PaintState(describe.State(g)), describe.Reason(g) + waveIn(g), "-", heldOf(g), "-"}
+	row := []string{g.Name, t.PaintState(describe.State(g)), describe.Reason(g) + waveIn(g), "-", heldCount(g), "-"}
 	if waits := describe.ToApprove(g, now); waits != "" {
 		row[2] += ", " + waits
 	}
@@ -135,8 +135,8 @@ func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide
 	return row
 }
 
-// heldOf says how many targets of a Gate are held, of how many, and how many would be.
-func heldOf(g *v1alpha1.Gate) string {
+// heldCount says how many targets of a Gate are held, of how many, and how many would be.
+func heldCount(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
 		return "-"
 	}

@@ -93,7 +93,7 @@ func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	if err != nil {
 		return err
 	}
-	if refusal := o.Denied(); refusal != "" && o.Read == 0 {
+	if refusal := o.Denied(); refusal != "" && o.ListsRead == 0 {
 		return errors.New(refusal)
 	} else if refusal != "" {
 		k.Warn("%s; the rest is shown", refusal)
@@ -173,7 +173,7 @@ func printPending(t *term.Terminal, f *pendingFlags, all []pendingItem, held int
 
 // pendingRow says what waits, in the columns of printPending.
 func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.Time) []string {
-	row := []string{w.Target.Kind + "/" + w.Target.Name, gatesOf(w), shortRevision(w.Revision, f.IsWide()), paintWaits(t, w, f.IsWide()), term.FormatUntilOrDash(w.Since, now)}
+	row := []string{w.Target.Kind + "/" + w.Target.Name, holders(w), shortRevision(w.Revision, f.IsWide()), paintWaits(t, w, f.IsWide()), term.FormatUntilOrDash(w.Since, now)}
 	if f.namespaces {
 		row = append([]string{w.Target.Namespace}, row...)
 	}

@@ -78,8 +78,8 @@ type differ struct {
 	objects *kube.Objects
 	dry     client.Client
 	open    dryrun.Opener
-	// in is the namespace in which users of pinned sources are looked for, empty for all.
-	in string
+	// namespace is the namespace in which users of pinned sources are looked for, empty for all.
+	namespace string
 	// users have those that were found by the source to which they refer, nil if nobody has looked.
 	users map[explain.Ref][]*unstructured.Unstructured
 }
@@ -94,9 +94,9 @@ func newDiffer(t *term.Terminal, o *kube.Objects, f *pendingFlags) (*differ, err
 	if err != nil {
 		return nil, kube.NoCluster(err)
 	}
-	d := &differ{objects: o, dry: dry, in: o.Cluster.Namespace}
+	d := &differ{objects: o, dry: dry, namespace: o.Cluster.Namespace}
 	if f.namespaces {
-		d.in = ""
+		d.namespace = ""
 	}
 	if f.sourceAddress == "" {
 		asks, err := discovery.NewDiscoveryClientForConfig(o.Cluster.RESTConfig)
@@ -169,7 +169,7 @@ func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *ex
 	switch w.Target.Kind {
 	case kustomizev1.KustomizationKind:
 		source := readSource(ctx, d.objects, obj)
-		return &pendingDiff{found: d.find(ctx, obj, source), url: urlOf(source)}
+		return &pendingDiff{found: d.find(ctx, obj, source), url: gitURL(source)}
 	case v1alpha1.GatedSourceKind:
 		return d.promotes(ctx, obj, w)
 	}
@@ -183,8 +183,8 @@ var (
 	kubeConfigPath = fields.Path(kustomization, &kustomization.Spec.KubeConfig)
 )
 
-// urlOf returns the URL of a source, empty if there is none.
-func urlOf(source *unstructured.Unstructured) string {
+// gitURL returns the URL of a source, empty if there is none.
+func gitURL(source *unstructured.Unstructured) string {
 	if source == nil {
 		return ""
 	}
@@ -231,8 +231,8 @@ func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstruct
 	return dryrun.Diff(ctx, d.dry, obj, built)
 }
 
-// maxShown is how long a value of a field may be, in bytes.
-const maxShown = 120
+// maxValueLength is how long a value of a field may be, in bytes.
+const maxValueLength = 120
 
 // printDiff says what would change.
 func printDiff(t *term.Terminal, w *pendingItem) {
@@ -266,18 +266,18 @@ func printFound(t *term.Terminal, f found, indent string) {
 		fmt.Fprintln(t.Out, indent+"nothing would change")
 	}
 	for _, change := range f.Changes {
-		text := t.Paint(colorOf(change.Action), change.Action)
+		text := t.Paint(actionColor(change.Action), change.Action)
 		if change.Cause != "" {
 			text += ": " + term.OneLine(change.Cause)
 		}
 		fmt.Fprintf(t.Out, "%s%s %s\n", indent, change.Object, text)
 		for _, field := range change.Fields {
-			fmt.Fprintf(t.Out, "%s  %s: %s -> %s\n", indent, field.Path, valueOf(field.Before), valueOf(field.After))
+			fmt.Fprintf(t.Out, "%s  %s: %s -> %s\n", indent, field.Path, formatValue(field.Before), formatValue(field.After))
 		}
 	}
 }
 
-func colorOf(action string) string {
+func actionColor(action string) string {
 	switch action {
 	case dryrun.Created:
 		return term.Green
@@ -287,8 +287,8 @@ func colorOf(action string) string {
 	return term.Yellow
 }
 
-// valueOf writes a value of a field in one line.
-func valueOf(value any) string {
+// formatValue writes a value of a field in one line.
+func formatValue(value any) string {
 	if value == nil {
 		return "(none)"
 	}
@@ -297,8 +297,8 @@ func valueOf(value any) string {
 		return "?"
 	}
 	text := term.OneLine(string(raw))
-	if len(text) > maxShown {
-		return strings.ToValidUTF8(text[:maxShown], "") + "..."
+	if len(text) > maxValueLength {
+		return strings.ToValidUTF8(text[:maxValueLength], "") + "..."
 	}
 	return text
 }

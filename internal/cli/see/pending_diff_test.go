@@ -61,7 +61,7 @@ func TestTheCommitsBetweenTwoRevisions(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := valueOf(map[string]any{"a": strings.Repeat("é", maxShown)}); len(got) > maxShown+3 || !strings.HasSuffix(got, "é...") {
+	if got := formatValue(map[string]any{"a": strings.Repeat("é", maxValueLength)}); len(got) > maxValueLength+3 || !strings.HasSuffix(got, "é...") {
 		t.Error(got)
 	}
 	unknown := found{Changes: []dryrun.Change{{Action: dryrun.Unknown}}}
@@ -76,13 +76,13 @@ func TestASourceKeepsTheNewestRevisionAlone(t *testing.T) {
 	source := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "GitRepository", "metadata": map[string]any{"name": "apps"}, "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:b"}},
 	}}
-	if got := kept(source, "main@sha1:b"); got != "" {
+	if got := missingArtifact(source, "main@sha1:b"); got != "" {
 		t.Error(got)
 	}
-	if got, want := kept(source, "main@sha1:a"), "GitRepository/apps has main@sha1:b, and keeps no other revision"; got != want {
+	if got, want := missingArtifact(source, "main@sha1:a"), "GitRepository/apps has main@sha1:b, and keeps no other revision"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if kept(nil, "main@sha1:a") != noSource {
+	if missingArtifact(nil, "main@sha1:a") != noSource {
 		t.Error("a source that does not exist has a revision")
 	}
 }

@@ -23,11 +23,11 @@ import (
 // The artifact is that of the source that it follows: it has what the pinned one would have.
 func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	source := readSource(ctx, d.objects, obj)
-	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: urlOf(source)}
-	if result.Cause = kept(source, w.Waits); result.Cause != "" {
+	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: gitURL(source)}
+	if result.Cause = missingArtifact(source, w.Waits); result.Cause != "" {
 		return result
 	}
-	users, err := d.usersOf(ctx, obj)
+	users, err := d.pinnedSourceUsers(ctx, obj)
 	if err != nil {
 		result.Cause = term.OneLine(err.Error())
 		return result
@@ -44,8 +44,8 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 	return result
 }
 
-// kept says why a source does not have the artifact of a revision. It is empty if it has.
-func kept(source *unstructured.Unstructured, revision string) string {
+// missingArtifact says why a source does not have the artifact of a revision. It is empty if it has.
+func missingArtifact(source *unstructured.Unstructured, revision string) string {
 	if source == nil {
 		return noSource
 	}
@@ -55,8 +55,8 @@ func kept(source *unstructured.Unstructured, revision string) string {
 	return ""
 }
 
-// usersOf returns the Kustomizations and HelmReleases that refer to the pinned source of a GatedSource.
-func (d *differ) usersOf(ctx context.Context, obj *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// pinnedSourceUsers returns the Kustomizations and HelmReleases that refer to the pinned source of a GatedSource.
+func (d *differ) pinnedSourceUsers(ctx context.Context, obj *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if d.users == nil {
 		d.users = map[explain.Ref][]*unstructured.Unstructured{}
 		for _, kind := range []schema.GroupVersionKind{kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)} {
@@ -66,9 +66,9 @@ func (d *differ) usersOf(ctx context.Context, obj *unstructured.Unstructured) ([
 			} else if err != nil {
 				return nil, kube.NoCluster(err)
 			}
-			if err := d.objects.Each(ctx, mapping, d.in, "", func(user *unstructured.Unstructured) {
+			if err := d.objects.Each(ctx, mapping, d.namespace, "", func(user *unstructured.Unstructured) {
 				if ref, ok := explain.SourceOf(user); ok {
-					d.users[keyOf(ref)] = append(d.users[keyOf(ref)], user.DeepCopy())
+					d.users[sourceKey(ref)] = append(d.users[sourceKey(ref)], user.DeepCopy())
 				}
 			}); err != nil {
 				return nil, err
@@ -76,5 +76,5 @@ func (d *differ) usersOf(ctx context.Context, obj *unstructured.Unstructured) ([
 		}
 	}
 	pinned, _ := explain.Pinned(obj)
-	return d.users[keyOf(pinned)], nil
+	return d.users[sourceKey(pinned)], nil
 }

@@ -27,10 +27,10 @@ func TestEveryReportIsAListOfItsKind(t *testing.T) {
 	for command, test := range map[string]func(*testing.T){
 		"check": termtest.Prints(term.FindingReport, []check.Finding{finding}, func(s *term.Terminal, o *term.Output) error { return printFindings(s, o, []check.Finding{finding}, 0) }),
 		"history": termtest.Prints(term.GateHistoryEntry, []historyItem{{about, g.Status.History[0]}}, func(s *term.Terminal, o *term.Output) error {
-			return past[historyItem]{kind: term.GateHistoryEntry, items: historySince(s, []*v1alpha1.Gate{g}, now)}.print(s, o)
+			return historyReport[historyItem]{kind: term.GateHistoryEntry, items: historySince(s, []*v1alpha1.Gate{g}, now)}.print(s, o)
 		}),
 		"history source/NAME": termtest.Prints(term.SourcePromotion, []promotionItem{{about, source.Status.Promotions[0]}}, func(s *term.Terminal, o *term.Output) error {
-			return past[promotionItem]{kind: term.SourcePromotion, items: promotionsSince(s, source, now)}.print(s, o)
+			return historyReport[promotionItem]{kind: term.SourcePromotion, items: promotionsSince(s, source, now)}.print(s, o)
 		}),
 		"list and status": termtest.Prints(term.GateReport, []*v1alpha1.Gate{g.DeepCopy()}, func(s *term.Terminal, o *term.Output) error { return printGates(o, s.Out, []*v1alpha1.Gate{g}) }),
 		"pending": termtest.Prints(term.PendingTarget, []pendingItem{{Waiting: waiting}}, func(s *term.Terminal, o *term.Output) error {

@@ -74,10 +74,10 @@ type screen struct {
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	calendars  timetable.Calendars
-	// unseen is whether exceptions may not be listed, or a calendar may not be read.
-	unseen  bool
-	targets []targetLine
-	now     time.Time
+	// incomplete is whether exceptions may not be listed, or a calendar may not be read.
+	incomplete bool
+	targets    []targetLine
+	now        time.Time
 }
 
 // targetLine is one target of a Gate.
@@ -96,13 +96,13 @@ func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alph
 	switch sc.exceptions, err = kube.ExceptionsFor(ctx, c, g); {
 	case apierrors.IsForbidden(err):
 		k.Warn("%s", err)
-		sc.unseen = true
+		sc.incomplete = true
 	case err != nil:
 		return nil, err
 	}
 	if sc.calendars, err = kube.Calendars(ctx, c, now, g); err != nil {
 		k.Warn("%s", err)
-		sc.unseen = true
+		sc.incomplete = true
 	}
 	o, err := k.Objects(ctx, c)
 	if err != nil {
@@ -164,13 +164,13 @@ func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now tim
 	for _, w := range all {
 		lines = append(lines, targetLine{w, explain.Held, nil})
 	}
-	slices.SortStableFunc(lines, func(a, b targetLine) int { return fresh(&b.Waiting) - fresh(&a.Waiting) })
+	slices.SortStableFunc(lines, func(a, b targetLine) int { return freshness(&b.Waiting) - freshness(&a.Waiting) })
 	slices.SortFunc(others, func(a, b targetLine) int { return a.Compare(&b.Waiting) })
 	return append(lines, others...), nil
 }
 
-// fresh is 1 if something new waits, so that this is listed first.
-func fresh(w *explain.Waiting) int {
+// freshness is 1 if something new waits, so that this is listed first.
+func freshness(w *explain.Waiting) int {
 	if w.IsFresh() {
 		return 1
 	}
@@ -180,18 +180,18 @@ func fresh(w *explain.Waiting) int {
 // transitions are the next changes of the state of a Gate.
 const transitions = 5
 
-// sightOfStatus is how far status looks ahead.
-const sightOfStatus = 366 * 24 * time.Hour
+// statusRange is how far status looks ahead.
+const statusRange = 366 * 24 * time.Hour
 
 // next returns the next transitions of the Gate, none if its spec is invalid. Without its exceptions or its calendars it is the one in its status.
 func (sc *screen) next() [][]string {
-	if sc.unseen {
+	if sc.incomplete {
 		if t := sc.gate.Status.NextTransition; t != nil {
 			return [][]string{{term.FormatUntil(t.At.Time, sc.now), sc.t.PaintState(string(t.State)), describe.Words(t.Reason, t.DecidedBy())}}
 		}
 		return nil
 	}
-	intervals, errs := gate.NewSnapshot(sc.gate, sc.calendars, sc.exceptions...).Intervals(sc.now, sc.now.Add(sightOfStatus))
+	intervals, errs := gate.NewSnapshot(sc.gate, sc.calendars, sc.exceptions...).Intervals(sc.now, sc.now.Add(statusRange))
 	if len(errs) > 0 {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (sc *screen) head() {
 		text += " since " + term.FormatUntil(last.At.Time, sc.now)
 	}
 	sc.t.Line("%s: %s.", text, describe.Reason(g))
-	if more := moreThanWords(g); more != "" {
+	if more := openedDetail(g); more != "" {
 		sc.t.Line("%s.", strings.TrimSuffix(more, "."))
 	}
 	if ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition); ready != nil && ready.Status != "True" {
@@ -101,9 +101,9 @@ func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Stat
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 
-// moreThanWords returns what the condition Opened says that no other part of the screen does, empty if that is nothing. Its times are in
+// openedDetail returns what the condition Opened says that no other part of the screen does, empty if that is nothing. Its times are in
 // UTC, so what the screen has in the zone of the user is left out.
-func moreThanWords(g *v1alpha1.Gate) string {
+func openedDetail(g *v1alpha1.Gate) string {
 	opened := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
 	case v1alpha1.InvalidSpecReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TimeUnknownReason:
@@ -121,14 +121,14 @@ func (sc *screen) afterNext() string {
 	if len(sc.gate.Spec.DependsOn) > 0 {
 		lines = append(lines, "As long as all its dependencies are ready.")
 	}
-	if sc.unseen {
+	if sc.incomplete {
 		lines = append(lines, "You may not list gateexceptions: what comes after is not known.")
 	}
 	return strings.Join(lines, "\n")
 }
 
-// isInForce says where in its life an exception is.
-func isInForce(e v1alpha1.ExceptionRecord, now time.Time) string {
+// exceptionState says where in its life an exception is.
+func exceptionState(e v1alpha1.ExceptionRecord, now time.Time) string {
 	switch {
 	case e.Reason == v1alpha1.InForceReason:
 		return "in force"
@@ -148,7 +148,7 @@ func (sc *screen) exceptionRows() [][]string {
 		if e.Reason == v1alpha1.ExpiredReason {
 			continue
 		}
-		rows = append(rows, []string{e.Name, isInForce(e, sc.now), term.FormatUntil(e.ValidFrom.Time, sc.now), term.FormatUntil(e.ValidUntil.Time, sc.now)})
+		rows = append(rows, []string{e.Name, exceptionState(e, sc.now), term.FormatUntil(e.ValidFrom.Time, sc.now), term.FormatUntil(e.ValidUntil.Time, sc.now)})
 	}
 	return rows
 }

@@ -18,10 +18,10 @@ import (
 
 // Columns of a timeline.
 const (
-	// assumedColumns is how many there are if nobody sees them.
-	assumedColumns = 100
-	leastColumns   = 60
-	leastBar       = 20
+	// defaultColumns is how many there are if nobody sees them.
+	defaultColumns = 100
+	minColumns     = 60
+	minBar         = 20
 )
 
 // timelineFlags are those of list --timeline.
@@ -60,10 +60,10 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 	}
 	columns := term.Width(t.Out)
 	if columns == 0 {
-		columns = assumedColumns
+		columns = defaultColumns
 	}
-	if columns < leastColumns {
-		t.Warn("the terminal has %d columns and a timeline needs %d, this is the table", columns, leastColumns)
+	if columns < minColumns {
+		t.Warn("the terminal has %d columns and a timeline needs %d, this is the table", columns, minColumns)
 		return false, nil
 	}
 	gates, err := c.Gates(ctx, sc)
@@ -92,8 +92,8 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 		taken = max(taken, len(name)+len("unknown"))
 	}
 	room := columns - taken - 2*3
-	if room < leastBar {
-		t.Warn("the names of the gates leave %d columns for a timeline and it needs %d, this is the table", max(0, room), leastBar)
+	if room < minBar {
+		t.Warn("the names of the gates leave %d columns for a timeline and it needs %d, this is the table", max(0, room), minBar)
 		return false, nil
 	}
 	for i := range rows {

@@ -65,7 +65,7 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 		Validate: validate.Object, Log: log.New(k.ErrOut, "", 0),
 	})
 	server := &http.Server{
-		Handler:           onlyHere(secret, pages),
+		Handler:           requireSecret(secret, pages),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(k.ErrOut, "", 0),
@@ -83,12 +83,12 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 // maxConnections is how many there may be at once. A browser has six, and more for each page that is live.
 const maxConnections = 256
 
-// onlyHere lets through who knows the secret and asks for this machine: a page of somebody else whose name leads here does not.
-func onlyHere(secret string, next http.Handler) http.Handler {
+// requireSecret lets through who knows the secret and asks for this machine: a page of somebody else whose name leads here does not.
+func requireSecret(secret string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.Path[:min(len(secret), len(r.URL.Path))]
-		if subtle.ConstantTimeCompare([]byte(given), []byte(secret)) != 1 || !isHere(r.Host) {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(secret)) != 1 || !isLoopback(r.Host) {
 			http.Error(w, "Open the address that kubectl gate ui has printed.", http.StatusForbidden)
 			return
 		}
@@ -96,8 +96,8 @@ func onlyHere(secret string, next http.Handler) http.Handler {
 	})
 }
 
-// isHere returns whether a host, with or without a port, is this machine by a name that nobody else can have.
-func isHere(host string) bool {
+// isLoopback returns whether a host, with or without a port, is this machine by a name that nobody else can have.
+func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

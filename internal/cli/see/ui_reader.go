@@ -26,8 +26,8 @@ type uiReader struct {
 	kinds chan struct{}
 }
 
-// alone waits until nobody else reads objects.
-func (r *uiReader) alone(ctx context.Context) (done func(), err error) {
+// lockKinds waits until nobody else reads objects.
+func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	select {
 	case r.kinds <- struct{}{}:
 		return func() { <-r.kinds }, nil
@@ -36,8 +36,8 @@ func (r *uiReader) alone(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// asking returns a session whose warnings become notes on a page.
-func (r *uiReader) asking(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
+// withNotes returns a session whose warnings become notes on a page.
+func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
 	var said bytes.Buffer
 	asks, quiet, in := *r.session, *r.session.Terminal, *r.cluster
 	quiet.ErrOut = &said
@@ -61,7 +61,7 @@ func (r *uiReader) Sees(context.Context, []string) (bool, error) { return true, 
 
 // Gates implements ui.Reader.
 func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Known, error) {
-	s, c, notes := r.asking(namespace)
+	s, c, notes := r.withNotes(namespace)
 	gates, err := c.Gates(ctx, kube.Scope{All: namespace == ""})
 	if apierrors.IsForbidden(err) && namespace == "" {
 		s.Warn("you may not list gates in all namespaces, these are those of %q", c.Namespace)
@@ -78,12 +78,12 @@ func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Known, e
 
 // Targets implements ui.Reader.
 func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, []string, error) {
-	done, err := r.alone(ctx)
+	done, err := r.lockKinds(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	s, c, notes := r.asking(g.Namespace)
+	s, c, notes := r.withNotes(g.Namespace)
 	o, err := s.Objects(ctx, c)
 	if err != nil {
 		return nil, nil, err
@@ -104,12 +104,12 @@ func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, 
 
 // Why implements ui.Reader.
 func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error) {
-	done, err := r.alone(ctx)
+	done, err := r.lockKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	s, c, notes := r.asking(namespace)
+	s, c, notes := r.withNotes(namespace)
 	e, err := explainObject(ctx, s, c, kind, name, s.Clock.Now())
 	if network := net.Error(nil); apierrors.IsForbidden(err) || errors.As(err, &network) || ctx.Err() != nil {
 		return nil, err

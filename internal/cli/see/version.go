@@ -84,7 +84,7 @@ func readControllers(ctx context.Context, k *kube.Factory) ([]check.Controller, 
 	if len(found) == 0 {
 		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)
 	}
-	leases := (&reading{cluster: c}).leases(ctx, found) // none without the permission
+	leases := (&checkReader{cluster: c}).leases(ctx, found) // none without the permission
 	check.SetTimeZoneData(found, leases, k.Clock.Now())
 	return found, nil
 }

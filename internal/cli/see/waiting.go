@@ -47,7 +47,7 @@ func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstr
 	for _, obj := range held {
 		var source *unstructured.Unstructured
 		if ref, ok := explain.SourceOf(obj); ok {
-			source = sources[keyOf(ref)]
+			source = sources[sourceKey(ref)]
 		}
 		all = append(all, explain.Wait(obj, source, now))
 	}
@@ -55,13 +55,13 @@ func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstr
 	return all, nil
 }
 
-// keyOf returns a reference without the version.
-func keyOf(ref explain.Ref) explain.Ref {
-	ref.APIVersion = groupOf(ref)
+// sourceKey returns a reference without the version.
+func sourceKey(ref explain.Ref) explain.Ref {
+	ref.APIVersion = apiGroup(ref)
 	return ref
 }
 
-func groupOf(ref explain.Ref) string {
+func apiGroup(ref explain.Ref) string {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	return group
 }
@@ -78,8 +78,8 @@ func readSources(ctx context.Context, o *kube.Objects, held []*unstructured.Unst
 		if !ok {
 			continue
 		}
-		wanted[keyOf(ref)] = true
-		l := list{schema.GroupKind{Group: groupOf(ref), Kind: ref.Kind}, ref.Namespace}
+		wanted[sourceKey(ref)] = true
+		l := list{schema.GroupKind{Group: apiGroup(ref), Kind: ref.Kind}, ref.Namespace}
 		if everywhere {
 			l.namespace = ""
 		}
@@ -96,7 +96,7 @@ func readSources(ctx context.Context, o *kube.Objects, held []*unstructured.Unst
 			return nil, kube.NoCluster(err)
 		}
 		if err := o.Each(ctx, mapping, l.namespace, "", func(obj *unstructured.Unstructured) {
-			if key := keyOf(explain.RefOf(obj)); wanted[key] {
+			if key := sourceKey(explain.RefOf(obj)); wanted[key] {
 				found[key] = obj.DeepCopy()
 			}
 		}); err != nil {
@@ -112,7 +112,7 @@ func readSource(ctx context.Context, o *kube.Objects, obj *unstructured.Unstruct
 	if !ok {
 		return nil
 	}
-	mapping, err := o.Mapper.RESTMapping(schema.GroupKind{Group: groupOf(ref), Kind: ref.Kind})
+	mapping, err := o.Mapper.RESTMapping(schema.GroupKind{Group: apiGroup(ref), Kind: ref.Kind})
 	if err != nil {
 		return nil
 	}
@@ -135,8 +135,8 @@ func shortRevision(revision string, wide bool) string {
 	return explain.ShortRevision(revision)
 }
 
-// gatesOf names the Gates that hold an object as somebody in its namespace does, or says how many have approved.
-func gatesOf(w *explain.Waiting) string {
+// holders names the Gates that hold an object as somebody in its namespace does, or says how many have approved.
+func holders(w *explain.Waiting) string {
 	if a := w.Approvals; a != nil {
 		return fmt.Sprintf("approval %d of %d", a.Has, a.Needs)
 	}

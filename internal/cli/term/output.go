@@ -96,8 +96,8 @@ const (
 	VersionReport      = "Version"
 )
 
-// ListOf returns the apiVersion and the kind of a List whose items have a kind.
-func ListOf(kind string) (version, list string) {
+// ListKind returns the apiVersion and the kind of a List whose items have a kind.
+func ListKind(kind string) (version, list string) {
 	if kind == GateReport {
 		return "v1", "List"
 	}
@@ -139,7 +139,7 @@ func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) err
 		}
 		return nil
 	}
-	version, kind := ListOf(kind)
+	version, kind := ListKind(kind)
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": version, "kind": kind}}
 	for _, item := range items {
 		fields, err := toMap(item)

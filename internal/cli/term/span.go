@@ -18,14 +18,14 @@ const DefaultDays = 30
 type Span struct {
 	until string
 	days  int
-	// most is the largest number of days.
-	most int
-	cmd  *cobra.Command
+	// maxDays is the largest number of days.
+	maxDays int
+	cmd     *cobra.Command
 }
 
 // NewSpan adds the flags of a span to a command. The text says what they are for.
 func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
-	f := &Span{most: most, cmd: cmd}
+	f := &Span{maxDays: most, cmd: cmd}
 	cmd.Flags().StringVar(&f.until, "until", "", about+"until when, such as \"friday 17:00\", 2026-12-24, 7d, or in RFC 3339.")
 	cmd.Flags().IntVar(&f.days, "days", byDefault, fmt.Sprintf("%show many days, from 1 to %d, instead of --until.", about, most))
 	return f
@@ -46,8 +46,8 @@ func (f *Span) Check() error {
 	switch {
 	case f.cmd.Flags().Changed("until") && f.cmd.Flags().Changed("days"):
 		return errors.New("--until and --days exclude each other: use one of them")
-	case f.days < 1 || f.days > f.most:
-		return fmt.Errorf("--days %d: use a number from 1 to %d", f.days, f.most)
+	case f.days < 1 || f.days > f.maxDays:
+		return fmt.Errorf("--days %d: use a number from 1 to %d", f.days, f.maxDays)
 	}
 	return nil
 }
@@ -60,8 +60,8 @@ func ParseSpan(t *Terminal, from string, f *Span) (r preview.Range, err error) {
 	if r, err = parseRange(t, from, f.until); err == nil && f.until == "" {
 		r.Until = r.From.AddDate(0, 0, f.days)
 	}
-	if longest := r.From.AddDate(0, 0, f.most); err == nil && r.Until.After(longest) {
-		return r, fmt.Errorf("--until %q: at most %d days are shown, until %s", f.until, f.most, FormatTime(longest))
+	if longest := r.From.AddDate(0, 0, f.maxDays); err == nil && r.Until.After(longest) {
+		return r, fmt.Errorf("--until %q: at most %d days are shown, until %s", f.until, f.maxDays, FormatTime(longest))
 	}
 	return r, err
 }
@@ -74,16 +74,16 @@ func parseRange(t *Terminal, from, until string) (r preview.Range, err error) {
 	}
 	r.From = now.Truncate(time.Second)
 	if from != "" {
-		if r.From, err = ReadTime(clean(from), r.From); err != nil {
+		if r.From, err = ReadTime(normalize(from), r.From); err != nil {
 			return r, fmt.Errorf("--from must be a time, and %q %w", from, err)
 		}
 	}
 	r.Until = r.From.AddDate(0, 0, DefaultDays)
 	if until != "" {
-		if day, _, _ := strings.Cut(clean(until), " "); from != "" && (day == "today" || day == "tomorrow") {
+		if day, _, _ := strings.Cut(normalize(until), " "); from != "" && (day == "today" || day == "tomorrow") {
 			return r, fmt.Errorf("--until must be a time: with --from, %q can be that of two days, write the date", until)
 		}
-		if r.Until, err = ReadTime(clean(until), r.From); err != nil {
+		if r.Until, err = ReadTime(normalize(until), r.From); err != nil {
 			return r, fmt.Errorf("--until must be a time, and %q %w", until, err)
 		}
 	}

@@ -20,10 +20,10 @@ type Table struct {
 }
 
 const (
-	// gap is between two columns.
-	gap = 3
-	// narrowest is how far a column is cut that does not fit.
-	narrowest = 12
+	// columnGap is between two columns.
+	columnGap = 3
+	// minColumnWidth is how far a column is cut that does not fit.
+	minColumnWidth = 12
 )
 
 // Print prints rows, and before the first ones the headers. In a terminal, the widest columns are cut until a row fits, unless all of it
@@ -54,7 +54,7 @@ func (t *Table) Print(headers []string, rows ...[]string) error {
 			cell = cut(cell, t.widths[i])
 			line += cell
 			if i < len(row)-1 {
-				line += strings.Repeat(" ", max(0, t.widths[i]-visible(cell))+gap)
+				line += strings.Repeat(" ", max(0, t.widths[i]-visible(cell))+columnGap)
 			}
 		}
 		text.WriteString(strings.TrimRight(line, " ") + "\n")
@@ -66,11 +66,11 @@ func (t *Table) Print(headers []string, rows ...[]string) error {
 // fit makes the widest columns narrower until a row fits. Times stay whole, and what is narrow already does.
 func (t *Table) fit(columns int) {
 	for {
-		total, widest := -gap, -1
+		total, widest := -columnGap, -1
 		for i, width := range t.widths {
-			total += width + gap
+			total += width + columnGap
 			isTime := i < len(t.headers) && strings.Contains(t.headers[i], "(")
-			if !isTime && width > narrowest && (widest < 0 || width > t.widths[widest]) {
+			if !isTime && width > minColumnWidth && (widest < 0 || width > t.widths[widest]) {
 				widest = i
 			}
 		}

@@ -19,7 +19,7 @@ var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02
 
 // ParseFutureTime returns the instant that a person means, later than now. The zone is that of now. A time of day alone is the next one.
 func ParseFutureTime(text string, now time.Time) (time.Time, error) {
-	text = clean(text)
+	text = normalize(text)
 	at, err := ReadTime(text, now)
 	if err == nil && !at.After(now) {
 		err = PastError(now)
@@ -31,8 +31,8 @@ func PastError(now time.Time) error {
 	return fmt.Errorf("is in the past: it is %s now", FormatTime(now))
 }
 
-// clean returns a text as readWhen reads it.
-func clean(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
+// normalize returns a text as readWhen reads it.
+func normalize(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
 func ReadTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
@@ -64,7 +64,7 @@ func ReadTime(text string, now time.Time) (time.Time, error) {
 	switch {
 	case day == "" && !on(0).After(now):
 		return on(1), nil
-	case weekdayOf(day) >= 0 && !on(offset).After(now):
+	case parseWeekday(day) >= 0 && !on(offset).After(now):
 		return on(offset + 7), nil
 	}
 	return on(offset), nil
@@ -80,14 +80,14 @@ func dayOffset(day string, now time.Time) (days int, named bool) {
 	case "yesterday":
 		return -1, true
 	}
-	weekday := weekdayOf(day)
+	weekday := parseWeekday(day)
 	return (weekday - int(now.Weekday()) + 7) % 7, weekday >= 0
 }
 
 var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// weekdayOf returns the number of a weekday by its name or its first three letters, -1 if it is none.
-func weekdayOf(text string) int {
+// parseWeekday returns the number of a weekday by its name or its first three letters, -1 if it is none.
+func parseWeekday(text string) int {
 	return slices.IndexFunc(Weekdays, func(day string) bool { return text == day || text == day[:3] })
 }
 
@@ -107,7 +107,7 @@ func parseClock(text string) (hour, minute int, err error) {
 
 // ReadEnd reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
 func ReadEnd(text string, from, now time.Time) (time.Time, error) {
-	text = clean(text)
+	text = normalize(text)
 	if strings.HasPrefix(text, "to") {
 		return ReadTime(text, now)
 	}
