@@ -1,5 +1,5 @@
-// Package cli has the commands of kubectl gate, one per file. A command reads the clock once, reads what it needs, and decides what to
-// say in functions that have no client.
+// Package cli builds kubectl gate: its commands, flags, completion and exit codes. The commands are in the packages see, act and plan. A
+// command reads the clock once, reads from the cluster, and prints what pure functions return.
 package cli
 
 import (
@@ -37,22 +37,22 @@ func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTick
 	return exitCodeFor(s.Terminal, root.ExecuteContext(ctx))
 }
 
-// The names of the program besides kubectl-gate.
+// Names of the program other than kubectl-gate.
 const (
 	fluxGate = "flux-gate"
-	// completionProgram is what kubectl runs to complete the arguments of kubectl gate.
+	// completionProgram is the program that kubectl runs to complete the arguments of kubectl gate.
 	completionProgram = "kubectl_complete-gate"
 )
 
 // baseName returns the name of a program without its folder.
 func baseName(program string) string { return strings.TrimSuffix(filepath.Base(program), ".exe") }
 
-// Command returns the command with all that it has, for those who describe it.
+// Command returns the root command for generators of docs.
 func Command() *cobra.Command {
 	return newRoot((&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Clock: clock.RealClock{}, Program: term.PluginName}}))
 }
 
-// programName returns how people call the program: as a plug-in of kubectl or of flux.
+// programName returns the name of the program in texts, as a plugin of kubectl or of flux.
 func programName(program string) string {
 	if baseName(program) == fluxGate {
 		return "flux gate"
@@ -60,7 +60,7 @@ func programName(program string) string {
 	return term.PluginName
 }
 
-// completionArgs returns the arguments of a command line. When kubectl asks for completions, cobra answers.
+// completionArgs returns the arguments of a command line. When kubectl requests completions, cobra handles them.
 func completionArgs(args []string) []string {
 	if baseName(args[0]) == completionProgram {
 		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)
@@ -68,7 +68,7 @@ func completionArgs(args []string) []string {
 	return args[1:]
 }
 
-// newRoot returns the command with all that it has.
+// newRoot returns the root command with all subcommands.
 func newRoot(k *kube.Factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:           strings.ReplaceAll(k.Program, " ", "-"),
@@ -109,7 +109,7 @@ func newRoot(k *kube.Factory) *cobra.Command {
 	return root
 }
 
-// setProgramName has the help texts of a command and of those below it say how the program is called.
+// setProgramName sets the name of the program in the help texts of a command and its subcommands.
 func setProgramName(t *term.Terminal, cmd *cobra.Command) {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
 		*text = t.WithProgram(*text)
@@ -119,7 +119,7 @@ func setProgramName(t *term.Terminal, cmd *cobra.Command) {
 	}
 }
 
-// groups are the commands by what they are for, in the order of the help text. Each is in the file of its name.
+// groups are the groups of commands, in the order of the help text.
 var groups = []struct {
 	title    string
 	commands []func(*kube.Factory) *cobra.Command
@@ -135,7 +135,7 @@ var groups = []struct {
 	{"Set up", []func(*kube.Factory) *cobra.Command{see.NewCheckCommand, plan.NewKindsCommand, see.NewVersionCommand}},
 }
 
-// exitCodeFor says what went wrong, if anything did, and returns the exit code for it.
+// exitCodeFor prints an error, and returns its exit code.
 func exitCodeFor(t *term.Terminal, err error) int {
 	var code term.ExitCode
 	var invalid *preview.InvalidError

@@ -21,17 +21,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// completionTimeout is how long somebody who presses Tab waits for the cluster.
+// completionTimeout bounds how long a completion waits for the cluster.
 const completionTimeout = 1500 * time.Millisecond
 
 // completion completes arguments and flags with names from the cluster.
 type completion struct{ *kube.Factory }
 
-// completer returns what words may come next.
+// completer returns the possible next words.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// addTo adds the completion of arguments and flags to all commands, as their Use and the names of their flags say. The completions of a command
-// itself stay.
+// addTo adds completion of arguments and flags to all commands, derived from their Use and the names of their flags. Completions that a
+// command defines stay.
 func (k completion) addTo(root *cobra.Command) {
 	flags := map[string]completer{
 		"namespace": k.completeFrom(func(ctx context.Context, c *kube.Cluster) ([]string, error) {
@@ -66,7 +66,7 @@ func (k completion) addTo(root *cobra.Command) {
 	}
 }
 
-// outputFormats returns what -o of a command can be.
+// outputFormats returns the values of -o of a command.
 func outputFormats(cmd *cobra.Command) []string {
 	kubectl := genericclioptions.NewPrintFlags("").AllowedFormats()
 	switch cmd.Name() {
@@ -80,7 +80,7 @@ func outputFormats(cmd *cobra.Command) []string {
 	return append([]string{"wide"}, kubectl...)
 }
 
-// completerFor returns what completes the arguments of a command.
+// completerFor returns the completer for the arguments of a command.
 func (k completion) completerFor(cmd *cobra.Command) completer {
 	_, args, _ := strings.Cut(cmd.Use, " ")
 	switch {
@@ -162,7 +162,7 @@ func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	}
 }
 
-// limit completes the first argument alone, unless a command takes many.
+// limit completes only the first argument, unless the command takes several.
 func limit(use string, f completer) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !strings.Contains(use, "...") {
@@ -188,7 +188,7 @@ func withPrefix(values []string, text string) (found []string) {
 	return found
 }
 
-// completeFrom completes with names from the cluster. Without a cluster, or if it is slow, there are none.
+// completeFrom completes names from the cluster. Without a cluster, or if it is slow, there are none.
 func (k completion) completeFrom(read func(context.Context, *kube.Cluster) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		names := k.readInTime(cmd.Context(), read)
@@ -197,7 +197,7 @@ func (k completion) completeFrom(read func(context.Context, *kube.Cluster) ([]st
 	}
 }
 
-// readInTime reads from the cluster as long as somebody waits for it.
+// readInTime reads from the cluster within completionTimeout.
 func (k completion) readInTime(ctx context.Context, read func(context.Context, *kube.Cluster) ([]string, error)) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -232,7 +232,7 @@ func (k completion) completeContext(_ *cobra.Command, _ []string, toComplete str
 	return withPrefix(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeObject completes KIND/NAME: first the kinds that Gates hold and the cluster has, then the names.
+// completeObject completes KIND/NAME: first the installed kinds that Gates hold, then the names.
 func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -251,7 +251,7 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 	return withPrefix(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// readNames returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
+// readNames returns a function that reads the names of a kind. Names keep the kind as the user has written it, such as ks/apps.
 func (k completion) readNames(kind string) func(context.Context, *kube.Cluster) ([]string, error) {
 	return func(ctx context.Context, c *kube.Cluster) ([]string, error) {
 		o, err := k.Objects(ctx, c)

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// ExitCodes says what the exit codes mean, in a table of Markdown.
+// ExitCodes is a table of the exit codes in Markdown.
 const ExitCodes = `| code | meaning |
 |---|---|
 | 0 | done |
@@ -17,7 +17,7 @@ const ExitCodes = `| code | meaning |
 | 124 | with --wait: not done in time; the controller continues |
 `
 
-// reports are the kinds of all reports, by command.
+// reports are the kinds of all Lists, by command.
 var reports = []struct{ command, kind, text string }{
 	{"check", term.FindingReport, "One problem: `severity` (`error`, `warning` or `note`), `object`, `message` and `action`."},
 	{"diff", term.GateChangeReport, "One Gate that changes: see [what a change does](../guides/preview.md#what-a-change-does)."},

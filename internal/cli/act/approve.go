@@ -20,11 +20,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// approveFlags are those of approve.
+// approveFlags are the flags of approve.
 type approveFlags struct {
 	generation       int64
 	revision, reason string
-	// request is the id of a request of a Gate.
+	// request is the ID of a request of a Gate.
 	request string
 	dryRun  string
 	out     *term.Output
@@ -108,7 +108,7 @@ func (f *approveFlags) check(kind kube.Kind) error {
 	return nil
 }
 
-// approveException shows an exception, approves it and says what it is then.
+// approveException prints an exception, approves it, and prints its state.
 func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	e, err := c.Exception(ctx, key)
 	if err != nil {
@@ -157,7 +157,7 @@ func approval(e *v1alpha1.GateException, now time.Time) []byte {
 	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
 }
 
-// mayApprove returns why somebody cannot approve an exception, as far as the exception shows it. The API server has the last word.
+// mayApprove returns an error if the user cannot approve an exception, as far as its status shows. The API server decides.
 func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
 	authors := exceptionAuthors(e)
 	switch {
@@ -175,7 +175,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	return nil
 }
 
-// refusedApproval says why the API server has refused an approval.
+// refusedApproval returns why the API server has refused an approval.
 func refusedApproval(e *v1alpha1.GateException, err error) error {
 	a := kube.NewCall("patch", "gateexceptions", e.Namespace, e.Name, kube.ApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -191,7 +191,7 @@ func refusedApproval(e *v1alpha1.GateException, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// awaitExceptionApproval waits until the controller has counted the approval of a person, or says why it does not.
+// awaitExceptionApproval waits until the controller has counted the approval of the user, or returns why it does not count.
 func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, e *v1alpha1.GateException, me string) error {
 	generation := e.Generation
 	return poll(ctx, t, func() (bool, error) {
@@ -208,7 +208,7 @@ func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Clust
 	})
 }
 
-// doesNotCount returns why the controller does not count the approvals of an exception, empty if it does not say so.
+// doesNotCount returns why the controller does not count the approvals of an exception, or an empty string.
 func doesNotCount(e *v1alpha1.GateException) string {
 	for part := range strings.SplitSeq(describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition).Message, "; ") {
 		if strings.Contains(part, "do not count") {

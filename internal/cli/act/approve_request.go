@@ -21,10 +21,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// gateApproverRole has all that approving a request needs.
+// gateApproverRole has the permissions to approve a request.
 const gateApproverRole = "gate-approver"
 
-// approveRequest shows the open request of a Gate that waits, approves it and says what the Gate is then.
+// approveRequest prints the open request of a Gate that waits, approves it, and prints the state of the Gate.
 func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	if !f.out.IsTable() {
 		return errors.New("--output is for exception/NAME and source/NAME")
@@ -66,12 +66,12 @@ func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key 
 	return nil
 }
 
-// requestID returns what tells a request from all others of its Gate.
+// requestID returns the ID of a request, which is unique within its Gate.
 func requestID(r *v1alpha1.AcceptedRequest) string {
 	return r.AcceptedAt.UTC().Format(metav1.RFC3339Micro)
 }
 
-// requestToApprove returns the one request that waits for approval, or the one with an id.
+// requestToApprove returns the only request that waits for approval, or the one with the given ID.
 func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.AcceptedRequest, error) {
 	all := describe.LackingApproval(g, now)
 	var known []string
@@ -94,7 +94,7 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 	return &all[0], nil
 }
 
-// describeRequest says what a request asks for, a line each.
+// describeRequest returns the lines that describe a request.
 func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) [][2]string {
 	lasts := "until a user closes the gate"
 	if window := shorter(r.Window, g.Spec.Window); window != nil {
@@ -129,7 +129,7 @@ func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)})
 }
 
-// refusedRequestApproval says why the API server has refused the approval of a request.
+// refusedRequestApproval returns why the API server has refused the approval of a request.
 func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, gateApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -145,7 +145,7 @@ func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// awaitRequestApproval waits until the controller has counted the approval of a person, and says what the Gate is with it.
+// awaitRequestApproval waits until the controller has counted the approval of the user, and prints the state of the Gate.
 func awaitRequestApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, me string) error {
 	var found *v1alpha1.AcceptedRequest
 	if err := poll(ctx, t, func() (bool, error) {
@@ -181,7 +181,7 @@ func awaitRequestApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster
 	return nil
 }
 
-// GatesToApprove returns the names of the Gates that have an open request which waits for approval.
+// GatesToApprove returns the names of the Gates with an open request that waits for approval.
 func GatesToApprove(ctx context.Context, c *kube.Cluster, now time.Time) (names []string, err error) {
 	err = c.EachGate(ctx, kube.Scope{}, func(g *v1alpha1.Gate) {
 		if len(describe.LackingApproval(g, now)) > 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
-// approveRevision shows a GatedSource, approves a revision of it and says what it is then.
+// approveRevision prints a GatedSource, approves a revision of it, and prints its state.
 func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	g, err := c.GatedSource(ctx, key)
 	if err != nil {
@@ -65,7 +65,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	return f.out.PrintObject(t.Out, term.AsManifest(g, v1alpha1.GatedSourceKind))
 }
 
-// describeSource says what is pinned and what waits.
+// describeSource returns the lines that describe the pinned and the waiting revision.
 func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) {
 	add := func(name, format string, args ...any) {
 		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
@@ -83,7 +83,8 @@ func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) 
 	return lines
 }
 
-// mayApproveRevision returns why nobody can approve a revision, as far as the GatedSource shows it. The API server has the last word.
+// mayApproveRevision returns an error if a revision cannot be approved, as far as the status of the GatedSource shows. The API server
+// decides.
 func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error {
 	seen := slices.ContainsFunc(g.Status.Seen, func(is v1alpha1.SeenRevision) bool { return is.Revision == revision }) ||
 		slices.ContainsFunc(g.Status.Promotions, func(p v1alpha1.Promotion) bool { return p.Revision == revision })
@@ -102,7 +103,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 	return nil
 }
 
-// revisionApproval is the patch that approves a revision in the round in which it was shown.
+// revisionApproval is the patch that approves a revision in the round that was printed.
 func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) []byte {
 	set := map[string]string{v1alpha1.ApproveRequestedAtAnnotation: promotion.FormatApproval(g, f.revision, now)}
 	if f.reason != "" {
@@ -111,7 +112,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) [
 	return annotationPatch(set)
 }
 
-// refusedRevision says why the API server has refused an approval.
+// refusedRevision returns why the API server has refused an approval.
 func refusedRevision(g *v1alpha1.GatedSource, err error) error {
 	a := kube.NewCall("patch", "gatedsources", g.Namespace, g.Name, kube.SourceApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -123,13 +124,13 @@ func refusedRevision(g *v1alpha1.GatedSource, err error) error {
 	return errors.New(a.Denied("approve"))
 }
 
-// revisionApprover is who approved which revision, in which round.
+// revisionApprover is the user who approved a revision, and the round.
 type revisionApprover struct {
 	revision, by string
 	round        int64
 }
 
-// awaitRevisionApproval waits until the controller has counted an approval, or has promoted what was approved.
+// awaitRevisionApproval waits until the controller has counted an approval, or has promoted the approved revision.
 func awaitRevisionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.GatedSource, a revisionApprover) error {
 	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {

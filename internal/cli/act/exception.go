@@ -26,7 +26,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// exceptionFlags are those of exception.
+// exceptionFlags are the flags of exception.
 type exceptionFlags struct {
 	rest, from, until, lasts, reason, name string
 	lead, ttl                              string

@@ -58,7 +58,7 @@ func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Tim
 	return text
 }
 
-// describeValidity says what an exception is at present.
+// describeValidity returns the state of an exception in words.
 func describeValidity(e *v1alpha1.GateException, now time.Time) string {
 	active := describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition)
 	from, until := term.FormatUntil(e.Spec.ValidFrom.Time, now), term.FormatUntil(e.Spec.ValidUntil.Time, now)

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// warnings returns warnings about an exception that has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
+// warnings returns warnings about an exception that has no effect on a Gate or only a partial one. inVain is why it has none, or empty.
 func (w plannedException) warnings(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
@@ -57,7 +57,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	return doubts, inVain
 }
 
-// describeCause puts a reason into words, and says of a close period if nothing opens it.
+// describeCause returns a reason in words, and for a close period whether it cannot be overridden.
 func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	text := describe.Words(reason, by)
 	for i := range g.Spec.ClosePeriods {
@@ -68,8 +68,8 @@ func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	return text
 }
 
-// uniformState returns the state that an exception brings throughout its validity, false if it brings several or leaves
-// some time to the schedule.
+// uniformState returns the state that an exception causes throughout its validity, or false if there are several or the schedule decides at
+// times.
 func uniformState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
 	switch {
@@ -112,7 +112,7 @@ func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1al
 	return inVain, nil
 }
 
-// plannedException is an exception that will be written, with its Gate, the other exceptions of the Gate and the calendars.
+// plannedException is an exception before it is written, with its Gate, the other exceptions of the Gate and the calendars.
 type plannedException struct {
 	gate      *v1alpha1.Gate
 	exception *v1alpha1.GateException

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// freezePrefix is how the reason of a request begins that freeze has made. The name follows: the API server removes a reason that somebody else
-// has given before, see config/policies.
+// freezePrefix is the beginning of the reason of a request by freeze. The user follows, because the API server removes a reason that
+// another user has given before, see config/policies.
 const freezePrefix = "freeze by "
 
 func NewFreezeCommand(k *kube.Factory) *cobra.Command {
@@ -116,10 +116,10 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	return r, nil
 }
 
-// maxNotFrozen is how many objects are named that no Gate governs.
+// maxNotFrozen bounds how many objects of each list are printed.
 const maxNotFrozen = 10
 
-// printNotFrozen says which objects go on although some Gates are frozen, in the namespaces that a freeze is about.
+// printNotFrozen prints which objects in the namespaces of a freeze are not frozen.
 func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, results []result) error {
 	var all, closed []*v1alpha1.Gate
 	for _, r := range results {
@@ -183,7 +183,7 @@ func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, resul
 	return nil
 }
 
-// splitByMode returns the Gates that hold something while they are closed, and those with mode Audit.
+// splitByMode returns the Gates that enforce, and those with mode Audit.
 func splitByMode(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
 	for _, g := range gates {
 		if g.Audits() {
@@ -195,7 +195,7 @@ func splitByMode(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
 	return enforcing, audits
 }
 
-// printObjects names objects.
+// printObjects prints names under a title.
 func printObjects(t *term.Terminal, title string, names []string) {
 	if len(names) == 0 {
 		return

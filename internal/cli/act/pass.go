@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// passFlags are those of the command pass.
+// passFlags are the flags of pass.
 type passFlags struct {
 	reason, dryRun string
 	wait           bool
@@ -67,7 +67,7 @@ that holds it. What keeps a Gate closed in spite of an open request, such as a c
 	return cmd
 }
 
-// runPass asks for a pass of an object, and says what the controller makes of it.
+// runPass requests a pass for an object, and prints how the controller handles it.
 func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace, name string) error {
 	c, now, err := k.Connect()
 	if err != nil {
@@ -102,7 +102,7 @@ func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace
 	return followPass(ctx, k.Terminal, c, obj, f, value)
 }
 
-// mayPass returns why an object cannot have a pass, as far as can be seen on it.
+// mayPass returns an error if an object cannot have a pass, as far as the object shows.
 func mayPass(obj *unstructured.Unstructured) error {
 	what := explain.RefOf(obj).String()
 	switch {
@@ -150,7 +150,7 @@ func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstruc
 	return err
 }
 
-// followPass waits until the controller has answered, or with --wait until the pass has ended, and says it.
+// followPass waits until the controller has granted the pass, or with --wait until the pass has ended, and prints the result.
 func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	what := explain.RefOf(obj).String()
 	deadline, granted := t.Clock.Now().Add(handlingTimeout), false

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// lowerFirst returns a sentence as a part of one.
+// lowerFirst returns a sentence with a lower-case first letter.
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// annotationPatch is the patch that sets annotations.
+// annotationPatch is a patch that sets annotations.
 func annotationPatch(annotations map[string]string) []byte {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// ineffectiveError says that a request was made, and that the Gate is not as it asks.
+// ineffectiveError means that a request was made, but the Gate does not have the requested state.
 type ineffectiveError string
 
 func (e ineffectiveError) Error() string { return string(e) }
 
 const (
-	// handlingTimeout is how long the controller is given to look at a request: it takes milliseconds, unless it is busy or starts.
+	// handlingTimeout bounds how long the controller may take to handle a request. It takes milliseconds, unless it is busy or starting.
 	handlingTimeout = 15 * time.Second
 	pollInterval    = 50 * time.Millisecond
 )
@@ -23,7 +23,7 @@ const (
 	errReplaced   = ineffectiveError("another request has replaced this one before the controller handled it; request it again")
 )
 
-// poll asks until it is done, for as long as the controller is given to answer.
+// poll calls a function until it is done, at most for handlingTimeout.
 func poll(ctx context.Context, t *term.Terminal, done func() (bool, error)) error {
 	deadline := t.Clock.Now().Add(handlingTimeout)
 	for {

@@ -53,16 +53,16 @@ reached another wave in the meantime, nothing happens. You need the verb open, w
 	return cmd
 }
 
-// proceeding is what a person wants of a release.
+// proceeding are the parameters of proceed.
 type proceeding struct {
 	now    time.Time
 	reason string
 	dryRun bool
-	// value is that of the annotation.
+	// value is the value of the annotation.
 	value string
 }
 
-// runProceed has the release of a Gate go on from where it is, and says where it is then.
+// runProceed continues the release of a Gate, and prints its state.
 func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name string, p *proceeding) error {
 	g, err := c.Gate(ctx, name)
 	if err != nil {
@@ -98,7 +98,7 @@ func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name str
 	return awaitProceed(ctx, t, c, g, p)
 }
 
-// mayProceed says why nobody can have the release of a Gate go on: none is on.
+// mayProceed returns an error if a Gate has no release to continue.
 func mayProceed(g *v1alpha1.Gate) error {
 	release := g.Status.Release
 	switch {
@@ -116,7 +116,7 @@ func mayProceed(g *v1alpha1.Gate) error {
 	return nil
 }
 
-// describeContinuation says what the release of a Gate waits for no more.
+// describeContinuation returns what the release of a Gate no longer waits for.
 func describeContinuation(g *v1alpha1.Gate) string {
 	if stop := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
 		cause, _, _ := strings.Cut(stop.Message, " Nothing more is released")
@@ -148,7 +148,7 @@ func (p *proceeding) write(ctx context.Context, c *kube.Cluster, g *v1alpha1.Gat
 	return err
 }
 
-// patch has a release go on. A reason of somebody before goes.
+// patch returns the patch that continues a release. It removes the reason of an earlier request.
 func (p *proceeding) patch(by, version string) []byte {
 	annotations := map[string]any{v1alpha1.ProceedRequestedAtAnnotation: p.value, v1alpha1.ProceedRequestedByAnnotation: nil, v1alpha1.ProceedReasonAnnotation: nil}
 	if by != "" {
@@ -164,7 +164,7 @@ func (p *proceeding) patch(by, version string) []byte {
 	return raw
 }
 
-// refusedProceed says why the API server has refused to have a release go on.
+// refusedProceed returns why the API server has refused to continue a release.
 func refusedProceed(g *v1alpha1.Gate, err error) error {
 	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, "gate-opener")
 	switch {
@@ -176,7 +176,7 @@ func refusedProceed(g *v1alpha1.Gate, err error) error {
 	return errors.New("refused: " + kube.DenialMessage(err))
 }
 
-// awaitProceed waits until the controller has taken note, and says where the release is then.
+// awaitProceed waits until the controller has handled the request, and prints the state of the release.
 func awaitProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, p *proceeding) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
@@ -195,7 +195,7 @@ func awaitProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1a
 	return nil
 }
 
-// describeWave says how far the release of a Gate by waves is, in a sentence without a full stop.
+// describeWave returns the state of a release in waves, in a sentence without a full stop.
 func describeWave(g *v1alpha1.Gate) string {
 	if gate.IsReleased(g) {
 		return "All waves are released"

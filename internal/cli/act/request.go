@@ -21,19 +21,19 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// requestFlags are those of commands that open and close Gates.
+// requestFlags are the flags of commands that request something of Gates.
 type requestFlags struct {
 	kube.Scope
 	lasts, until, at, reason, dryRun string
 	wait, emergency                  bool
 	timeout                          time.Duration
-	// everything says that no names and no labels mean all Gates.
+	// everything means all Gates: neither names nor labels are required.
 	everything bool
-	// by is who asks, as the API server knows them, empty if it does not say.
+	// by is the user as the API server knows them, empty if it does not return the name.
 	by string
 }
 
-// newRequestCommand returns a command that requests an action of Gates.
+// newRequestCommand completes a command that requests an action on Gates.
 func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobra.Command) *cobra.Command {
 	f := &requestFlags{}
 	flags := cmd.Flags()
@@ -60,7 +60,7 @@ func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobr
 	return cmd
 }
 
-// add adds the flags that all commands with requests have.
+// add adds the flags that all commands with requests share.
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.Selector, "selector", "l", "", "All gates with these labels, instead of names.")
 	cmd.Flags().BoolVarP(&f.All, "all-namespaces", "A", false, "The gates of all namespaces; with --selector, those of them that have the labels.")
@@ -70,24 +70,24 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	term.AddTimeoutFlag(cmd, &f.timeout)
 }
 
-// request is what a person asks of a Gate.
+// request is a request to open or close a Gate.
 type request struct {
 	action v1alpha1.RequestAction
-	// at is when it begins, until when it ends, zero for when the opposite is requested.
+	// at is the start, until the end; until is zero if the request lasts until the opposite is requested.
 	at, until time.Time
 	planned   bool
 	reason    string
-	// emergency is true if the request needs no approvals, because it is an emergency.
+	// emergency skips the required approvals.
 	emergency bool
-	// lasts says that the person has said how long it lasts, not until when. unlimited is a close without end.
+	// lasts means that the user has set a duration, not an end. unlimited is a close request without an end.
 	lasts, unlimited bool
-	// withdraws is true if the request only ends requests for the opposite action. These are in ends, and words describes them.
+	// withdraws means that the request only ends requests for the opposite action: those in ends, which words describes.
 	withdraws bool
 	words     string
 	ends      []v1alpha1.AcceptedRequest
 }
 
-// request reads the flags.
+// request returns the request that the flags describe.
 func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
 	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // the precision of the API
 	var err error
@@ -129,7 +129,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 	return r, nil
 }
 
-// maxDistance is how far away the time of a request may be, and how long it may last; the controller refuses more.
+// maxDistance bounds how far ahead a request may start and how long it may last; the controller refuses more.
 const maxDistance = 366 * 24 * time.Hour
 
 // value returns the value of the annotation.
@@ -146,8 +146,8 @@ func (r *request) value() string {
 	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
 }
 
-// forGate returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless
-// the Gate has seen a request since then. A value that the Gate has seen before would not count again.
+// forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at the next one,
+// unless the Gate has a request since then. A value that the Gate has already handled would be ignored, so the time moves by a microsecond.
 func (r *request) forGate(g *v1alpha1.Gate) *request {
 	own := *r
 	second := r.at.Truncate(time.Second)
@@ -168,7 +168,7 @@ func (r *request) forGate(g *v1alpha1.Gate) *request {
 	return &own
 }
 
-// limited returns a warning that the request ends with spec.window, earlier than the user may expect, empty if it does not.
+// limited returns a warning that spec.window ends the request earlier than the user may expect, or an empty string.
 func (r *request) limited(g *v1alpha1.Gate) string {
 	window := g.Spec.Window
 	switch {
@@ -184,7 +184,7 @@ func (r *request) limited(g *v1alpha1.Gate) string {
 	return text
 }
 
-// String says what is asked, with absolute times.
+// String describes the request with absolute times.
 func (r *request) String() string {
 	if r.withdraws {
 		return "withdrawing " + r.words
@@ -192,7 +192,7 @@ func (r *request) String() string {
 	return "requesting to " + r.description()
 }
 
-// description says what happens when.
+// description returns the action and its times.
 func (r *request) description() string {
 	text := string(r.action)
 	if r.planned {
@@ -207,15 +207,15 @@ func (r *request) description() string {
 	return text
 }
 
-// requestFunc makes the request for a Gate. An error of type nothingToDo says why there is none, any other one what is wrong.
+// requestFunc returns the request for a Gate. A skipError means that the Gate needs none; other errors are failures.
 type requestFunc func(*v1alpha1.Gate) (*request, error)
 
-// skipError says why a Gate is not asked, although all is well.
+// skipError is why a Gate gets no request although nothing is wrong.
 type skipError string
 
 func (e skipError) Error() string { return string(e) }
 
-// requestGates asks Gates, and says of each what it is then.
+// requestGates sends a request to Gates and prints the state of each afterwards.
 func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask requestFunc) ([]result, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask req
 	return results, conclude(ctx, k.Terminal, c, f, results)
 }
 
-// planRequest says what is asked of a Gate, with absolute times, before it counts.
+// planRequest returns the request for a Gate and prints it before it is sent.
 func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask requestFunc) result {
 	r, err := ask(g)
 	var nothing skipError
@@ -268,7 +268,7 @@ func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask requestFunc) result {
 	return result{gate: g, request: r}
 }
 
-// check refuses flags that do not go together.
+// check returns an error if flags exclude each other.
 func (f *requestFlags) check() error {
 	named, selected := len(f.Names) > 0, f.Selector != ""
 	if err := kube.ValidateDryRun(f.dryRun); err != nil {
@@ -287,18 +287,18 @@ func (f *requestFlags) check() error {
 	return errors.New("name the gates, or choose them with --selector")
 }
 
-// result is what became of a request.
+// result is the outcome of a request.
 type result struct {
 	gate *v1alpha1.Gate
-	// request is nil if nothing was asked.
+	// request is nil if none was sent.
 	request *request
 	err     error
 }
 
-// maxParallelRequests is how many Gates are asked at the same time: in an emergency there may be thousands.
+// maxParallelRequests bounds concurrent requests: in an emergency there may be thousands of Gates.
 const maxParallelRequests = 16
 
-// requestAll asks all Gates, and notes what went wrong.
+// requestAll sends all requests, and stores the errors in the results.
 func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, ask requestFunc) {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {
@@ -317,7 +317,7 @@ func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *reque
 	_ = group.Wait() // the results have the errors
 }
 
-// explain says why the API server has refused a request.
+// explain returns why the API server has refused the request.
 func (r *result) explain(err error) error {
 	a := kube.NewCall("patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener")
 	switch {
@@ -340,8 +340,8 @@ func requestAnnotation(action v1alpha1.RequestAction) string {
 	return v1alpha1.OpenRequestedAtAnnotation
 }
 
-// patch returns the patch for the request. It removes the reason of the previous request. It is conditional on the resource version that
-// was checked, because a newer Gate may have a request to withdraw, or one that must not be replaced.
+// patch returns the patch for the request. It removes the reason of the previous request, and fails if the Gate has changed since it was
+// read, because a newer Gate may have a request to withdraw, or one that must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// conclude waits for the answers of the controller, says what they are, and returns whether all is well.
+// conclude waits until the controller has handled the requests, prints the results, and returns the exit code as an error.
 func conclude(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result) error {
 	code, asked := 0, 0
 	for i := range results {
@@ -55,7 +55,7 @@ func conclude(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *request
 	return nil
 }
 
-// awaitRequest waits until the controller has looked at a request and says what the Gate is then.
+// awaitRequest waits until the controller has handled a request, and prints the state of the Gate.
 func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
@@ -92,7 +92,7 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	return nil
 }
 
-// missingApprovals says that others have to approve a request, and how, empty if they need not.
+// missingApprovals returns how many other users must approve a request, and how, or an empty string.
 func (r *result) missingApprovals(now time.Time) string {
 	for _, a := range describe.LackingApproval(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
@@ -102,7 +102,7 @@ func (r *result) missingApprovals(now time.Time) string {
 	return ""
 }
 
-// ineffective says why a Gate is not what was asked, and what to do.
+// ineffective returns why a Gate does not have the requested state, and the next step.
 func (r *result) ineffective() error {
 	text := fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, describe.Reason(r.gate))
 	opened := meta.FindStatusCondition(r.gate.Status.Conditions, v1alpha1.OpenedCondition)
@@ -119,7 +119,7 @@ func (r *result) ineffective() error {
 	return ineffectiveError(text)
 }
 
-// wanted returns the state that a request asks for.
+// wanted returns the requested state.
 func (r *request) wanted() v1alpha1.State {
 	if r.action == v1alpha1.RequestClose {
 		return v1alpha1.StateClosed
@@ -127,7 +127,7 @@ func (r *request) wanted() v1alpha1.State {
 	return v1alpha1.StateOpened
 }
 
-// isHandled returns whether the controller has looked at a request.
+// isHandled returns whether the controller has handled a request.
 func isHandled(g *v1alpha1.Gate, r *request) bool {
 	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool {
 		return m.Action == r.action && (m.LastHandled == r.value() || slices.Contains(m.Earlier, r.value()))
@@ -136,8 +136,8 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 	})
 }
 
-// isSettling returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
-// back counts until then.
+// isSettling returns whether a request takes effect only at the next whole second: a Gate does not open earlier, and a withdrawn request is
+// in force until then.
 func isSettling(r *result, now time.Time) bool {
 	g := r.gate
 	if r.request.withdraws {
@@ -148,7 +148,7 @@ func isSettling(r *result, now time.Time) bool {
 		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
 }
 
-// describeGate says in a line what a Gate is, why and until when. Its state may last longer than the request that has brought it.
+// describeGate returns the state of a Gate, its reason and its end in one line. The state may last longer than the request.
 func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	text := fmt.Sprintf("%s, %s", t.PaintState(describe.State(g)), describe.Reason(g))
 	next := g.Status.NextTransition
@@ -165,7 +165,7 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	return text
 }
 
-// requestEnd returns when the request ends that decides what a Gate is, zero for when somebody ends it, and whether one decides.
+// requestEnd returns the end of the request that decides the state of a Gate, zero if it has no end, and whether a request decides.
 func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
 	if ledger.DecidedBy(g, now) == nil {
 		return end, false
@@ -182,7 +182,7 @@ func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool)
 	return end, true
 }
 
-// refusalReason returns why the controller has refused a request, empty if it has not.
+// refusalReason returns why the controller has refused a request, or an empty string.
 func refusalReason(g *v1alpha1.Gate, r *request) string {
 	for _, e := range g.Status.History {
 		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))

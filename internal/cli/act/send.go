@@ -40,7 +40,7 @@ func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	return true, err
 }
 
-// sendRequest requests something of one Gate, as it was read: if anything of it has changed since, it is read and judged again.
+// sendRequest sends the request for a Gate as it was read. If the Gate has changed since, it is read again and gets a new request.
 func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, ask requestFunc, opts []client.PatchOption) error {
 	for {
 		again, err := awaitHandled(ctx, t, c, r, by)

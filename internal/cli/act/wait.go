@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// waitForTargets waits until all Gates are as they were asked to be, and their targets as well. It shows how far they are.
+// waitForTargets waits until all Gates and their targets have reached the requested state, and shows the progress.
 func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, timeout time.Duration, results []result) error {
 	bar := &progressBar{t: t}
 	defer bar.clear()
@@ -54,7 +54,7 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 	return printSettled(t, results)
 }
 
-// describeProgress says how far some Gates are.
+// describeProgress returns how many targets have reached the desired state.
 func describeProgress(results []result, sum, total int64, now time.Time) string {
 	for _, r := range results {
 		if r.request != nil && r.err == nil && r.request.planned && now.Before(r.request.at) {
@@ -64,7 +64,7 @@ func describeProgress(results []result, sum, total int64, now time.Time) string 
 	return fmt.Sprintf("%d of %d targets have reached the desired state", sum, total)
 }
 
-// progressOf returns how many targets of a Gate are as it wants them, of how many, and whether that is all that a request has asked for.
+// progressOf returns how many targets of a Gate have reached the desired state, of how many, and whether the request is complete.
 func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64, settled bool) {
 	counts := g.Status.Targets
 	if counts == nil {
@@ -78,7 +78,7 @@ func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64,
 	return max(0, done), total, describe.IsSettled(g) && (!r.planned || !now.Before(r.at))
 }
 
-// printSettled says what became of the targets.
+// printSettled prints the state of the targets.
 func printSettled(t *term.Terminal, results []result) error {
 	failed := int64(0)
 	for _, r := range results {
@@ -102,7 +102,7 @@ func printSettled(t *term.Terminal, results []result) error {
 	return nil
 }
 
-// progressBar shows on standard error how far something is, in a terminal alone.
+// progressBar shows progress on standard error, only in a terminal.
 type progressBar struct {
 	t     *term.Terminal
 	shown bool

@@ -16,13 +16,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// LackingApproval returns the open requests of a Gate that wait for approval, or are planned and will.
+// LackingApproval returns the open requests of a Gate, waiting or planned, that lack approvals.
 func LackingApproval(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest {
 	_, planned := ledger.RequestsAt(g, now)
 	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return ledger.Lacks(g, &r) == 0 })
 }
 
-// ToApprove says that open requests of a Gate wait for approval, empty if none does.
+// ToApprove returns how many open requests of a Gate wait for approval, or an empty string.
 func ToApprove(g *v1alpha1.Gate, now time.Time) string {
 	all := slices.DeleteFunc(LackingApproval(g, now), func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(all) == 0 {
@@ -39,17 +39,17 @@ func Condition(conditions []metav1.Condition, of string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// IsSettled returns whether all targets of a Gate are as it wants them.
+// IsSettled returns whether all targets of a Gate have reached the desired state.
 func IsSettled(g *v1alpha1.Gate) bool {
 	busy := meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.ReconcilingCondition)
 	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil || gate.ReleasesInWaves(g)
 	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
 }
 
-// unknownState is that of a Gate on which the controller has not decided.
+// unknownState is the state of a Gate that the controller has not evaluated.
 const unknownState = "unknown"
 
-// State returns the state of a Gate as its status says it.
+// State returns the state of a Gate from its status.
 func State(g *v1alpha1.Gate) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
@@ -61,7 +61,7 @@ func State(g *v1alpha1.Gate) string {
 	return string(v1alpha1.StateClosed)
 }
 
-// Reason says in two or three words why a Gate is what it is.
+// Reason returns the reason for the state of a Gate in two or three words.
 func Reason(g *v1alpha1.Gate) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	if opened == nil {
@@ -81,10 +81,10 @@ func Reason(g *v1alpha1.Gate) string {
 	return text
 }
 
-// Words puts a reason of the condition Opened, and what decided, into words.
+// Words returns a reason of the condition Opened, and the period or exception behind it, in words.
 func Words(reason, by string) string { return preview.Words(reason, by) }
 
-// IsInWaves returns whether the status of a Gate says which wave it releases.
+// IsInWaves returns whether a Gate is releasing a wave.
 func IsInWaves(g *v1alpha1.Gate) bool {
 	return gate.ReleasesInWaves(g) && g.Status.Release != nil && g.Status.Release.Waves != nil && g.Status.Release.Waves.Current != ""
 }

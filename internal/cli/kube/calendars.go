@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Calendars reads the calendars of Gates as they count now. Those that this user may not read are missing, and the error
-// says so. One that does not exist is broken, as it is for the controller.
+// Calendars returns the calendars of Gates. Those that the user may not read are missing, and the error names the first. One that does not
+// exist is invalid, as it is for the controller.
 func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
 	set := preview.FromCluster(gates, nil)
 	err := AddConfigMaps(ctx, c, set, set.ConfigMaps())
@@ -32,7 +32,7 @@ func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha
 	return all, err
 }
 
-// AddConfigMaps adds ConfigMaps to a set. The error is the first one of those that this user cannot read.
+// AddConfigMaps adds ConfigMaps to a set. It returns the first error of those that the user may not read.
 func AddConfigMaps(ctx context.Context, c *Cluster, set *preview.Set, names []preview.ConfigMap) (unread error) {
 	for _, name := range names {
 		files, err := readConfigMap(ctx, c, name)
@@ -59,13 +59,13 @@ func readConfigMap(ctx context.Context, c *Cluster, name preview.ConfigMap) (*ti
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
 }
 
-// PreviewSet returns Gates of a cluster with their exceptions. If somebody may not see exceptions, it says so and leaves them out.
+// PreviewSet returns Gates of a cluster with their exceptions. It warns and leaves exceptions out if the user may not list them.
 func PreviewSet(ctx context.Context, t *term.Terminal, c *Cluster, gates []*v1alpha1.Gate) *preview.Set {
 	set, _ := PreviewSetAndExceptions(ctx, t, c, gates)
 	return set
 }
 
-// PreviewSetAndExceptions also returns the exceptions.
+// PreviewSetAndExceptions is PreviewSet, and also returns the exceptions.
 func PreviewSetAndExceptions(ctx context.Context, t *term.Terminal, c *Cluster, gates []*v1alpha1.Gate) (*preview.Set, []*v1alpha1.GateException) {
 	var namespaces []string
 	for _, g := range gates {

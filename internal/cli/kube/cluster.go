@@ -11,15 +11,15 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Cluster is a cluster as a command sees it.
+// Cluster reads and writes objects of a cluster.
 type Cluster struct {
 	client.WithWatch
-	// Namespace is the one that the user means.
+	// Namespace is the namespace of the command.
 	Namespace  string
 	RESTConfig *rest.Config
-	// Role is the one that the command needs, for errors.
+	// Role is the ClusterRole with the permissions that the command needs, for errors.
 	Role string
-	// Warn says on standard error what is left out.
+	// Warn prints a warning about objects that are left out.
 	Warn func(format string, args ...any)
 }
 
@@ -29,7 +29,7 @@ func scheme() *runtime.Scheme {
 	return scheme
 }
 
-// staticMapper maps our kinds, and those of Kubernetes that commands ask for, without asking the API server what it has.
+// staticMapper maps the kinds that commands read, without discovery.
 func staticMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GatedSourceKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {

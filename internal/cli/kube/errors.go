@@ -23,7 +23,7 @@ func DiscoveryCall(resource string) Call {
 	return Call{verb: "get", resource: resource, name: resource, Role: "system:discovery"}
 }
 
-// NoCluster says that there is no cluster to ask.
+// NoCluster returns the error for a cluster that cannot be reached.
 func NoCluster(err error) error {
 	var address *url.Error
 	if clientcmd.IsEmptyConfig(err) {
@@ -39,10 +39,10 @@ func NoCluster(err error) error {
 	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
 }
 
-// Call is what somebody asks of the API server, for errors.
+// Call is a call of the API server, for errors.
 type Call struct {
 	verb, resource, namespace, name string
-	// Role is one that would allow it.
+	// Role is a ClusterRole that permits the call.
 	Role string
 }
 
@@ -51,7 +51,7 @@ func NewCall(verb, resource, namespace, name, role string) Call {
 	return Call{verb, resource, namespace, name, role}
 }
 
-// explainedError is an error of the API server in other words.
+// explainedError is an error of the API server with another text.
 type explainedError struct {
 	error
 	cause error
@@ -75,7 +75,7 @@ func (a Call) Denied(verb string) string {
 	return fmt.Sprintf("you may not %s%s: that needs the verb %q, which the ClusterRole %s has", act, in, verb, a.Role)
 }
 
-// Explain says what an error of the API server means for who has asked.
+// Explain returns an error of the API server in terms of the command: what the user may not do, or what is missing.
 func (a Call) Explain(err error) error {
 	var network net.Error
 	var address *url.Error
@@ -103,7 +103,7 @@ type NotFoundError string
 
 func (e NotFoundError) Error() string { return string(e) }
 
-// notFound says that an object does not exist, and which one may be meant, or else which command shows all.
+// notFound returns the error for a missing object, with a similar name or the command that lists all.
 func notFound(ctx context.Context, c *Cluster, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
 	text := fmt.Sprintf("there is no %s %q in namespace %q", noun, key.Name, key.Namespace)
 	names, err := ObjectNames(ctx, c, key.Namespace, kind)
@@ -113,7 +113,7 @@ func notFound(ctx context.Context, c *Cluster, kind schema.GroupVersionKind, key
 	return NotFoundError(fmt.Sprintf("%s; %s shows all", text, all))
 }
 
-// nearest returns the name that somebody may mean, empty if none is near.
+// nearest returns the most similar name, empty if none is similar.
 func nearest(name string, names []string) string {
 	best, least := "", 1+max(2, len(name)/3)
 	sorted := slices.Sorted(slices.Values(names))
@@ -128,15 +128,15 @@ func nearest(name string, names []string) string {
 	return best
 }
 
-// IsPolicyDenial returns whether an admission policy has refused, which says why.
+// IsPolicyDenial returns whether an admission policy has denied a request.
 func IsPolicyDenial(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "denied request:")
 }
 
-// denied finds what an admission policy says.
+// denied matches the text before the message of an admission policy.
 var denied = regexp.MustCompile(`(?s)^.*denied request: (user \S+)?`)
 
-// DenialMessage returns what an admission policy says to a person.
+// DenialMessage returns the message of an admission policy, addressed to the user.
 func DenialMessage(err error) string {
 	text := err.Error()
 	if found := denied.FindStringSubmatchIndex(text); found != nil && found[2] >= 0 {

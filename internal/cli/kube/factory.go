@@ -25,7 +25,7 @@ func (k *Factory) Connect() (c *Cluster, now time.Time, err error) {
 	return c, now, err
 }
 
-// Cluster connects to the cluster that the flags name. Nothing is asked yet.
+// Cluster returns a client for the cluster that the flags name. It sends no request yet.
 func (k *Factory) Cluster() (*Cluster, error) {
 	namespace, _, err := k.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -48,7 +48,7 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: k.Warn}, nil
 }
 
-// UseKinds has this program know the kinds that were added to those that are built in: those of its flag, or those of controllers.
+// UseKinds registers the kinds that Gates hold besides the built-in ones: those of the flag, or else those of controllers.
 func (k *Factory) UseKinds(controllers []check.Controller) error {
 	if len(k.SuspendKinds) > 0 {
 		added, err := target.ParseKinds(k.SuspendKinds)
@@ -73,7 +73,7 @@ func (k *Factory) UseKinds(controllers []check.Controller) error {
 	return nil
 }
 
-// Objects returns what reads objects of a cluster.
+// Objects returns a reader of the objects that Gates can hold.
 func (k *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
 	mapper, err := k.Flags.ToRESTMapper()
 	if err != nil {
@@ -85,7 +85,7 @@ func (k *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
 	return o, k.UseKinds(o.Deployed)
 }
 
-// Factory is what all commands have in common.
+// Factory has the global flags, and connects to the cluster.
 type Factory struct {
 	*term.Terminal
 	Flags *genericclioptions.ConfigFlags

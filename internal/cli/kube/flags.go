@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ExactlyOne returns a check that there is one argument.
+// ExactlyOne returns a validator for exactly one argument.
 func ExactlyOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

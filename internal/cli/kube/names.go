@@ -13,9 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
-// Kind is a kind of our API in an argument such as gate/production.
+// Kind is a kind of our API group in an argument such as gate/production.
 type Kind struct {
-	// Word is what users write before the slash, kind the kind in the API.
+	// Word is the word before the slash, Kind the kind in the API.
 	Word, Kind string
 }
 
@@ -67,7 +67,7 @@ func ParseName(arg, namespace string, accepted ...Kind) (Kind, client.ObjectKey,
 	return found, client.ObjectKey{Namespace: namespace, Name: name}, nil
 }
 
-// isAnyKind returns whether a text before a slash is a kind that users may take for one that a command accepts, rather than a namespace.
+// isAnyKind returns whether a text before a slash is a kind rather than a namespace, even if no command accepts it.
 func isAnyKind(text string) bool {
 	lower := strings.ToLower(text)
 	return slices.ContainsFunc([]Kind{GateKind, ExceptionKind, SourceKind}, func(k Kind) bool { return k.is(text) }) ||
@@ -102,7 +102,7 @@ func wordsIn(kinds []Kind) []string {
 	return words
 }
 
-// ParseObjectName reads [KIND/][NAMESPACE/]NAME with any kind, which must be there, or KIND NAME.
+// ParseObjectName reads KIND/[NAMESPACE/]NAME or KIND NAME, with any kind.
 func ParseObjectName(args []string) (kind, namespace, name string, err error) {
 	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
 		args = []string{args[0] + "/" + args[1]}

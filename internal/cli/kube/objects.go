@@ -18,17 +18,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Objects reads objects of kinds that Gates can hold. It leaves out what somebody may not read, and says so once.
+// Objects reads objects of kinds that Gates can hold. It leaves out what the user may not list, and records that.
 type Objects struct {
 	Cluster *Cluster
 	Mapper  meta.RESTMapper
-	// Refused are the resources that may not be listed, by namespace.
+	// Refused are the resources that the user may not list, by namespace.
 	Refused map[string][]string
-	// ListsRead is how many lists were read.
+	// ListsRead counts the lists that were read.
 	ListsRead int
 	// Deployed are the controllers of the cluster, empty if unknown.
 	Deployed []check.Controller
-	// kindsUnknown means that nobody knows which kinds were added to those that are built in.
+	// kindsUnknown means that the kinds of the controllers could not be read.
 	kindsUnknown bool
 }
 
@@ -48,7 +48,7 @@ func (o *Objects) Installed() ([]*meta.RESTMapping, error) {
 	return kinds, nil
 }
 
-// Each calls a function with each object of a kind in a namespace, a page at a time.
+// Each calls a function with each object of a kind in a namespace, page by page.
 func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, selector string, do func(*unstructured.Unstructured)) error {
 	list := &unstructured.UnstructuredList{}
 	opts := &client.ListOptions{Namespace: namespace, Limit: 500, Raw: &metav1.ListOptions{LabelSelector: selector}}
@@ -80,7 +80,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 	}
 }
 
-// Denied says in a line what may not be listed, empty if all may be.
+// Denied returns in one line what the user may not list, empty if nothing.
 func (o *Objects) Denied() string {
 	var parts []string
 	for namespace, resources := range o.Refused {
@@ -97,7 +97,7 @@ func (o *Objects) Denied() string {
 	return fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has", strings.Join(parts, " and "))
 }
 
-// Find returns the kind that somebody means by a kind, a resource or a short name, such as ks.
+// Find returns the kind for a kind, a resource or a short name, such as ks.
 func (o *Objects) Find(name string) (*meta.RESTMapping, error) {
 	versioned, resource := schema.ParseResourceArg(strings.ToLower(name))
 	wanted := []schema.GroupVersionResource{resource.WithVersion("")}
@@ -141,7 +141,7 @@ func KindNames() []string {
 	return names
 }
 
-// unknownKind says that the cluster has no kind, and which one may be meant.
+// unknownKind returns the error for a kind that the cluster does not have, with a similar name.
 func (o *Objects) unknownKind(name string) error {
 	lower := strings.TrimSuffix(strings.ToLower(name), "s")
 	byLower := map[string]string{}
@@ -156,7 +156,7 @@ func (o *Objects) unknownKind(name string) error {
 	return unsupportedKind(name, nearest(lower, names), names)
 }
 
-// Get returns an object of a kind, with the nearest name in the error if there is none.
+// Get returns an object of a kind. The error for a missing object has a similar name.
 func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(kind.GroupVersionKind)

@@ -39,10 +39,10 @@ func ObjectNames(ctx context.Context, c *Cluster, namespace string, kind schema.
 	return names, err
 }
 
-// manyNamespaces is from how many on one list of all is cheaper than a list of each.
+// manyNamespaces is the number of namespaces above which one list of all namespaces is cheaper than a list of each.
 const manyNamespaces = 5
 
-// Exceptions returns those of some namespaces.
+// Exceptions returns the GateExceptions of namespaces.
 func (c *Cluster) Exceptions(ctx context.Context, namespaces []string) (exceptions []*v1alpha1.GateException, err error) {
 	if len(namespaces) > manyNamespaces {
 		namespaces = []string{""}
@@ -65,7 +65,7 @@ func (c *Cluster) Exceptions(ctx context.Context, namespaces []string) (exceptio
 	return exceptions, nil
 }
 
-// SourceApproverRole has all that the approval of a revision needs.
+// SourceApproverRole has the permissions to approve a revision.
 const SourceApproverRole = "gated-source-approver"
 
 // GatedSource returns a GatedSource.
@@ -97,8 +97,8 @@ func ExceptionsFor(ctx context.Context, c *Cluster, g *v1alpha1.Gate) ([]*v1alph
 // controllerNamespace is the namespace of the controller as config/default has it.
 const controllerNamespace = "gating-system"
 
-// VerdictScope returns what decides which objects Gates govern besides the objects. Each namespace is read once, and only if a Gate selects
-// namespaces by their labels.
+// VerdictScope returns the labels of namespaces and the namespace of the controller, which decide which objects Gates govern. Each
+// namespace is read at most once, and only if a Gate selects namespaces by labels.
 func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 	read := map[string]map[string]string{}
 	return verdict.Scope{Own: controllerNamespace, Labels: func(name string) map[string]string {
@@ -117,8 +117,8 @@ func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 
 func FullName(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// CurrentUser returns the name under which the API server knows the user, empty if it does not say. With config/policies the API server
-// writes it itself.
+// CurrentUser returns the name of the user as the API server knows it, empty if it does not return one. With config/policies the API server
+// writes the name itself.
 func CurrentUser(ctx context.Context, c *Cluster) string {
 	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	if err := c.Create(ctx, review); err != nil {
@@ -128,5 +128,5 @@ func CurrentUser(ctx context.Context, c *Cluster) string {
 	return name
 }
 
-// ApproverRole has all that approve needs.
+// ApproverRole has the permissions to approve an exception.
 const ApproverRole = "gate-exception-approver"

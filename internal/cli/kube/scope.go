@@ -18,7 +18,7 @@ import (
 // WaitInterval is how often commands with --wait read the status of Gates.
 const WaitInterval = 200 * time.Millisecond
 
-// Scope says which Gates a command is about.
+// Scope selects the Gates of a command.
 type Scope struct {
 	Names          []string
 	All            bool
@@ -26,7 +26,7 @@ type Scope struct {
 	StatusSelector string
 }
 
-// EachGate calls a function with each Gate of a scope, a page at a time: nobody needs all of them at once.
+// EachGate calls a function with each Gate of a scope, page by page, to bound the memory.
 func (c *Cluster) EachGate(ctx context.Context, sc Scope, do func(*v1alpha1.Gate)) error {
 	namespace := c.Namespace
 	if sc.All {
@@ -97,7 +97,7 @@ func AddScopeFlags(cmd *cobra.Command, sc *Scope) {
 	cmd.Flags().StringVar(&sc.StatusSelector, "status-selector", "", "Only gates with this condition, such as ready=false or opened=true.")
 }
 
-// NoneMessage says that no Gate is there, or that none matches.
+// NoneMessage returns the message that the scope has no Gates.
 func (sc Scope) NoneMessage(namespace string) string {
 	if sc.Selector != "" || sc.StatusSelector != "" {
 		return "No gate matches."
@@ -112,7 +112,7 @@ func NoGatesMessage(namespace string, all bool) string {
 	return fmt.Sprintf("There are no gates in namespace %q. Add -A for all namespaces.", namespace)
 }
 
-// StatusSelector returns which Gates have a condition, such as ready=false.
+// StatusSelector returns a filter for Gates with a condition, such as ready=false.
 func StatusSelector(text string) (func(*v1alpha1.Gate) bool, error) {
 	if text == "" {
 		return func(*v1alpha1.Gate) bool { return true }, nil

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// diffFlags are those of diff.
+// diffFlags are the flags of diff.
 type diffFlags struct {
 	*term.Span
 	*term.Output
@@ -98,7 +98,7 @@ func runDiff(ctx context.Context, k *kube.Factory, f *diffFlags, args []string) 
 	return nil
 }
 
-// diffRange reads the flags that need nothing else, and returns what is compared.
+// diffRange validates the flags, and returns the time range.
 func diffRange(t *term.Terminal, f *diffFlags) (preview.Range, error) {
 	r, err := term.ParseSpan(t, f.from, f.Span)
 	switch {
@@ -114,7 +114,7 @@ func diffRange(t *term.Terminal, f *diffFlags) (preview.Range, error) {
 	return r, f.Output.Validate()
 }
 
-// readCompared returns what is compared.
+// readCompared returns the Gates before and after the change.
 func readCompared(ctx context.Context, k *kube.Factory, f *diffFlags, args []string) (before, after *preview.Set, err error) {
 	if len(f.old) > 0 {
 		namespace := cmp.Or(*k.Flags.Namespace, "default")
@@ -147,7 +147,7 @@ func readCompared(ctx context.Context, k *kube.Factory, f *diffFlags, args []str
 	return before, after, addTargets(ctx, k, c, before, after)
 }
 
-// addTargets adds the objects that Gates with new targets may govern to the set after a change, so that it counts them.
+// addTargets adds the objects that Gates with new targets may govern to the set after a change, so that they are counted.
 func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, after *preview.Set) error {
 	refs := after.NewTargets(before)
 	o, err := k.Objects(ctx, c)
@@ -185,7 +185,7 @@ func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, a
 	return nil
 }
 
-// gone returns which objects of a cluster are deleted if no manifest has them.
+// gone returns which objects of a cluster are deleted if no manifest contains them.
 func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	return func(obj metav1.Object) bool { return f.prune && selector.Matches(labels.Set(obj.GetLabels())) }, nil
 }
 
-// readClusterSet returns what a cluster has of the Gates in manifests, and of those that are deleted with them.
+// readClusterSet returns the Gates of a cluster that the manifests contain, and those that the change deletes.
 func readClusterSet(ctx context.Context, c *kube.Cluster, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
 	names := manifests.Gates()
 	var namespaces []string

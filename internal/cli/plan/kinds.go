@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// The parts that kinds prints.
+// Parts of the output of kinds.
 const (
 	RolePart     = "role"
 	LockPart     = "lock"
@@ -72,7 +72,7 @@ The command reads from the cluster whether the field exists and the names of the
 	return cmd
 }
 
-// readResources returns kinds as the cluster has them, and the parts to print.
+// readResources returns the resources for kinds, and the parts to print.
 func readResources(ctx context.Context, k *kube.Factory, f *kindsFlags, added []target.Kind) (resources []suspendkinds.Resource, parts []string, err error) {
 	if f.offline {
 		for _, k := range added {
@@ -114,7 +114,7 @@ func readResources(ctx context.Context, k *kube.Factory, f *kindsFlags, added []
 	return resources, parts, nil
 }
 
-// readResource returns a kind as the cluster has it. That it cannot be held is an error.
+// readResource returns the resource for a kind. A kind that Gates cannot hold is an error.
 func readResource(ctx context.Context, c *kube.Cluster, mapper meta.RESTMapper, k target.Kind) (r suspendkinds.Resource, err error) {
 	mapping, err := mapper.RESTMapping(k.GroupKind)
 	switch {

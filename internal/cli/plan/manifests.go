@@ -19,18 +19,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
-// maxDays is how many days a preview or a comparison has at most.
+// maxDays bounds the range of a preview or a comparison.
 const maxDays = 3660
 
-// noGatesInFiles says that manifests have no Gates.
+// noGatesInFiles is the message for manifests without Gates.
 const noGatesInFiles = "There are no gates in these files."
 
-// readManifests reads files and folders, those of -f and those that follow as arguments.
+// readManifests reads files and folders: those of -f and those that follow as arguments.
 func readManifests(k *kube.Factory, named, args []string, namespace string) (*preview.Set, error) {
 	return readManifestsInto(k, preview.NewSet(namespace), named, args)
 }
 
-// readManifestsInto reads them into a set.
+// readManifestsInto reads files and folders into a set.
 func readManifestsInto(k *kube.Factory, set *preview.Set, named, args []string) (*preview.Set, error) {
 	if err := k.UseKinds(nil); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func readManifestsInto(k *kube.Factory, set *preview.Set, named, args []string) 
 	return set, nil
 }
 
-// warnAll says what is doubtful.
+// warnAll prints warnings.
 func warnAll(t *term.Terminal, doubts []preview.Fault) {
 	for _, doubt := range doubts {
 		t.Warn("%s", doubt)

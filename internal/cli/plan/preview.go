@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// previewFlags are those of preview.
+// previewFlags are the flags of preview.
 type previewFlags struct {
 	kube.Scope
 	*term.Span
@@ -90,7 +90,7 @@ func runPreview(ctx context.Context, k *kube.Factory, f *previewFlags, args []st
 	return printer(k.Out, report, r)
 }
 
-// printer returns how a report is printed.
+// printer returns the function that prints a report in the format of the flags.
 func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Report, preview.Range) error, error) {
 	switch {
 	case f.state != "" && *f.OutputFormat != "ics":
@@ -117,7 +117,7 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	}, nil
 }
 
-// calendarName returns that of the only Gate, or one for several.
+// calendarName returns the name of the only Gate, or a name for several.
 func calendarName(report *preview.Report) string {
 	if len(report.Gates) == 1 {
 		return report.Gates[0].Gate
@@ -125,7 +125,7 @@ func calendarName(report *preview.Report) string {
 	return "Gates"
 }
 
-// readPreviewed returns what is previewed: manifests if there are files, or else what a cluster has.
+// readPreviewed returns the Gates of the manifests, or else of the cluster.
 func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) (*preview.Set, error) {
 	if len(f.files) > 0 {
 		if f.All || f.Selector != "" || f.StatusSelector != "" {

@@ -13,10 +13,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// validatedRange is how far ahead calendars are read and exceptions are compared to find mistakes.
+// validatedRange is the range in which calendars and exceptions are checked for mistakes.
 const validatedRange = 90 * 24 * time.Hour
 
-// validateFlags are those of validate.
+// validateFlags are the flags of validate.
 type validateFlags struct {
 	files []string
 }

@@ -57,7 +57,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 	return cmd
 }
 
-// findings reads the cluster and returns what is wrong with it, the worst first.
+// findings reads the cluster and returns its problems, the worst first.
 func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 	asked, err := r.connect(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 
 var severityColors = map[check.Severity]string{check.Error: term.Red, check.Warning: term.Yellow, check.Note: term.Faint}
 
-// printFindings prints findings: two lines each for people, and how many things were not read.
+// printFindings prints findings with two lines each, and how many resources could not be read.
 func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding, unread int) error {
 	if !out.IsTable() {
 		if findings == nil {
@@ -128,7 +128,7 @@ func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding,
 	return nil
 }
 
-// summarize says in a line what findings mean. Nobody calls sound what was not read.
+// summarize returns a summary of findings in one line. An installation with unread resources is never called sound.
 func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
 	errors, warnings, notes := countSeverity(findings, check.Error), countSeverity(findings, check.Warning), countSeverity(findings, check.Note)
 	missed := ""

@@ -28,7 +28,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// checkReader reads for check what is in a cluster. It remembers what it could not read, and goes on.
+// checkReader reads the installation for check. It records what the user may not read, and continues.
 type checkReader struct {
 	cluster   *kube.Cluster
 	clock     clock.PassiveClock
@@ -39,18 +39,18 @@ type checkReader struct {
 	// resources are their names, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
-	// useKinds takes note of the kinds of controllers, and sees means that they are known without.
+	// useKinds registers the kinds of controllers. kindsKnown means that the flag names the kinds.
 	useKinds   func([]check.Controller) error
 	kindsKnown bool
-	// all is whether the person may read the Gates of all namespaces.
+	// all means that the user may list the Gates of all namespaces.
 	all    bool
 	unread []unread
 }
 
-// unread is what a person may not read.
+// unread is a resource that could not be read.
 type unread struct{ verb, resource, why string }
 
-// connect asks the cluster for its version, what kinds it has, and what time it is.
+// connect reads the version of the cluster, its kinds and its clock.
 func (r *checkReader) connect(ctx context.Context) (asked check.Asked, err error) {
 	config := rest.CopyConfig(r.cluster.RESTConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -96,7 +96,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// document returns what the API server publishes of our version, empty if it does not serve that.
+// document returns the published schema of our API version, empty if the API server does not serve it.
 func (r *checkReader) document(ctx context.Context) ([]byte, error) {
 	raw, err := r.discovery.RESTClient().Get().AbsPath("/openapi/v3/apis/" + v1alpha1.GroupVersion.String()).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
@@ -105,7 +105,7 @@ func (r *checkReader) document(ctx context.Context) ([]byte, error) {
 	return raw, kube.DiscoveryCall("/openapi/v3").Explain(err)
 }
 
-// record notes what could not be read, and returns whether it was.
+// record records a resource that could not be read, and returns whether it could.
 func (r *checkReader) record(verb, resource string, err error) bool {
 	if err == nil {
 		return true
@@ -133,7 +133,7 @@ func (r *checkReader) controllers(ctx context.Context) ([]check.Controller, bool
 	return found, r.record("list", "deployments.apps", err)
 }
 
-// leases returns the leases beside the Deployments of the controller, and without any those of all namespaces.
+// leases returns the Leases in the namespaces of the controllers, or of all namespaces if there are no controllers.
 func (r *checkReader) leases(ctx context.Context, controllers []check.Controller) (leases []unstructured.Unstructured) {
 	var done []string
 	if len(controllers) == 0 {
@@ -167,7 +167,7 @@ func (r *checkReader) admission(ctx context.Context) (check.Admission, bool) {
 	return all, true
 }
 
-// gates returns the Gates that the person may read: all, or those of the namespace.
+// gates returns the Gates that the user may read: all, or those of the namespace.
 func (r *checkReader) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gate) {
 	if !defined {
 		return nil
@@ -187,7 +187,7 @@ func (r *checkReader) gates(ctx context.Context, defined bool) (gates []v1alpha1
 	return nil
 }
 
-// scope is where to list what belongs to the Gates.
+// scope is the namespace in which the objects of the Gates are listed.
 func (r *checkReader) scope() client.ListOption {
 	if r.all {
 		return client.InNamespace("")
@@ -223,7 +223,7 @@ func (r *checkReader) kinds() (kinds []string) {
 	return kinds
 }
 
-// objects returns what Gates can hold: names, labels and annotations of it.
+// objects returns names, labels and annotations of the objects that Gates can hold.
 func (r *checkReader) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
 	for _, a := range target.All() {
 		key := a.GroupKind().String()
@@ -253,8 +253,8 @@ func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOp
 	return objects
 }
 
-// unsupported returns the objects that Gates name of kinds which no controller holds, in the namespaces in which they name them.
-// There are none if nobody knows what controllers hold.
+// unsupported returns the objects that Gates name but no controller can hold, because of their kinds. It returns none if the kinds of the
+// controllers are unknown.
 func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
 	if !r.kindsKnown && len(r.deployed) == 0 {
 		return nil
@@ -278,7 +278,7 @@ func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (o
 	return objects
 }
 
-// known returns objects by their names, those that apply Gates or the controller with their specs.
+// known returns objects by name, with the specs of those that apply Gates or the controller.
 func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Known {
 	known := applier.Known{}
 	for _, obj := range objects {
@@ -306,7 +306,7 @@ func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects 
 	return known
 }
 
-// denied returns what commands need and the person may not do.
+// denied returns the permissions that commands need and the user lacks.
 func (r *checkReader) denied(ctx context.Context) (denied []check.Right) {
 	for _, right := range check.Rights {
 		review := &unstructured.Unstructured{Object: map[string]any{
@@ -325,7 +325,7 @@ func (r *checkReader) denied(ctx context.Context) (denied []check.Right) {
 	return denied
 }
 
-// unreadFindings says what was not checked, because it could not be read.
+// unreadFindings returns a finding for each resource that could not be read.
 func (r *checkReader) unreadFindings() (findings []check.Finding) {
 	for _, verb := range []string{"get", "list", "create"} {
 		var resources []string

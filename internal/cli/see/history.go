@@ -93,16 +93,16 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 	return cmd
 }
 
-// historyReport is what has happened.
+// historyReport prints history entries.
 type historyReport[T any] struct {
-	// kind is that of an item, in JSON.
+	// kind is the kind of an item, in JSON.
 	kind  string
 	items []T
 	csv   func(w io.Writer, items []T, noHeaders bool) error
 	table func() error
 }
 
-// print prints it in the format that is asked for.
+// print prints the entries in the format of the flags.
 func (p historyReport[T]) print(t *term.Terminal, out *term.Output) error {
 	switch {
 	case *out.OutputFormat == "csv":
@@ -116,7 +116,7 @@ func (p historyReport[T]) print(t *term.Terminal, out *term.Output) error {
 	return p.table()
 }
 
-// parseSince returns the instant of --since, zero for the beginning. A duration counts back from now, and a time of day is the last one.
+// parseSince returns the time of --since, zero if it is empty. A duration counts back from now, and a time of day is the last such time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -134,7 +134,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// historySince returns what has happened to Gates since an instant, newest first, and warns of those that do not know.
+// historySince returns the history of Gates since a time, newest first. It warns of Gates whose history begins later.
 func historySince(t *term.Terminal, gates []*v1alpha1.Gate, from time.Time) []historyItem {
 	items := []historyItem{}
 	for _, g := range gates {
@@ -171,7 +171,7 @@ func printHistory(t *term.Terminal, out *term.Output, items []historyItem, named
 	return out.Table(t.Out).Print(headers, rows...)
 }
 
-// historyRow says what has happened, in the columns of historyHeaders.
+// historyRow returns the columns of historyHeaders for an entry.
 func historyRow(t *term.Terminal, e v1alpha1.HistoryEntry, now time.Time) []string {
 	const precise = "2006-01-02 15:04:05"
 	what, why, until := t.PaintState(string(e.State)), describe.Words(e.Reason, e.DecidedBy()), "-"
@@ -203,7 +203,7 @@ func historyRow(t *term.Terminal, e v1alpha1.HistoryEntry, now time.Time) []stri
 	return []string{e.At.In(now.Location()).Format(precise), what, why, until, term.OrDash(e.RequestedBy), term.OrDash(reason)}
 }
 
-// passRow says what became of a pass, of what, and why.
+// passRow returns the columns for an entry about a pass.
 func passRow(e v1alpha1.HistoryEntry) (what, target, reason string) {
 	switch e.Reason {
 	case v1alpha1.PassRefusedReason:
@@ -214,7 +214,7 @@ func passRow(e v1alpha1.HistoryEntry) (what, target, reason string) {
 	return "pass", e.Target, e.Message
 }
 
-// writeCSV writes entries as RFC 4180 has it. Times are in UTC.
+// writeCSV writes entries as CSV (RFC 4180), with times in UTC.
 func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {
@@ -238,7 +238,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	return table.Error()
 }
 
-// escapeFormula returns a text that no spreadsheet takes for a formula.
+// escapeFormula prefixes a text that spreadsheets would evaluate as a formula.
 func escapeFormula(text string) string {
 	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
 		return "'" + text

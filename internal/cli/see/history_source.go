@@ -26,13 +26,13 @@ type promotionItem struct {
 	v1alpha1.Promotion `json:",inline"`
 }
 
-// promotionScope says which promotions are printed, and how.
+// promotionScope selects promotions, and how they are printed.
 type promotionScope struct {
 	from, now time.Time
 	*term.Output
 }
 
-// runSourceHistory prints what GatedSources have promoted.
+// runSourceHistory prints the promotions of GatedSources.
 func runSourceHistory(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc *kube.Scope, keys []client.ObjectKey, f promotionScope) error {
 	if sc.All || sc.Selector != "" || sc.StatusSelector != "" {
 		return errors.New("--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME")
@@ -51,7 +51,7 @@ func runSourceHistory(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc
 	}}.print(t, f.Output)
 }
 
-// promotionsSince returns what a GatedSource has promoted since an instant, and warns if it does not know all of that.
+// promotionsSince returns the promotions of a GatedSource since a time. It warns if its history begins later.
 func promotionsSince(t *term.Terminal, g *v1alpha1.GatedSource, from time.Time) (items []promotionItem) {
 	all := g.Status.Promotions
 	for i := range all {
@@ -84,7 +84,7 @@ func printPromotions(t *term.Terminal, f promotionScope, items []promotionItem, 
 	return f.Table(t.Out).Print(headers, rows...)
 }
 
-// approvers returns who has approved, and their reasons.
+// approvers returns the approvers, and their reasons.
 func approvers(approvals []v1alpha1.RevisionApproval) (by, reasons string) {
 	var names, why []string
 	for _, a := range approvals {
@@ -95,7 +95,7 @@ func approvers(approvals []v1alpha1.RevisionApproval) (by, reasons string) {
 	return strings.Join(names, ", "), strings.Join(why, "; ")
 }
 
-// writePromotions writes promotions as RFC 4180 has it. Times are in UTC.
+// writePromotions writes promotions as CSV (RFC 4180), with times in UTC.
 func writePromotions(w io.Writer, items []promotionItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {

@@ -107,7 +107,7 @@ func gateHeaders(now time.Time, namespaces, wide bool) []string {
 	return headers
 }
 
-// gateRow says what a Gate is, in the columns of gateHeaders.
+// gateRow returns the columns of gateHeaders for a Gate.
 func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
 	row := []string{g.Name, t.PaintState(describe.State(g)), describe.Reason(g) + waveIn(g), "-", heldCount(g), "-"}
 	if waits := describe.ToApprove(g, now); waits != "" {
@@ -135,7 +135,7 @@ func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide
 	return row
 }
 
-// heldCount says how many targets of a Gate are held, of how many, and how many would be.
+// heldCount returns how many targets of a Gate are held, of how many, and how many would be held.
 func heldCount(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
 		return "-"
@@ -147,7 +147,7 @@ func heldCount(g *v1alpha1.Gate) string {
 	return text
 }
 
-// waveIn says which wave a Gate releases, empty if it releases none.
+// waveIn returns the current wave of a Gate, or an empty string.
 func waveIn(g *v1alpha1.Gate) string {
 	switch {
 	case !describe.IsInWaves(g):
@@ -158,7 +158,7 @@ func waveIn(g *v1alpha1.Gate) string {
 	return ", wave " + g.Status.Release.Waves.Current
 }
 
-// printGates prints Gates for programs.
+// printGates prints Gates in a format for programs.
 func printGates(o *term.Output, w io.Writer, gates []*v1alpha1.Gate) error {
 	items := make([]runtime.Object, len(gates))
 	for i, g := range gates {

@@ -114,7 +114,7 @@ func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	return nil
 }
 
-// pendingItems adds to what waits what would change, if that is asked for. It returns whether all of that is known.
+// pendingItems adds the changes to what waits if they are requested. It returns whether all changes are known.
 func pendingItems(ctx context.Context, t *term.Terminal, o *kube.Objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
 	var d *differ
 	if f.diff {
@@ -171,7 +171,7 @@ func printPending(t *term.Terminal, f *pendingFlags, all []pendingItem, held int
 	return nil
 }
 
-// pendingRow says what waits, in the columns of printPending.
+// pendingRow returns the columns of printPending.
 func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.Time) []string {
 	row := []string{w.Target.Kind + "/" + w.Target.Name, holders(w), shortRevision(w.Revision, f.IsWide()), paintWaits(t, w, f.IsWide()), term.FormatUntilOrDash(w.Since, now)}
 	if f.namespaces {
@@ -190,7 +190,7 @@ func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.
 	return row
 }
 
-// paintWaits says what waits, in a color if that is something new.
+// paintWaits returns what waits, in a color if it is new.
 func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	text := w.Words()
 	if wide && w.Reason == explain.NewRevision {
@@ -213,7 +213,7 @@ func printNames(t *term.Terminal, f *pendingFlags, all []pendingItem) error {
 	return f.PrintList(t.Out, term.PendingTarget, items)
 }
 
-// nameOnly returns an object that has nothing but a name.
+// nameOnly returns an object with only a kind and a name.
 func nameOnly(ref explain.Ref) runtime.Object {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(ref.APIVersion)

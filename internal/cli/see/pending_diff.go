@@ -34,37 +34,37 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// pendingItem is what pending prints for programs.
+// pendingItem is an item of the output of pending.
 type pendingItem struct {
 	explain.Waiting
 	Diff *pendingDiff `json:"diff,omitempty"`
 }
 
-// pendingDiff says what would change if a Kustomization went on, or if the pin of a GatedSource moved.
+// pendingDiff has the changes that a Kustomization would make if it were released, or the pin of a GatedSource if it moved.
 type pendingDiff struct {
 	found
-	// Users are what applies the pinned source of a GatedSource.
+	// Users are the objects that apply the pinned source of a GatedSource.
 	Users []userDiff `json:"users,omitempty"`
-	// url is that of the Git repository.
+	// url is the URL of the Git repository.
 	url string
 }
 
-// userDiff says what would change by something that applies a pinned source.
+// userDiff has the changes by an object that applies a pinned source.
 type userDiff struct {
 	Target explain.Ref `json:"target"`
-	// Revision is in effect. Empty if none is.
+	// Revision is the revision in effect, empty if there is none.
 	Revision string `json:"revision,omitempty"`
 	found
 }
 
-// found is what was found out.
+// found has the changes, or why they are unknown.
 type found struct {
 	Changes []dryrun.Change `json:"changes"`
-	// Cause says why nothing is known.
+	// Cause is why the changes are unknown.
 	Cause string `json:"cause,omitempty"`
 }
 
-// isWhole returns whether all is known.
+// isWhole returns whether all changes are known.
 func (d *pendingDiff) isWhole() bool {
 	return d.found.isWhole() && !slices.ContainsFunc(d.Users, func(u userDiff) bool { return !u.isWhole() })
 }
@@ -73,18 +73,18 @@ func (f found) isWhole() bool {
 	return f.Cause == "" && !slices.ContainsFunc(f.Changes, func(c dryrun.Change) bool { return c.Action == dryrun.Unknown })
 }
 
-// differ finds out what would change.
+// differ computes changes with dry runs.
 type differ struct {
 	objects *kube.Objects
 	dry     client.Client
 	open    dryrun.Opener
-	// namespace is the namespace in which users of pinned sources are looked for, empty for all.
+	// namespace is the namespace of the users of pinned sources, empty for all.
 	namespace string
-	// users have those that were found by the source to which they refer, nil if nobody has looked.
+	// users are the users of pinned sources, by source; nil before they are read.
 	users map[explain.Ref][]*unstructured.Unstructured
 }
 
-// newDiffer returns one. --source-address is that of source-controller, as http://localhost:8080, empty if the API server passes on what is asked.
+// newDiffer returns a differ that fetches artifacts from --source-address, or through the API server if that is empty.
 func newDiffer(t *term.Terminal, o *kube.Objects, f *pendingFlags) (*differ, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -161,7 +161,7 @@ func directly(at *url.URL) dryrun.Opener {
 	}
 }
 
-// diff says what would change if an object went on, nil if that is not a Kustomization or a GatedSource for which a revision waits.
+// diff returns the changes if an object were released, nil unless it is a Kustomization or a GatedSource for which a revision waits.
 func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	if w.Reason != explain.NewRevision {
 		return nil
@@ -192,7 +192,7 @@ func gitURL(source *unstructured.Unstructured) string {
 	return at
 }
 
-// find finds out what a Kustomization would change if it applied the artifact of a source.
+// find returns the changes if a Kustomization applied the artifact of a source.
 func (d *differ) find(ctx context.Context, ks, source *unstructured.Unstructured) found {
 	changes, err := d.changes(ctx, ks, source)
 	result := found{Changes: append([]dryrun.Change{}, changes...)}
@@ -202,7 +202,7 @@ func (d *differ) find(ctx context.Context, ks, source *unstructured.Unstructured
 	return result
 }
 
-// noSource says that nobody knows the revision.
+// noSource is the cause for a source that cannot be read.
 const noSource = "its source does not exist, or you may not read it"
 
 func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstructured) ([]dryrun.Change, error) {
@@ -231,10 +231,10 @@ func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstruct
 	return dryrun.Diff(ctx, d.dry, obj, built)
 }
 
-// maxValueLength is how long a value of a field may be, in bytes.
+// maxValueLength bounds the length of a printed value, in bytes.
 const maxValueLength = 120
 
-// printDiff says what would change.
+// printDiff prints the changes of an item.
 func printDiff(t *term.Terminal, w *pendingItem) {
 	fmt.Fprintf(t.Out, "\n%s/%s in %s: %s -> %s\n", w.Target.Kind, w.Target.Name, w.Target.Namespace, shortRevision(w.Revision, false), shortRevision(w.Waits, false))
 	if hint := commits(w); hint != "" {
@@ -257,7 +257,7 @@ func printDiff(t *term.Terminal, w *pendingItem) {
 	}
 }
 
-// printFound says what would change, behind an indent.
+// printFound prints the changes, indented.
 func printFound(t *term.Terminal, f found, indent string) {
 	switch {
 	case f.Cause != "":
@@ -287,7 +287,7 @@ func actionColor(action string) string {
 	return term.Yellow
 }
 
-// formatValue writes a value of a field in one line.
+// formatValue returns a value of a field in one line.
 func formatValue(value any) string {
 	if value == nil {
 		return "(none)"
@@ -305,7 +305,7 @@ func formatValue(value any) string {
 
 var commit = regexp.MustCompile(`sha1:([0-9a-f]{40})$`)
 
-// commits says how to see the commits between two revisions of a Git repository.
+// commits returns the command that lists the commits between two revisions of a Git repository.
 func commits(w *pendingItem) string {
 	before, after := commit.FindStringSubmatch(w.Revision), commit.FindStringSubmatch(w.Waits)
 	if before == nil || after == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// promotes says what would change if the pin of a GatedSource moved to the revision that waits, by all that refers to the pinned source.
-// The artifact is that of the source that it follows: it has what the pinned one would have.
+// promotes returns the changes by all users of the pinned source if the pin moved to the revision that waits. The artifact is that of the
+// followed source, which the pinned source would have.
 func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	source := readSource(ctx, d.objects, obj)
 	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: gitURL(source)}
@@ -44,7 +44,7 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 	return result
 }
 
-// missingArtifact says why a source does not have the artifact of a revision. It is empty if it has.
+// missingArtifact returns why a source does not have the artifact of a revision, or an empty string.
 func missingArtifact(source *unstructured.Unstructured, revision string) string {
 	if source == nil {
 		return noSource

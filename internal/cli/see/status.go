@@ -68,13 +68,13 @@ the next transition is shown, from the status of the Gate.`,
 	return cmd
 }
 
-// screen is all that status shows of a Gate.
+// screen has the data that status prints.
 type screen struct {
 	t          *term.Terminal
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	calendars  timetable.Calendars
-	// incomplete is whether exceptions may not be listed, or a calendar may not be read.
+	// incomplete means that the exceptions or a calendar could not be read.
 	incomplete bool
 	targets    []targetLine
 	now        time.Time
@@ -83,13 +83,13 @@ type screen struct {
 // targetLine is one target of a Gate.
 type targetLine struct {
 	explain.Waiting
-	// state is that of the target.
+	// state is the state of the target.
 	state explain.State
-	// owners are those who have suspended it, if they are not Gates.
+	// owners have suspended the target; they are not Gates.
 	owners []explain.Owner
 }
 
-// readScreen reads what status shows. It leaves out what the user may not read, and says so on standard error.
+// readScreen reads the data of a Gate. It leaves out what the user may not read, with a warning.
 func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
 	sc := &screen{t: k.Terminal, gate: g, now: now}
 	var err error
@@ -117,7 +117,7 @@ func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alph
 	return sc, nil
 }
 
-// readTargets returns the targets of a Gate that are not free: held ones first.
+// readTargets returns the targets of a Gate that are not free, held ones first.
 func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
 	kinds, err := o.Installed()
 	if err != nil {
@@ -169,7 +169,7 @@ func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now tim
 	return append(lines, others...), nil
 }
 
-// freshness is 1 if something new waits, so that this is listed first.
+// freshness is 1 if a new revision waits, to list it first.
 func freshness(w *explain.Waiting) int {
 	if w.IsFresh() {
 		return 1
@@ -177,13 +177,13 @@ func freshness(w *explain.Waiting) int {
 	return 0
 }
 
-// transitions are the next changes of the state of a Gate.
+// transitions bounds how many transitions are printed.
 const transitions = 5
 
-// statusRange is how far status looks ahead.
+// statusRange is the range in which transitions are computed.
 const statusRange = 366 * 24 * time.Hour
 
-// next returns the next transitions of the Gate, none if its spec is invalid. Without its exceptions or its calendars it is the one in its status.
+// next returns the next transitions of the Gate, none if its spec is invalid. If the data is incomplete, it returns the one of the status.
 func (sc *screen) next() [][]string {
 	if sc.incomplete {
 		if t := sc.gate.Status.NextTransition; t != nil {
@@ -208,7 +208,7 @@ func (sc *screen) next() [][]string {
 	return rows
 }
 
-// requests returns the requests that are in force, and the planned ones.
+// requests returns the requests in force, and the planned ones.
 func (sc *screen) requests() [][]string {
 	var rows [][]string
 	add := func(r v1alpha1.AcceptedRequest, state string) {
@@ -235,7 +235,7 @@ func (sc *screen) requests() [][]string {
 	return rows
 }
 
-// counts says how many targets there are, by what became of them.
+// counts returns the number of targets by state.
 func (sc *screen) counts() string {
 	t := sc.gate.Status.Targets
 	if t == nil {

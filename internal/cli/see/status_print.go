@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// maxTargetLines is how many targets status lists.
+	// maxTargetLines bounds how many targets are listed.
 	maxTargetLines = 10
-	// maxHistoryLines is how many entries of the history status lists.
+	// maxHistoryLines bounds how many entries of the history are listed.
 	maxHistoryLines = 3
 )
 
-// section is a part of the screen: a title and a table. It is left out if it is empty.
+// section is a title with a table. Empty sections are left out.
 type section struct {
 	title   string
 	headers []string
 	rows    [][]string
-	// after is a line that follows the table.
+	// after is a line below the table.
 	after string
 }
 
@@ -65,7 +65,7 @@ func (sc *screen) print(out *term.Output) error {
 	return nil
 }
 
-// head says what the Gate is, and why.
+// head prints the state of the Gate and its reason.
 func (sc *screen) head() {
 	g := sc.gate
 	text := fmt.Sprintf("%s is %s", sc.t.Paint(term.Bold, "Gate "+kube.FullName(g)), sc.t.PaintAdjective(describe.State(g)))
@@ -101,8 +101,8 @@ func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Stat
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 
-// openedDetail returns what the condition Opened says that no other part of the screen does, empty if that is nothing. Its times are in
-// UTC, so what the screen has in the zone of the user is left out.
+// openedDetail returns the part of the condition Opened that no section shows, or an empty string. Its times are in UTC, so it leaves out
+// what the screen shows in the time zone of the user.
 func openedDetail(g *v1alpha1.Gate) string {
 	opened := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
@@ -115,7 +115,7 @@ func openedDetail(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// afterNext says on what the next transitions depend, and whether there are more.
+// afterNext returns on what the transitions depend.
 func (sc *screen) afterNext() string {
 	var lines []string
 	if len(sc.gate.Spec.DependsOn) > 0 {
@@ -127,7 +127,7 @@ func (sc *screen) afterNext() string {
 	return strings.Join(lines, "\n")
 }
 
-// exceptionState says where in its life an exception is.
+// exceptionState returns the state of an exception in words.
 func exceptionState(e v1alpha1.ExceptionRecord, now time.Time) string {
 	switch {
 	case e.Reason == v1alpha1.InForceReason:

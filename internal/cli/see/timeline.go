@@ -18,20 +18,20 @@ import (
 
 // Columns of a timeline.
 const (
-	// defaultColumns is how many there are if nobody sees them.
+	// defaultColumns is the width if the output is no terminal.
 	defaultColumns = 100
 	minColumns     = 60
 	minBar         = 20
 )
 
-// timelineFlags are those of list --timeline.
+// timelineFlags are the flags of list --timeline.
 type timelineFlags struct {
 	*term.Span
 	*term.Output
 	wanted bool
 }
 
-// newTimelineFlags adds them to a command, which refuses those that do not go together before it runs.
+// newTimelineFlags adds the flags of timelines to a command, and validates them before it runs.
 func newTimelineFlags(cmd *cobra.Command, out *term.Output) *timelineFlags {
 	f := &timelineFlags{Span: term.NewSpan(cmd, 7, 366, "With --timeline: "), Output: out}
 	cmd.Flags().BoolVar(&f.wanted, "timeline", false, "Print the next days as a bar for each gate, with the exceptions.")
@@ -39,7 +39,7 @@ func newTimelineFlags(cmd *cobra.Command, out *term.Output) *timelineFlags {
 	return f
 }
 
-// check refuses flags that do not go together.
+// check returns an error if flags exclude each other.
 func (f *timelineFlags) check(cmd *cobra.Command) error {
 	switch name, isSet := f.IsSet(); {
 	case !f.wanted && isSet:
@@ -52,7 +52,7 @@ func (f *timelineFlags) check(cmd *cobra.Command) error {
 	return f.Span.Check()
 }
 
-// printTimeline prints the next days of Gates. It returns false if there is no room for that, and prints nothing then.
+// printTimeline prints the next days of Gates as bars. It returns false and prints nothing if the terminal is too narrow.
 func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, f *timelineFlags) (printed bool, err error) {
 	r, err := term.ParseSpan(t, "", f.Span)
 	if err != nil {

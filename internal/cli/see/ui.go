@@ -42,7 +42,7 @@ and shows the commands that do. The address contains a secret, so that other use
 	return cmd
 }
 
-// runUI serves the pages until somebody interrupts it.
+// runUI serves the web UI until the user interrupts it.
 func runUI(ctx context.Context, k *kube.Factory, port int) error {
 	now, err := k.Now()
 	if err != nil {
@@ -80,10 +80,10 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 	return nil
 }
 
-// maxConnections is how many there may be at once. A browser has six, and more for each page that is live.
+// maxConnections bounds the connections. A browser opens six, and one more for each live page.
 const maxConnections = 256
 
-// requireSecret lets through who knows the secret and asks for this machine: a page of somebody else whose name leads here does not.
+// requireSecret serves requests whose path has the secret and whose host is this machine. The host check stops DNS rebinding.
 func requireSecret(secret string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func requireSecret(secret string, next http.Handler) http.Handler {
 	})
 }
 
-// isLoopback returns whether a host, with or without a port, is this machine by a name that nobody else can have.
+// isLoopback returns whether a host, with or without a port, is a loopback address or localhost.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -18,15 +18,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// uiReader reads for the pages what the user may see.
+// uiReader reads the data of the web UI with the permissions of the user.
 type uiReader struct {
 	session *kube.Factory
 	cluster *kube.Cluster
-	// kinds has a value while somebody reads objects: those that are known may change.
+	// kinds is a lock: reading objects may change the registered kinds.
 	kinds chan struct{}
 }
 
-// lockKinds waits until nobody else reads objects.
+// lockKinds waits until no other request reads objects.
 func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	select {
 	case r.kinds <- struct{}{}:
@@ -36,7 +36,7 @@ func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// withNotes returns a session whose warnings become notes on a page.
+// withNotes returns a factory and a cluster whose warnings become notes on a page.
 func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
 	var said bytes.Buffer
 	asks, quiet, in := *r.session, *r.session.Terminal, *r.cluster
@@ -53,7 +53,7 @@ func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster
 	}
 }
 
-// Of implements ui.Viewers: whoever knows the secret sees what the user may see.
+// Of implements ui.Viewers. The secret in the path grants the permissions of the user.
 func (r *uiReader) Of(*http.Request) (ui.Viewer, error) { return ui.Viewer{Reader: r}, nil }
 
 // Sees implements ui.Reader.
@@ -132,7 +132,7 @@ func (r *uiReader) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Su
 	return ui.SubscriptionsTo(g, list.Items), nil
 }
 
-// Changes implements ui.Viewers. It follows Gates, and exceptions if the user may.
+// Changes implements ui.Viewers. It watches Gates, and exceptions if the user may.
 func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -166,7 +166,7 @@ func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) 
 	}
 }
 
-// watch watches a kind in all namespaces, or in the one that the user means if that is all they may.
+// watch watches a kind in all namespaces, or in the namespace of the command if the user may not.
 func (r *uiReader) watch(ctx context.Context, kind client.ObjectList) (watch.Interface, error) {
 	events, err := r.cluster.Watch(ctx, kind)
 	if apierrors.IsForbidden(err) {

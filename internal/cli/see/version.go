@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// Versions is what version prints for programs. It is a public format.
+// Versions is the output of version. Its JSON is a public format.
 type Versions struct {
 	Client      clientVersion      `json:"client"`
 	Controllers []check.Controller `json:"controllers"`

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// heldObjects returns the objects in a namespace that Gates hold or that wait for approvals, of all namespaces if it is empty. Each kind is
-// listed once.
+// heldObjects returns the objects in a namespace, or in all if it is empty, that Gates hold or that wait for approvals. Each kind is listed
+// once.
 func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	kinds, err := o.Installed()
 	if err != nil {
@@ -36,8 +36,7 @@ func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector strin
 	return held, nil
 }
 
-// waitingFor returns what waits for each of some objects. Their sources are read with one list per kind and namespace, or with one per kind
-// if everywhere is true.
+// waitingFor returns what waits for each object. Sources are read with one list per kind and namespace, or per kind if everywhere is true.
 func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstructured, everywhere bool, now time.Time) ([]explain.Waiting, error) {
 	sources, err := readSources(ctx, o, held, everywhere)
 	if err != nil {
@@ -106,7 +105,7 @@ func readSources(ctx context.Context, o *kube.Objects, held []*unstructured.Unst
 	return found, nil
 }
 
-// readSource returns the source of one object, nil if it has none, or if it does not exist or may not be read.
+// readSource returns the source of an object, nil if it has none or the source cannot be read.
 func readSource(ctx context.Context, o *kube.Objects, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	ref, ok := explain.SourceOf(obj)
 	if !ok {
@@ -124,7 +123,7 @@ func readSource(ctx context.Context, o *kube.Objects, obj *unstructured.Unstruct
 	return source
 }
 
-// shortRevision returns a revision in a column.
+// shortRevision returns a revision for a column.
 func shortRevision(revision string, wide bool) string {
 	switch {
 	case revision == "":
@@ -135,7 +134,7 @@ func shortRevision(revision string, wide bool) string {
 	return explain.ShortRevision(revision)
 }
 
-// holders names the Gates that hold an object as somebody in its namespace does, or says how many have approved.
+// holders returns the Gates that hold an object, named as in its namespace, or how many users have approved.
 func holders(w *explain.Waiting) string {
 	if a := w.Approvals; a != nil {
 		return fmt.Sprintf("approval %d of %d", a.Has, a.Needs)

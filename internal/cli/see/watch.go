@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// watchFlags say whether and how long somebody watches.
+// watchFlags are the flags that watch Gates.
 type watchFlags struct {
 	wanted, wait bool
 	timeout      time.Duration
@@ -47,7 +47,7 @@ func (f *watchFlags) check(out *term.Output) error {
 // errSettled ends a watch.
 var errSettled = errors.New("all targets have reached the desired state")
 
-// runWatch prints rows until somebody ends it, or with --wait until all Gates are settled.
+// runWatch prints rows until the user interrupts it, or with --wait until all Gates are settled.
 func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, f *watchFlags, print func(context.Context) error) error {
 	if !f.wait {
 		return print(ctx)
@@ -64,7 +64,7 @@ func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Sc
 	return nil
 }
 
-// awaitSettled waits until all Gates of a scope are settled, and returns errSettled then.
+// awaitSettled waits until all Gates of a scope are settled, and then returns errSettled.
 func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, timeout time.Duration) error {
 	deadline := t.Clock.Now().Add(timeout)
 	for {
@@ -87,7 +87,7 @@ func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kub
 	}
 }
 
-// watchGates prints the row of a Gate each time that it changes, after those that were printed, until it is interrupted.
+// watchGates prints the row of a Gate each time it changes, until the user interrupts it.
 func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, out *term.Table, printed [][]string) error {
 	namespace := c.Namespace
 	if sc.All {
@@ -133,7 +133,7 @@ func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.
 	}
 }
 
-// fingerprint returns the name in a row, and what else it says. How far away a time is changes by itself.
+// fingerprint returns the name in a row, and the rest without durations, which change by themselves.
 func fingerprint(row []string, namespaces bool) (name, text string) {
 	n := 1
 	if namespaces {

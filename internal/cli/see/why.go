@@ -66,7 +66,7 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 	return cmd
 }
 
-// explainNamed explains an object. It says on standard error which Gates the user may not see.
+// explainNamed explains the named object. It warns of Gates that the user may not see.
 func explainNamed(ctx context.Context, k *kube.Factory, kind, namespace, name string, now time.Time) (*explain.Explanation, error) {
 	c, err := k.Cluster()
 	if err != nil {
@@ -102,7 +102,7 @@ func explainObject(ctx context.Context, k *kube.Factory, c *kube.Cluster, kind, 
 	return &e, nil
 }
 
-// readKnown reads the Gates that may govern an object: all, or those of its namespace and those that it names, if the user may not see more.
+// readKnown reads the Gates that may govern an object: all, or those of its namespace and those that it names if the user may not list all.
 func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
 	reach := c.VerdictScope(ctx)
 	k := &explain.Known{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.Program}
@@ -132,7 +132,7 @@ func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unst
 	return k, nil
 }
 
-// addNamedGates reads the Gates of other namespaces whose names an object has.
+// addNamedGates adds the Gates of other namespaces that an object names.
 func addNamedGates(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, k *explain.Known) error {
 	for _, name := range verdict.NamesOn(obj) {
 		namespace, short, _ := strings.Cut(name, "/")

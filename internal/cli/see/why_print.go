@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// printWhy says for people why an object is what it is.
+// printWhy prints an explanation as text.
 func printWhy(t *term.Terminal, e *explain.Explanation, out *term.Output, now time.Time) error {
 	t.Line("%s", paintSummary(t, e))
 	for _, note := range e.Notes {
@@ -48,7 +48,7 @@ func paintSummary(t *term.Terminal, e *explain.Explanation) string {
 	return strings.Replace(e.Summary, name, t.Paint(term.Bold, name), 1)
 }
 
-// waitingLine says what waits, empty if nothing is known to.
+// waitingLine returns what waits, or an empty string.
 func waitingLine(w *explain.Waiting, now time.Time) string {
 	if w == nil {
 		return ""
@@ -81,7 +81,7 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 	return ""
 }
 
-// whyRow says what a Gate is for an object, in the columns of printWhy.
+// whyRow returns the columns of printWhy for a Gate.
 func whyRow(t *term.Terminal, g *explain.Gate, namespace string, now time.Time) []string {
 	row := []string{explain.Short(g.Gate, namespace), t.PaintState(string(g.State)), "-", term.FormatUntilOrDash(g.Since, now), term.FormatUntilOrDash(g.Until, now), "-", "-"}
 	switch {
@@ -113,7 +113,7 @@ func whyRow(t *term.Terminal, g *explain.Gate, namespace string, now time.Time) 
 	return row
 }
 
-// printRemedies prints the commands that would change what an object is, one per line, to be copied.
+// printRemedies prints the commands that would change the state of an object, one per line.
 func printRemedies(t *term.Terminal, e *explain.Explanation) {
 	if len(e.Remedies) == 0 {
 		return

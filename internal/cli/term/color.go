@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// PaintState colors a state at the beginning of a text.
+// PaintState colors the state at the beginning of a text.
 func (t *Terminal) PaintState(state string) string {
 	switch state {
 	case string(v1alpha1.StateOpened):
@@ -18,17 +18,17 @@ func (t *Terminal) PaintState(state string) string {
 	return t.Paint(Yellow, state)
 }
 
-// PaintAdjective colors a state as a sentence has it: a Gate is open.
+// PaintAdjective colors a state and returns it as an adjective.
 func (t *Terminal) PaintAdjective(state string) string {
 	return Adjective(t.PaintState(state))
 }
 
-// Adjective returns a state as a sentence has it: a Gate is open.
+// Adjective returns a state as an adjective: opened becomes open.
 func Adjective(state string) string {
 	return strings.Replace(state, string(v1alpha1.StateOpened), "open", 1)
 }
 
-// Colors by what they mean.
+// Colors by meaning, as SGR codes.
 const (
 	Green  = "32"
 	Red    = "31"
@@ -37,7 +37,7 @@ const (
 	Faint  = "2"
 )
 
-// Paint returns a text in a color, if colors are wanted.
+// Paint returns a text in a color if colors are enabled.
 func (t *Terminal) Paint(color, text string) string {
 	if !t.colorful() || text == "" {
 		return text

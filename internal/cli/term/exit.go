@@ -4,19 +4,19 @@ import (
 	"fmt"
 )
 
-// Exit codes besides 0. They are documented in docs/reference/cli.md.
+// Exit codes other than 0. docs/reference/cli.md documents them.
 const (
-	// ExitDiffers means that diff or check has found something.
+	// ExitDiffers means that diff found a difference or check an error.
 	ExitDiffers = 1
-	// ExitError means that nothing was done: the command was wrong, not allowed, or there is no cluster.
+	// ExitError means that nothing was done: the command is invalid or not permitted, or there is no cluster.
 	ExitError = 2
-	// ExitIncomplete means that something was done, but not all of it.
+	// ExitIncomplete means that only a part was done.
 	ExitIncomplete = 3
-	// ExitTimeout means that what --wait waits for has not happened in time. It is that of timeout(1).
+	// ExitTimeout means that --wait timed out, as for timeout(1).
 	ExitTimeout = 124
 )
 
-// ExitCode is an error that only sets the exit code: what it means was said.
+// ExitCode is an error that carries an exit code; its message has already been printed.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TimeHeader returns the header of a column with times: its name and the zone that the times are in.
+// TimeHeader returns the header of a column with times: its name and the time zone.
 func TimeHeader(name string, now time.Time) string { return name + " (" + now.Format("MST") + ")" }
 
-// FormatTime is how people read an instant, in its zone, with seconds if there are some.
+// FormatTime returns a time in its zone, with seconds unless they are zero.
 func FormatTime(at time.Time) string {
 	if at.Second() != 0 {
 		return at.Format("2006-01-02 15:04:05 MST")
@@ -18,13 +18,13 @@ func FormatTime(at time.Time) string {
 	return at.Format("2006-01-02 15:04 MST")
 }
 
-// FormatUntil is an instant as people read it, and how far away it is.
+// FormatUntil returns a time and its distance from now.
 func FormatUntil(at, now time.Time) string {
 	at = at.In(now.Location())
 	return fmt.Sprintf("%s (%s)", at.Format("2006-01-02 15:04"), FormatDistance(at.Sub(now)))
 }
 
-// FormatDistance says how far away an instant is: in 3h, or 2d ago.
+// FormatDistance returns a distance such as in 3h or 2d ago.
 func FormatDistance(d time.Duration) string {
 	if d < 0 {
 		return FormatDuration(-d) + " ago"
@@ -53,7 +53,7 @@ func FormatDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd", d.Round(time.Hour)/(24*time.Hour))
 }
 
-// FormatUntilOrDash is an instant as people read it, if it is known.
+// FormatUntilOrDash is FormatUntil, or a dash for nil.
 func FormatUntilOrDash(at *metav1.Time, now time.Time) string {
 	if at == nil {
 		return "-"

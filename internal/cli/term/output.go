@@ -18,13 +18,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Output is how a command prints: as a table, or in a format for programs.
+// Output has the flags of an output: a table, or a format for programs.
 type Output struct {
 	*genericclioptions.PrintFlags
 	NoHeaders bool
 }
 
-// NewFormats adds the flags of an output to a command. others are its formats besides those of kubectl, for the help.
+// NewFormats adds the flags of an output to a command. others are formats besides those of kubectl, for the help.
 func NewFormats(cmd *cobra.Command, others string) *Output {
 	o := &Output{PrintFlags: genericclioptions.NewPrintFlags("")}
 	o.AddFlags(cmd)
@@ -32,14 +32,14 @@ func NewFormats(cmd *cobra.Command, others string) *Output {
 	return o
 }
 
-// NewOutput adds the flags of an output with a table that can be wide to a command.
+// NewOutput adds the flags of an output with a table to a command.
 func NewOutput(cmd *cobra.Command) *Output {
 	o := NewFormats(cmd, "wide, ")
 	cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "Print a table without its headers.")
 	return o
 }
 
-// IsTable returns whether people read the output.
+// IsTable returns whether the output is a table.
 func (o *Output) IsTable() bool { return slices.Contains([]string{"", "wide"}, *o.OutputFormat) }
 
 // IsWide returns whether all columns are printed.
@@ -59,7 +59,7 @@ func (o *Output) PrintObject(w io.Writer, obj runtime.Object) error {
 	return printer.PrintObj(obj, w)
 }
 
-// APIObject is an object of the API of Kubernetes.
+// APIObject is a Kubernetes object.
 type APIObject interface {
 	metav1.Object
 	runtime.Object
@@ -79,7 +79,7 @@ func toMap(obj runtime.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// ReportsVersion is the version of the Lists that commands print for programs.
+// ReportsVersion is the apiVersion of the Lists that commands print.
 const ReportsVersion = api.ReportGroup + "/v1alpha1"
 
 // Kinds of the items of Lists. The kind of a List is the kind of its items, followed by List. Gates are in a List of v1, as kubectl prints
@@ -96,7 +96,7 @@ const (
 	VersionReport      = "Version"
 )
 
-// ListKind returns the apiVersion and the kind of a List whose items have a kind.
+// ListKind returns the apiVersion and the kind of a List for the kind of its items.
 func ListKind(kind string) (version, list string) {
 	if kind == GateReport {
 		return "v1", "List"
@@ -104,7 +104,7 @@ func ListKind(kind string) (version, list string) {
 	return ReportsVersion, kind + "List"
 }
 
-// PrintReports prints values for programs, each as an item of a kind.
+// PrintReports prints values as the items of a List.
 func (o *Output) PrintReports(w io.Writer, kind string, values any) error {
 	if *o.OutputFormat == "name" {
 		return errors.New("-o name: a report has no name, use json")
@@ -125,7 +125,7 @@ func (o *Output) PrintReports(w io.Writer, kind string, values any) error {
 	return o.PrintList(w, kind, items)
 }
 
-// PrintList prints the List of all items of a kind, also if there is only one, or with -o name their names.
+// PrintList prints a List, or with -o name the names of its items.
 func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) error {
 	printer, err := o.ToPrinter()
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) err
 	return printer.PrintObj(list, w)
 }
 
-// Validate refuses a format that a command does not have. others are its formats besides those of kubectl.
+// Validate returns an error for a format that the command does not have. others are formats besides those of kubectl.
 func (o *Output) Validate(others ...string) error {
 	if o.IsTable() || slices.Contains(others, *o.OutputFormat) {
 		return nil

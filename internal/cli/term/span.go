@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// DefaultDays is how many days a preview looks ahead if nobody says it.
+// DefaultDays is the default range of a preview.
 const DefaultDays = 30
 
-// Span is how far a command looks ahead. It is until an instant, or for some days.
+// Span has the flags --until and --days.
 type Span struct {
 	until string
 	days  int
@@ -23,7 +23,7 @@ type Span struct {
 	cmd     *cobra.Command
 }
 
-// NewSpan adds the flags of a span to a command. The text says what they are for.
+// NewSpan adds the flags of a span to a command. about begins their help.
 func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
 	f := &Span{maxDays: most, cmd: cmd}
 	cmd.Flags().StringVar(&f.until, "until", "", about+"until when, such as \"friday 17:00\", 2026-12-24, 7d, or in RFC 3339.")
@@ -31,7 +31,7 @@ func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
 	return f
 }
 
-// IsSet returns whether somebody has set one of the flags, and which.
+// IsSet returns whether one of the flags is set, and its name.
 func (f *Span) IsSet() (name string, ok bool) {
 	for _, name := range []string{"until", "days"} {
 		if f.cmd.Flags().Changed(name) {
@@ -41,7 +41,7 @@ func (f *Span) IsSet() (name string, ok bool) {
 	return "", false
 }
 
-// Check refuses flags that do not go together.
+// Check returns an error if the flags exclude each other or are out of range.
 func (f *Span) Check() error {
 	switch {
 	case f.cmd.Flags().Changed("until") && f.cmd.Flags().Changed("days"):
@@ -52,7 +52,7 @@ func (f *Span) Check() error {
 	return nil
 }
 
-// ParseSpan reads --from, and how far a command looks from there.
+// ParseSpan returns the range from --from to the end of a span.
 func ParseSpan(t *Terminal, from string, f *Span) (r preview.Range, err error) {
 	if err := f.Check(); err != nil {
 		return r, err
@@ -66,7 +66,7 @@ func ParseSpan(t *Terminal, from string, f *Span) (r preview.Range, err error) {
 	return r, err
 }
 
-// parseRange reads --from and --until. A time without an offset is in the zone of the user.
+// parseRange parses --from and --until. A time without an offset is in the time zone of the user.
 func parseRange(t *Terminal, from, until string) (r preview.Range, err error) {
 	now, err := t.Now()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Table prints rows under headers, as kubectl does. Rows that come later keep its columns.
+// Table prints rows under headers, as kubectl does. Later rows keep the widths of the columns.
 type Table struct {
 	w         io.Writer
 	noHeaders bool
@@ -20,14 +20,13 @@ type Table struct {
 }
 
 const (
-	// columnGap is between two columns.
+	// columnGap separates two columns.
 	columnGap = 3
-	// minColumnWidth is how far a column is cut that does not fit.
+	// minColumnWidth is the width to which a column may be cut.
 	minColumnWidth = 12
 )
 
-// Print prints rows, and before the first ones the headers. In a terminal, the widest columns are cut until a row fits, unless all of it
-// is wanted.
+// Print prints rows, the first time below the headers. In a terminal, it cuts the widest columns until rows fit, except with -o wide.
 func (t *Table) Print(headers []string, rows ...[]string) error {
 	if !t.printed {
 		t.headers = headers
@@ -63,7 +62,7 @@ func (t *Table) Print(headers []string, rows ...[]string) error {
 	return err
 }
 
-// fit makes the widest columns narrower until a row fits. Times stay whole, and what is narrow already does.
+// fit narrows the widest columns until a row fits. Columns with times keep their width.
 func (t *Table) fit(columns int) {
 	for {
 		total, widest := -columnGap, -1
@@ -81,7 +80,7 @@ func (t *Table) fit(columns int) {
 	}
 }
 
-// cut returns a text that takes at most some columns. A painted text is short, and stays.
+// cut returns a text with at most some columns. Colored texts are short, and stay.
 func cut(text string, columns int) string {
 	if visible(text) <= columns || strings.Contains(text, "\x1b") {
 		return text
@@ -94,7 +93,7 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // visible returns how many columns a text takes.
 func visible(text string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(text, "")) }
 
-// Width returns how many columns a terminal has, 0 if it is none.
+// Width returns how many columns a terminal has, 0 if the output is no terminal.
 func Width(w io.Writer) int {
 	file, ok := w.(interface{ Fd() uintptr })
 	if !ok {

@@ -13,16 +13,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// PluginName is how the help texts call the program.
+// PluginName is the name of the program in help texts.
 const PluginName = "kubectl gate"
 
-// Terminal prints for a command, and has the clock and the time zone of the user.
+// Terminal prints the output of a command, and has the clock and time zone of the user.
 type Terminal struct {
 	genericiooptions.IOStreams
 	Clock clock.WithTicker
-	// Program is how users call the program, such as kubectl gate.
+	// Program is the name by which users call the program, such as kubectl gate.
 	Program string
-	// timeZone, zoneInfo and color are the values of the flags.
+	// TimeZone, ZoneInfo and Color are the values of the flags.
 	TimeZone, ZoneInfo, Color string
 }
 
@@ -33,39 +33,39 @@ func OrDash(text string) string {
 	return text
 }
 
-// WithProgram returns a text of ours with the name by which the program is called.
+// WithProgram returns a text with the name of the program as the user calls it.
 func (t *Terminal) WithProgram(text string) string {
 	return strings.ReplaceAll(text, PluginName, t.Program)
 }
 
-// Incomplete says what has gone wrong after something was done.
+// Incomplete prints an error, and returns ExitIncomplete.
 func (t *Terminal) Incomplete(err error) error {
 	fmt.Fprintln(t.ErrOut, "error:", t.WithProgram(OneLine(err.Error())))
 	return ExitCode(ExitIncomplete)
 }
 
-// OneLine returns a text without line breaks and without what a terminal would take for commands.
+// OneLine returns a text without line breaks and control characters.
 func OneLine(text string) string { return strings.Join(strings.Fields(format.Printable(text)), " ") }
 
-// Now returns the time in the zone that the user wants.
+// Now returns the time in the time zone of the user.
 func (t *Terminal) Now() (time.Time, error) {
 	zone, err := t.zone()
 	return t.Clock.Now().In(zone), err
 }
 
-// IsTerminal returns whether somebody reads what is written.
+// IsTerminal returns whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Line prints a line for people.
+// Line prints a line on standard output.
 func (t *Terminal) Line(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
 
-// Warn prints a line on standard error.
+// Warn prints a warning on standard error.
 func (t *Terminal) Warn(format string, args ...any) {
 	fmt.Fprintf(t.ErrOut, "warning: "+format+"\n", args...)
 }
 
-// ErrLine prints a line to standard error.
+// ErrLine prints a line on standard error.
 func (t *Terminal) ErrLine(format string, args ...any) { fmt.Fprintf(t.ErrOut, format+"\n", args...) }

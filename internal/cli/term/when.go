@@ -12,12 +12,12 @@ import (
 
 const TimeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
-// errUnknownTime is what is wrong with a text that is not a time.
+// errUnknownTime is the error for a text that is not a time.
 var errUnknownTime = errors.New("cannot be read as a time: " + TimeForms)
 
 var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
 
-// ParseFutureTime returns the instant that a person means, later than now. The zone is that of now. A time of day alone is the next one.
+// ParseFutureTime returns the time of a text, which must be after now, in the zone of now. A time without a date means its next occurrence.
 func ParseFutureTime(text string, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	at, err := ReadTime(text, now)
@@ -31,7 +31,7 @@ func PastError(now time.Time) error {
 	return fmt.Errorf("is in the past: it is %s now", FormatTime(now))
 }
 
-// normalize returns a text as readWhen reads it.
+// normalize returns a text in the form that ReadTime parses.
 func normalize(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
 func ReadTime(text string, now time.Time) (time.Time, error) {
@@ -70,7 +70,7 @@ func ReadTime(text string, now time.Time) (time.Time, error) {
 	return on(offset), nil
 }
 
-// dayOffset returns how many days a named day is away, for a weekday from 0 to 6.
+// dayOffset returns the number of days until a named day; for a weekday, from 0 to 6.
 func dayOffset(day string, now time.Time) (days int, named bool) {
 	switch day {
 	case "today":
@@ -91,7 +91,7 @@ func parseWeekday(text string) int {
 	return slices.IndexFunc(Weekdays, func(day string) bool { return text == day || text == day[:3] })
 }
 
-// parseClock reads a time of day. 24:00 is the end of the day.
+// parseClock parses a time of day. 24:00 is the end of the day.
 func parseClock(text string) (hour, minute int, err error) {
 	if text == "24:00" {
 		return 24, 0, nil
@@ -105,7 +105,8 @@ func parseClock(text string) (hour, minute int, err error) {
 	return 0, 0, err
 }
 
-// ReadEnd reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
+// ReadEnd parses an end relative to a start: a time without a date means its first occurrence after the start. Today and tomorrow are
+// relative to now.
 func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	if strings.HasPrefix(text, "to") {
@@ -114,8 +115,8 @@ func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	return ReadTime(text, from)
 }
 
-// resolve returns the instant of a wall-clock time, which is given in UTC, by the rules of RFC 5545 section 3.3.5: the first of two, and
-// with the offset before the gap if there is none.
+// resolve returns the instant of a wall-clock time, given in UTC, by RFC 5545 section 3.3.5: the first of two, or with the offset before a
+// gap.
 func resolve(wall time.Time, zone *time.Location) time.Time {
 	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
 	_, after := wall.Add(24 * time.Hour).In(zone).Zone()

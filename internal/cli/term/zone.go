@@ -8,10 +8,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// ZoneInfoVariable is the environment variable in place of --zoneinfo.
+// ZoneInfoVariable is the environment variable for --zoneinfo.
 const ZoneInfoVariable = "GATE_ZONEINFO"
 
-// UseZoneInfo replaces the time zone data if the flag or the variable names other data.
+// UseZoneInfo replaces the time zone data if the flag or the variable is set.
 func (t *Terminal) UseZoneInfo() error {
 	path, from := t.ZoneInfo, "--zoneinfo"
 	if path == "" {
@@ -23,7 +23,7 @@ func (t *Terminal) UseZoneInfo() error {
 	return nil
 }
 
-// zone returns the time zone that the user wants.
+// zone returns the time zone of the user.
 func (t *Terminal) zone() (*time.Location, error) {
 	if t.TimeZone == "" {
 		return time.Local, nil
@@ -35,8 +35,8 @@ func (t *Terminal) zone() (*time.Location, error) {
 	return zone, nil
 }
 
-// TableZone is the zone of times in RFC 3339 in tables: UTC unless somebody names one, so that docs and pull requests are the same
-// everywhere.
+// TableZone is the zone of RFC 3339 times in tables: that of --timezone or UTC, so that docs and pull requests do not depend on the
+// machine.
 func (t *Terminal) TableZone() (*time.Location, error) {
 	if t.TimeZone == "" {
 		return time.UTC, nil

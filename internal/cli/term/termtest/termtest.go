@@ -56,7 +56,7 @@ func DecodeItems[T any](t *testing.T, out, kind string) (items []T) {
 	return items
 }
 
-// Prints checks that what a command prints is a List of a kind with these items.
+// Prints returns a test that the output of a command is a List of a kind with these items.
 func Prints[T any](kind string, items []T, print func(*term.Terminal, *term.Output) error) func(*testing.T) {
 	return func(t *testing.T) {
 		var stdout bytes.Buffer
