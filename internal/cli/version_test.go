@@ -14,8 +14,8 @@ func TestWithoutAClusterOneLineIsSaid(t *testing.T) {
 		args, out, errOut string
 		code              int
 	}{
-		{"version", "WHAT      VERSION", "warning: no cluster: ", 0},
-		{"version --client", "WHAT      VERSION", "", 0},
+		{"version", "WHAT     VERSION", "warning: no cluster: ", 0},
+		{"version --client", "WHAT     VERSION", "", 0},
 		{"check", "", "error: no cluster: ", term.ExitError},
 		{"approve hotfix", "", "error: no cluster: ", term.ExitError},
 		{"exception production --for 1h --apply", "", "error: no cluster: ", term.ExitError},

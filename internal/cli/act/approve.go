@@ -30,6 +30,7 @@ type approveFlags struct {
 	out     *term.Output
 }
 
+// NewApproveCommand returns the command approve.
 func NewApproveCommand(k *kube.Factory) *cobra.Command {
 	f := &approveFlags{}
 	cmd := &cobra.Command{
@@ -118,13 +119,13 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 	if err != nil {
 		g = nil // an approver may be allowed to read exceptions alone
 	}
-	tell := t.Line
+	printf := t.Line
 	if !f.out.IsTable() {
-		tell = t.ErrLine
+		printf = t.ErrLine
 	}
-	tell("%s, generation %d", exceptionTitle(e), e.Generation)
+	printf("%s, generation %d", exceptionTitle(e), e.Generation)
 	for _, line := range describeException(t, e, g, now) {
-		tell("  %-10s %s", line[0], line[1])
+		printf("  %-10s %s", line[0], line[1])
 	}
 	me := kube.CurrentUser(ctx, c)
 	if err := mayApprove(e, me, f.generation, now); err != nil {
@@ -139,12 +140,12 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 		return refusedApproval(e, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", t.Program, e.Name, e.Namespace, e.Generation)
+		printf("the API server would accept this (dry run); to approve it: %s approve exception/%s -n %s --generation %d", t.Program, e.Name, e.Namespace, e.Generation)
 	} else {
 		if err := awaitExceptionApproval(ctx, t, c, e, me); err != nil {
 			return t.Incomplete(err)
 		}
-		tell("%s: approved by %s, %s", exceptionTitle(e), me, describeApprovals(e, g, now))
+		printf("%s: approved by %s, %s", exceptionTitle(e), me, describeApprovals(e, g, now))
 	}
 	if f.out.IsTable() {
 		return nil

@@ -26,13 +26,13 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	if err != nil {
 		return err
 	}
-	tell := t.Line
+	printf := t.Line
 	if !f.out.IsTable() {
-		tell = t.ErrLine
+		printf = t.ErrLine
 	}
-	tell("gatedsource %s/%s", g.Namespace, g.Name)
+	printf("gatedsource %s/%s", g.Namespace, g.Name)
 	for _, line := range describeSource(g, now) {
-		tell("  %-10s %s", line[0], line[1])
+		printf("  %-10s %s", line[0], line[1])
 	}
 	if err := mayApproveRevision(g, t.Program, f.revision); err != nil {
 		return err
@@ -46,7 +46,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 		return refusedRevision(g, err)
 	}
 	if f.dryRun == "server" {
-		tell("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", t.Program, g.Name, g.Namespace, annotations.ShellQuote(f.revision))
+		printf("the API server would accept this (dry run); to approve it: %s approve source/%s -n %s --revision %s", t.Program, g.Name, g.Namespace, annotations.ShellQuote(f.revision))
 		return nil
 	}
 	me := kube.CurrentUser(ctx, c)
@@ -55,9 +55,9 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	}
 	ready := describe.Condition(g.Status.Conditions, v1alpha1.ApprovedCondition)
 	if g.Status.Pinned != nil && g.Status.Pinned.Revision == f.revision {
-		tell("gatedsource %s/%s: approved by %s, pinned to %s", g.Namespace, g.Name, me, f.revision)
+		printf("gatedsource %s/%s: approved by %s, pinned to %s", g.Namespace, g.Name, me, f.revision)
 	} else {
-		tell("gatedsource %s/%s: approved by %s. %s", g.Namespace, g.Name, me, ready.Message)
+		printf("gatedsource %s/%s: approved by %s. %s", g.Namespace, g.Name, me, ready.Message)
 	}
 	if f.out.IsTable() {
 		return nil

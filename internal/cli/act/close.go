@@ -7,6 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/kube"
 )
 
+// NewCloseCommand returns the command close.
 func NewCloseCommand(k *kube.Factory) *cobra.Command {
 	return newRequestCommand(k, v1alpha1.RequestClose, &cobra.Command{
 		Use:   "close NAME...",

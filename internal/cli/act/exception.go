@@ -37,6 +37,7 @@ type exceptionFlags struct {
 	zone string
 }
 
+// NewExceptionCommand returns the command exception.
 func NewExceptionCommand(k *kube.Factory) *cobra.Command {
 	f := &exceptionFlags{}
 	cmd := &cobra.Command{

@@ -22,6 +22,7 @@ import (
 // another user has given before, see config/policies.
 const freezePrefix = "freeze by "
 
+// NewFreezeCommand returns the command freeze.
 func NewFreezeCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
@@ -72,6 +73,7 @@ other Gates or of Gates with mode Audit.`,
 	return cmd
 }
 
+// NewThawCommand returns the command thaw.
 func NewThawCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package act has the commands that open, close and approve.
 package act
 
 import (
@@ -7,6 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/kube"
 )
 
+// NewOpenCommand returns the command open.
 func NewOpenCommand(k *kube.Factory) *cobra.Command {
 	return newRequestCommand(k, v1alpha1.RequestOpen, &cobra.Command{
 		Use:   "open NAME...",

@@ -30,6 +30,7 @@ type passFlags struct {
 	timeout        time.Duration
 }
 
+// NewPassCommand returns the command pass.
 func NewPassCommand(k *kube.Factory) *cobra.Command {
 	f := &passFlags{}
 	cmd := &cobra.Command{

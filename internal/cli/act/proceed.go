@@ -23,6 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
+// NewProceedCommand returns the command proceed.
 func NewProceedCommand(k *kube.Factory) *cobra.Command {
 	var reason, dryRun string
 	cmd := &cobra.Command{

@@ -216,7 +216,7 @@ type skipError string
 func (e skipError) Error() string { return string(e) }
 
 // requestGates sends a request to Gates and prints the state of each afterwards.
-func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask requestFunc) ([]result, error) {
+func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, newRequest requestFunc) ([]result, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -237,15 +237,15 @@ func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, ask req
 	f.by = kube.CurrentUser(ctx, c)
 	results := make([]result, len(gates))
 	for i, g := range gates {
-		results[i] = planRequest(k.Terminal, g, ask)
+		results[i] = planRequest(k.Terminal, g, newRequest)
 	}
-	requestAll(ctx, k.Terminal, c, f, results, ask)
+	requestAll(ctx, k.Terminal, c, f, results, newRequest)
 	return results, conclude(ctx, k.Terminal, c, f, results)
 }
 
 // planRequest returns the request for a Gate and prints it before it is sent.
-func planRequest(t *term.Terminal, g *v1alpha1.Gate, ask requestFunc) result {
-	r, err := ask(g)
+func planRequest(t *term.Terminal, g *v1alpha1.Gate, newRequest requestFunc) result {
+	r, err := newRequest(g)
 	var nothing skipError
 	if g.Spec.Suspend {
 		err = errors.New("requests are not handled while spec.suspend is true")
@@ -299,7 +299,7 @@ type result struct {
 const maxParallelRequests = 16
 
 // requestAll sends all requests, and stores the errors in the results.
-func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, ask requestFunc) {
+func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, newRequest requestFunc) {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
@@ -309,7 +309,7 @@ func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *reque
 	for i := range results {
 		if r := &results[i]; r.request != nil {
 			group.Go(func() error {
-				r.err = sendRequest(ctx, t, c, r, f.by, ask, opts)
+				r.err = sendRequest(ctx, t, c, r, f.by, newRequest, opts)
 				return nil
 			})
 		}

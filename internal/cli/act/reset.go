@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
+// NewResetCommand returns the command reset.
 func NewResetCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{

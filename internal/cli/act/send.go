@@ -41,7 +41,7 @@ func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 }
 
 // sendRequest sends the request for a Gate as it was read. If the Gate has changed since, it is read again and gets a new request.
-func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, ask requestFunc, opts []client.PatchOption) error {
+func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, newRequest requestFunc, opts []client.PatchOption) error {
 	for {
 		again, err := awaitHandled(ctx, t, c, r, by)
 		if err == nil && !again {
@@ -61,7 +61,7 @@ func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *resu
 				return kube.NewCall("get", "gates", r.gate.Namespace, r.gate.Name, c.Role).Explain(err)
 			}
 		}
-		request, err := ask(r.gate)
+		request, err := newRequest(r.gate)
 		if err != nil {
 			return err
 		}

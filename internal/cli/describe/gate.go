@@ -1,3 +1,4 @@
+// Package describe puts the status of a Gate into words. It is pure.
 package describe
 
 import (

@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
+// DiscoveryCall returns the call that reads a document of discovery.
 func DiscoveryCall(resource string) Call {
 	return Call{verb: "get", resource: resource, name: resource, Role: "system:discovery"}
 }
@@ -94,6 +95,7 @@ func (a Call) Explain(err error) error {
 	return err
 }
 
+// IsUnknownResource returns whether the API server does not serve a resource.
 func IsUnknownResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
 }

@@ -1,3 +1,4 @@
+// Package kube connects commands to a cluster. It has the reads, scopes, names and error messages that commands share.
 package kube
 
 import (
@@ -35,7 +36,7 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	config.QPS, config.Burst = -1, -1 // the API server shares itself out fairly; an emergency does not wait here
+	config.QPS, config.Burst = -1, -1 // API Priority and Fairness limits requests; emergencies must not wait in the client
 	config.WarningHandler = rest.NewWarningWriter(k.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	mapper, err := k.Flags.ToRESTMapper()
 	if err != nil {
@@ -61,7 +62,7 @@ func (k *Factory) UseKinds(controllers []check.Controller) error {
 	var values []string
 	for _, c := range controllers {
 		for _, value := range c.Kinds {
-			// No controller runs with what cannot be read, and nobody can have two meanings of one name.
+			// No controller starts with invalid kinds. Of two definitions of one kind, the first one is used.
 			if with := append(slices.Clone(values), value); !slices.Contains(values, value) {
 				if added, err := target.ParseKinds(with); err == nil {
 					values = with

@@ -21,6 +21,7 @@ func ExactlyOne(what string) cobra.PositionalArgs {
 	}
 }
 
+// ValidateDryRun returns an error unless the value of --dry-run is none or server.
 func ValidateDryRun(value string) error {
 	if !slices.Contains([]string{"none", "server"}, value) {
 		return fmt.Errorf("--dry-run=%s: use none or server", value)

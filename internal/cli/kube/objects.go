@@ -132,6 +132,7 @@ func isGateable(kind schema.GroupKind) bool {
 	return err == nil
 }
 
+// KindNames returns the kinds that Gates can hold, sorted.
 func KindNames() []string {
 	var names []string
 	for _, adapter := range target.All() {

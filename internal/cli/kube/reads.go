@@ -115,6 +115,7 @@ func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 	}}
 }
 
+// FullName returns the namespace and the name of a Gate.
 func FullName(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
 // CurrentUser returns the name of the user as the API server knows it, empty if it does not return one. With config/policies the API server

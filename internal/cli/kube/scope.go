@@ -105,6 +105,7 @@ func (sc Scope) NoneMessage(namespace string) string {
 	return NoGatesMessage(namespace, sc.All)
 }
 
+// NoGatesMessage returns the message that a namespace, or the cluster, has no Gates.
 func NoGatesMessage(namespace string, all bool) string {
 	if all {
 		return "There are no gates."

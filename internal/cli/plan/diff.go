@@ -31,6 +31,7 @@ type diffFlags struct {
 	prune          bool
 }
 
+// NewDiffCommand returns the command diff.
 func NewDiffCommand(k *kube.Factory) *cobra.Command {
 	f := &diffFlags{}
 	cmd := &cobra.Command{

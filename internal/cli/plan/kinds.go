@@ -33,6 +33,7 @@ type kindsFlags struct {
 	offline bool
 }
 
+// NewKindsCommand returns the command kinds.
 func NewKindsCommand(k *kube.Factory) *cobra.Command {
 	f := &kindsFlags{}
 	cmd := &cobra.Command{
@@ -123,12 +124,12 @@ func readResource(ctx context.Context, c *kube.Cluster, mapper meta.RESTMapper, 
 	case err != nil:
 		return r, kube.NoCluster(err)
 	}
-	asks, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig)
+	dc, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig)
 	if err != nil {
 		return r, kube.NoCluster(err)
 	}
 	path := "/openapi/v3/apis/" + mapping.GroupVersionKind.GroupVersion().String()
-	document, err := asks.RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	document, err := dc.RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {
 		return r, kube.DiscoveryCall(path).Explain(err)
 	}

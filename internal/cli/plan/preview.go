@@ -1,3 +1,4 @@
+// Package plan has the commands that look ahead or read manifests.
 package plan
 
 import (
@@ -25,6 +26,7 @@ type previewFlags struct {
 	from, state string
 }
 
+// NewPreviewCommand returns the command preview.
 func NewPreviewCommand(k *kube.Factory) *cobra.Command {
 	f := &previewFlags{}
 	cmd := &cobra.Command{
@@ -33,7 +35,7 @@ func NewPreviewCommand(k *kube.Factory) *cobra.Command {
 		Long: `Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster.
 
 With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
-kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
+kustomization is built, without a network and plugins. Without -f, the requests and approvals of the cluster count.
 Warnings are printed to standard error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.`,

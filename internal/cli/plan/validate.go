@@ -21,6 +21,7 @@ type validateFlags struct {
 	files []string
 }
 
+// NewValidateCommand returns the command validate.
 func NewValidateCommand(k *kube.Factory) *cobra.Command {
 	f := &validateFlags{}
 	cmd := &cobra.Command{

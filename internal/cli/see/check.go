@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
+// NewCheckCommand returns the command check.
 func NewCheckCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -59,7 +60,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 
 // findings reads the cluster and returns its problems, the worst first.
 func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
-	asked, err := r.connect(ctx)
+	times, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 		found = append(found, check.Added(admission, r.resources)...)
 	}
 	found = append(found, check.Kinds(r.kinds())...)
-	found = append(found, check.Clocks(asked, gates)...)
+	found = append(found, check.Clocks(times, gates)...)
 	found = append(found, check.Gates(gates)...)
 	found = append(found, check.Targets(gates)...)
 	found = append(found, check.Audits(gates)...)

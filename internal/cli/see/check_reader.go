@@ -51,28 +51,28 @@ type checkReader struct {
 type unread struct{ verb, resource, why string }
 
 // connect reads the version of the cluster, its kinds and its clock.
-func (r *checkReader) connect(ctx context.Context) (asked check.Asked, err error) {
+func (r *checkReader) connect(ctx context.Context) (times check.Asked, err error) {
 	config := rest.CopyConfig(r.cluster.RESTConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			before := r.clock.Now()
 			response, err := next.RoundTrip(req)
-			if err == nil && asked.Before.IsZero() {
-				asked.Before, asked.After = before, r.clock.Now()
-				asked.Said, _ = http.ParseTime(response.Header.Get("Date"))
+			if err == nil && times.Before.IsZero() {
+				times.Before, times.After = before, r.clock.Now()
+				times.Said, _ = http.ParseTime(response.Header.Get("Date"))
 			}
 			return response, err
 		})
 	})
 	if r.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
-		return asked, kube.NoCluster(err)
+		return times, kube.NoCluster(err)
 	}
 	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		return asked, kube.DiscoveryCall("/version").Explain(err)
+		return times, kube.DiscoveryCall("/version").Explain(err)
 	}
 	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes none
 	if err != nil && len(lists) == 0 {
-		return asked, kube.DiscoveryCall("/apis").Explain(err)
+		return times, kube.DiscoveryCall("/apis").Explain(err)
 	}
 	r.installed, r.resources = map[string]*schema.GroupVersionKind{}, map[string]string{}
 	for _, list := range lists {
@@ -88,7 +88,7 @@ func (r *checkReader) connect(ctx context.Context) (asked check.Asked, err error
 			}
 		}
 	}
-	return asked, nil
+	return times, nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -28,6 +28,7 @@ type historyItem struct {
 	v1alpha1.HistoryEntry `json:",inline"`
 }
 
+// NewHistoryCommand returns the command history.
 func NewHistoryCommand(k *kube.Factory) *cobra.Command {
 	var sc kube.Scope
 	var since string

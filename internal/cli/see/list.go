@@ -1,3 +1,4 @@
+// Package see has the commands that show the state of Gates and of the installation.
 package see
 
 import (
@@ -21,6 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
+// NewListCommand returns the command list.
 func NewListCommand(k *kube.Factory) *cobra.Command {
 	var sc kube.Scope
 	cmd := &cobra.Command{

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
+// NewPendingCommand returns the command pending.
 func NewPendingCommand(k *kube.Factory) *cobra.Command {
 	f := &pendingFlags{}
 	cmd := &cobra.Command{

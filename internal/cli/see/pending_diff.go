@@ -99,11 +99,11 @@ func newDiffer(t *term.Terminal, o *kube.Objects, f *pendingFlags) (*differ, err
 		d.namespace = ""
 	}
 	if f.sourceAddress == "" {
-		asks, err := discovery.NewDiscoveryClientForConfig(o.Cluster.RESTConfig)
+		dc, err := discovery.NewDiscoveryClientForConfig(o.Cluster.RESTConfig)
 		if err != nil {
 			return nil, kube.NoCluster(err)
 		}
-		d.open = throughAPIServer(asks)
+		d.open = throughAPIServer(dc)
 		return d, nil
 	}
 	at, err := url.Parse(f.sourceAddress)
@@ -115,7 +115,7 @@ func newDiffer(t *term.Terminal, o *kube.Objects, f *pendingFlags) (*differ, err
 }
 
 // throughAPIServer opens artifacts through the proxy of the API server for Services.
-func throughAPIServer(asks *discovery.DiscoveryClient) dryrun.Opener {
+func throughAPIServer(dc *discovery.DiscoveryClient) dryrun.Opener {
 	return func(ctx context.Context, address string) (io.ReadCloser, error) {
 		at, err := url.Parse(address)
 		if err != nil {
@@ -130,9 +130,9 @@ func throughAPIServer(asks *discovery.DiscoveryClient) dryrun.Opener {
 			port = "80"
 		}
 		service := fmt.Sprintf("%s:%s:%s", at.Scheme, host[0], port)
-		body, err := asks.RESTClient().Get().AbsPath("/api/v1/namespaces", host[1], "services", service, "proxy", at.Path).Stream(ctx)
+		body, err := dc.RESTClient().Get().AbsPath("/api/v1/namespaces", host[1], "services", service, "proxy", at.Path).Stream(ctx)
 		if apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("you may not get services/proxy in namespace %q: ask for that, or run \"kubectl -n %s port-forward svc/%s 8080:%s\" and add --source-address http://localhost:8080",
+			return nil, fmt.Errorf("you may not get services/proxy in namespace %q: get that permission, or run \"kubectl -n %s port-forward svc/%s 8080:%s\" and add --source-address http://localhost:8080",
 				host[1], host[1], host[0], port)
 		}
 		return body, err
@@ -150,14 +150,14 @@ func directly(at *url.URL) dryrun.Opener {
 		if err != nil {
 			return nil, err
 		}
-		answer, err := http.DefaultClient.Do(request)
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return nil, err
 		}
-		if answer.StatusCode != http.StatusOK {
-			return nil, errors.Join(fmt.Errorf("%s: %s", request.URL, answer.Status), answer.Body.Close())
+		if response.StatusCode != http.StatusOK {
+			return nil, errors.Join(fmt.Errorf("%s: %s", request.URL, response.Status), response.Body.Close())
 		}
-		return answer.Body, nil
+		return response.Body, nil
 	}
 }
 
@@ -216,7 +216,7 @@ func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(parent) //nolint:errcheck // what is left of a copy harms nobody
+	defer os.RemoveAll(parent) //nolint:errcheck // leftovers of a copy are harmless
 	dir := filepath.Join(parent, "artifact")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err

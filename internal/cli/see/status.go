@@ -25,6 +25,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
+// NewStatusCommand returns the command status.
 func NewStatusCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status NAME",

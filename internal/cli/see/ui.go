@@ -21,6 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
+// NewUICommand returns the command ui.
 func NewUICommand(k *kube.Factory) *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
@@ -61,7 +62,7 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 	}
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
-		Viewers: &uiReader{session: k, cluster: c, kinds: make(chan struct{}, 1)}, Clock: k.Clock, Zone: now.Location(), Alone: true, Command: k.Program, Namespace: c.Namespace,
+		Viewers: &uiReader{factory: k, cluster: c, kinds: make(chan struct{}, 1)}, Clock: k.Clock, Zone: now.Location(), Alone: true, Command: k.Program, Namespace: c.Namespace,
 		Validate: validate.Object, Log: log.New(k.ErrOut, "", 0),
 	})
 	server := &http.Server{

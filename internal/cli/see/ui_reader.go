@@ -20,7 +20,7 @@ import (
 
 // uiReader reads the data of the web UI with the permissions of the user.
 type uiReader struct {
-	session *kube.Factory
+	factory *kube.Factory
 	cluster *kube.Cluster
 	// kinds is a lock: reading objects may change the registered kinds.
 	kinds chan struct{}
@@ -39,13 +39,13 @@ func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 // withNotes returns a factory and a cluster whose warnings become notes on a page.
 func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
 	var said bytes.Buffer
-	asks, quiet, in := *r.session, *r.session.Terminal, *r.cluster
+	k, quiet, in := *r.factory, *r.factory.Terminal, *r.cluster
 	quiet.ErrOut = &said
-	asks.Terminal, in.Warn = &quiet, quiet.Warn
+	k.Terminal, in.Warn = &quiet, quiet.Warn
 	if namespace != "" {
 		in.Namespace = namespace
 	}
-	return &asks, &in, func() (notes []string) {
+	return &k, &in, func() (notes []string) {
 		for line := range strings.Lines(said.String()) {
 			notes = append(notes, strings.TrimPrefix(strings.TrimSpace(line), "warning: "))
 		}

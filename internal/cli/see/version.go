@@ -26,6 +26,7 @@ type clientVersion struct {
 	TimeZoneData string `json:"timeZoneData"`
 }
 
+// NewVersionCommand returns the command version.
 func NewVersionCommand(k *kube.Factory) *cobra.Command {
 	only := false
 	cmd := &cobra.Command{
@@ -58,7 +59,7 @@ the controllers is missing.`,
 		if !out.IsTable() {
 			return out.PrintReports(k.Out, term.VersionReport, []Versions{v})
 		}
-		rows := [][]string{{"plug-in", v.Client.Version, "-", "time zone data " + v.Client.TimeZoneData}}
+		rows := [][]string{{"plugin", v.Client.Version, "-", "time zone data " + v.Client.TimeZoneData}}
 		for _, c := range v.Controllers {
 			with := c.Image
 			if c.TimeZoneData != "" {

@@ -128,7 +128,7 @@ func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.
 			}
 		}
 		if ctx.Err() != nil {
-			return nil // somebody has ended it
+			return nil // the user has ended it
 		}
 	}
 }

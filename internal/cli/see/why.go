@@ -20,6 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
+// NewWhyCommand returns the command why.
 func NewWhyCommand(k *kube.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
@@ -27,7 +28,7 @@ func NewWhyCommand(k *kube.Factory) *cobra.Command {
 		Long: `Explain why an object is held or not, and what would change that.
 
 It names each Gate that governs the object, with the rule, its state, since when and until when it has this state, and the requester. The
-object is free, held, suspended (by a person or Git), or resumed (a user has resumed it, and its Gates have mode Lenient). Or it is
+object is free, held, suspended (by a user or Git), or resumed (a user has resumed it, and its Gates have mode Lenient). Or it is
 exempt (a Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by
 the lock after a user has resumed it). Commands show what would change that: whether a request opens a closed Gate is computed, not tried.
 

@@ -1,3 +1,4 @@
+// Package term prints tables, Lists, colors and times, and parses times as users write them. It has no client.
 package term
 
 import (
@@ -26,6 +27,7 @@ type Terminal struct {
 	TimeZone, ZoneInfo, Color string
 }
 
+// OrDash returns a dash for an empty text.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"

@@ -21,6 +21,7 @@ func (d *durationFlag) Set(text string) error {
 	return err
 }
 
+// AddTimeoutFlag adds the flag --timeout to a command.
 func AddTimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
 	*timeout = 5 * time.Minute
 	cmd.Flags().Var((*durationFlag)(timeout), "timeout", "How long to wait with --wait.")

@@ -27,6 +27,7 @@ func ParseFutureTime(text string, now time.Time) (time.Time, error) {
 	return at, err
 }
 
+// PastError returns the error for a time that is not after now.
 func PastError(now time.Time) error {
 	return fmt.Errorf("is in the past: it is %s now", FormatTime(now))
 }
@@ -34,6 +35,7 @@ func PastError(now time.Time) error {
 // normalize returns a text in the form that ReadTime parses.
 func normalize(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
+// ReadTime parses a normalized time, in the zone of now.
 func ReadTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
 		return at.In(now.Location()), nil

@@ -1,3 +1,4 @@
+// Package termtest decodes in tests what commands print.
 package termtest
 
 import (
