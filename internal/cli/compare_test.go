@@ -267,7 +267,7 @@ func TestTheManifestsOfPeersHaveNoFieldThatIsNotRead(t *testing.T) {
 		}
 		for _, key := range regexp.MustCompile(`(?m)^  [- ] ([a-zA-Z]+):`).FindAllSubmatch(lists[1], -1) {
 			if !bytes.Contains([]byte(" "+fields+" "), []byte(" "+string(key[1])+" ")) {
-				t.Errorf("%s: nobody reads %s", page, key[1])
+				t.Errorf("%s: no code reads %s", page, key[1])
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func runAs(t *testing.T, line string) (string, int) {
 	return out.String(), code
 }
 
-func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
+func TestCompletionWithoutACluster(t *testing.T) {
 	formats := strings.Join(genericclioptions.NewPrintFlags("").AllowedFormats(), "\n") + "\n"
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
@@ -96,7 +96,7 @@ func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
 	}
 }
 
-func TestCompletionDoesNotWaitForAClusterWithoutAnswers(t *testing.T) {
+func TestCompletionTimesOut(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestKindsAreCompletedBeforeNames(t *testing.T) {
 	}
 }
 
-func TestAsAPlugInOfFluxTheTextsSaySo(t *testing.T) {
+func TestTextsNameThePluginOfFlux(t *testing.T) {
 	for _, line := range []string{"/home/me/.fluxcd/plugins/flux-gate", "flux-gate.exe"} {
 		for _, command := range []string{" --help", " open --help", " exception --help", " check --help", " approve --help"} {
 			got, code := runAs(t, line+command)

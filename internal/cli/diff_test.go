@@ -95,7 +95,7 @@ func TestDiffHasTheZoneThatIsNamedAndAnEnd(t *testing.T) {
 	}
 }
 
-func TestFilesWithoutGatesAreSaid(t *testing.T) {
+func TestFilesWithoutGatesAreReported(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	const none = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	one, other := sides(t, none, none)

@@ -85,7 +85,7 @@ func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
 }
 
 // The page on certificates says how far apart windows may be, and that on Gates has the first Sundays.
-func TestTheSundaysOfTheDocsAreThoseThatTheDocsSay(t *testing.T) {
+func TestDocumentedSundays(t *testing.T) {
 	oslo, err := tz.Load("Europe/Oslo")
 	if err != nil {
 		t.Fatal(err)

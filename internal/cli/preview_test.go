@@ -214,7 +214,7 @@ func TestPreviewReadsStandardInput(t *testing.T) {
 	}
 }
 
-func TestPreviewTakesWhatAGateWatchesForReadyAndSaysSo(t *testing.T) {
+func TestPreviewAssumesReadyDependenciesAndWarns(t *testing.T) {
 	watches := nights + "  dependsOn:\n  - {kind: Kustomization, name: staging}\n  - {kind: HelmRelease, name: canary, readyExpr: \"dep.spec.suspend == false\"}\n"
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
 	_, without, _ := execute(t, nights, args...)
@@ -228,7 +228,7 @@ func TestPreviewTakesWhatAGateWatchesForReadyAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestPreviewSaysThatARequestWaitsForApprovals(t *testing.T) {
+func TestPreviewWarnsOfRequestsThatWaitForApproval(t *testing.T) {
 	asks := strings.NewReplacer("namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-21T00:00:00Z"}}`,
 		"default: closed", "default: closed\n  approvals: {openRequests: {required: 1}}").Replace(nights)
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}

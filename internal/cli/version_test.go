@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-func TestWithoutAClusterOneLineIsSaid(t *testing.T) {
+func TestErrorsWithoutAClusterHaveOneLine(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for _, tc := range []struct {
 		args, out, errOut string

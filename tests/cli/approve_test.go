@@ -6,7 +6,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestWithoutThePoliciesNobodyApproves(t *testing.T) {
+func TestApproveNeedsThePolicies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := frozen()
@@ -32,7 +32,7 @@ func TestAnExceptionThatCannotApplyIsReported(t *testing.T) {
 	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), exitIncomplete, "", "warning: the gate is suspended, and no exception changes that")
 }
 
-func TestAnExceptionWithoutEffectIsNotSaidToBeInForce(t *testing.T) {
+func TestIneffectiveExceptionsAreNotReportedInForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := frozen()
@@ -45,7 +45,7 @@ func TestAnExceptionWithoutEffectIsNotSaidToBeInForce(t *testing.T) {
 	w.expect(w.gate("exception", "production", "--from=4h", "--for=2h"), 0, "kind: GateException", "warning: it has no effect: "+stays)
 }
 
-func TestWhoMayNotReadExceptionsIsToldTheRoleOfApprovers(t *testing.T) {
+func TestApproveNamesTheRoleOfApprovers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.expect(w.as("approves-nothing").gate("approve", "exception/hotfix"), exitError, "", `that needs the verb "get", which the ClusterRole gate-exception-approver has`)

@@ -29,7 +29,7 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 		case "yaml":
 			b.write(w, folder)
 		case "sh":
-			// The Role of the page is to be enough, and nobody runs Jobs here.
+			// The Role of the page must suffice, and no controller runs Jobs here.
 			create, wait, _ := strings.Cut(b.text, "\nkubectl -n "+w.Namespace+" wait ")
 			do(strings.Replace(create, "-k config/calendars", "--dry-run=server -k config/calendars", 1))
 			if wait != "" {
@@ -46,7 +46,7 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 			ran++
 		case "text":
 		default:
-			t.Errorf("nobody tries the %s on the page: %s", b.language, b.text)
+			t.Errorf("no test runs the %s on the page: %s", b.language, b.text)
 		}
 	}
 	if ran != 8 {
@@ -67,7 +67,7 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 const complete = `{"status":{"startTime":"2026-11-26T08:00:00Z","completionTime":"2026-11-26T08:00:01Z","succeeded":1,"conditions":[` +
 	`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"}]}}`
 
-// seesCalendars looks at a Gate in the cluster, and is somebody who may not read its calendar.
+// seesCalendars reads a Gate as a user who may not read its calendar.
 func (w *world) seesCalendars(folder string) {
 	w.Helper()
 	if got := w.gate("preview", "office-days", "--from", "2026-12-25T00:00:00Z", "--until", "2026-12-25T12:00:00Z"); !strings.Contains(got.out, "holidays (Christmas)") || !strings.HasSuffix(got.errOut, "/holidays, key no.ics: 1 of 2 events does not count: 1 TRANSPARENT\n") {

@@ -121,5 +121,5 @@ func (w *world) version() {
 	_, err = w.Kubectl(w.Context(), "create", "clusterrolebinding", "dora-deployments", "--clusterrole=deployments", "--user=henry")
 	w.Must(err)
 	w.expect(w.as("henry").gate("version"), 0, "gating-system/gating-controller   v0.1.0", "")
-	w.expect(w.as("grace").gate("version"), 0, "plug-in", `warning: you may not list deployments.apps: that needs the verb "list", which the ClusterRole view has`)
+	w.expect(w.as("grace").gate("version"), 0, "plugin", `warning: you may not list deployments.apps: that needs the verb "list", which the ClusterRole view has`)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// newcomer is somebody who follows docs/start/first-gate.md in a folder. The repository is not on GitHub, but on this machine.
+// newcomer is a user who follows docs/start/first-gate.md in a folder. The repository is on this machine instead of GitHub.
 type newcomer struct {
 	*world
 	folder, repository string
@@ -42,7 +42,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	return &newcomer{w, t.TempDir(), server.URL("podinfo")}
 }
 
-// atNoon has it be noon where the Gate of a file is, long before its close periods: whoever runs this at night has a closed Gate as well.
+// atNoon sets the time zone of the Gate of a file so that it is noon there, long before its close periods.
 func (n *newcomer) atNoon(file string) {
 	n.Helper()
 	path := filepath.Join(n.folder, file)

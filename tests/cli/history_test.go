@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// asked returns a world in which somebody has opened staging and closed it again.
+// asked returns a world in which a user has opened staging and closed it again.
 func asked(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)

@@ -61,7 +61,7 @@ func setup(ctx context.Context) (stop func() error, err error) {
 // program is the path of the plug-in.
 func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
 
-// world is a namespace in which somebody uses kubectl gate.
+// world is a namespace in which a user runs kubectl gate.
 type world struct {
 	*harness.World
 	kubeconfig string
@@ -123,7 +123,7 @@ func (w *world) shell(command string) said {
 	return w.run(exec.CommandContext(w.Context(), "bash", "-c", command))
 }
 
-// run runs a command as somebody who uses the cluster.
+// run runs a command as a user of the cluster.
 func (w *world) run(cmd *exec.Cmd) said {
 	w.Helper()
 	var out, errOut limited

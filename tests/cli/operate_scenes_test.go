@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// calm is a namespace in which all is well: nobody governs tools, and production is closed until a user opens it.
+// calm is a namespace without problems: no Gate governs tools, and production is closed until a user opens it.
 var calm = kustomization("apps") + kustomization("tools") + kustomization("gates") +
 	strings.Replace(gateOf("opened", "", "apps"), "name: production", "name: staging", 1) + gate("closed", "", "")
 
@@ -37,7 +37,7 @@ spec:
 %s`, name, kind, name, action, more)
 }
 
-// with looks as somebody with roles in the namespace.
+// with reads as a user with roles in the namespace.
 func with(name string, roles ...string) func(w *world) *world {
 	return func(w *world) *world {
 		for _, role := range roles {
@@ -47,7 +47,7 @@ func with(name string, roles ...string) func(w *world) *world {
 	}
 }
 
-// opensAs has somebody open the Gate production.
+// opensAs opens the Gate production as a user.
 func opensAs(name string) func(w *world) {
 	return func(w *world) {
 		who := with(name, "gate-opener")(w)
@@ -129,7 +129,7 @@ func lockedAndDown(w *world) {
 	w.Must(theOperated.gating.Stop())
 }
 
-// goesOn expects that what somebody has resumed is not held again when the controller is back.
+// goesOn expects that a resumed object is not held again when the controller is back.
 func goesOn(w *world) {
 	apps := w.Kustomization("apps")
 	free := func() error {

@@ -18,7 +18,7 @@ func configMap(name, data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: \"%s\"}\n", name, data)
 }
 
-// secret returns a manifest whose value nobody may see.
+// secret returns a manifest with a value that must not be printed.
 func secret(data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: secret}\nstringData: {password: %s}\n", data)
 }
@@ -96,7 +96,7 @@ func TestPendingSaysWhatWouldChange(t *testing.T) {
 	}
 }
 
-func TestPendingSaysWhyNobodyKnowsWhatWouldChange(t *testing.T) {
+func TestPendingReportsUnknownChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	address := w.heldChange()

@@ -40,7 +40,7 @@ func listOf[T any](w *world, args ...string) []T {
 	return list.Items
 }
 
-// open has somebody open a Gate for an hour.
+// open opens a Gate for an hour.
 func (w *world) open(name string) {
 	w.Helper()
 	if got := w.gate("open", name, "--for", "1h"); got.code != 0 {
@@ -68,7 +68,7 @@ func TestPendingHasTheRevisionThatWaitsUntilTheGateOpens(t *testing.T) {
 	}
 }
 
-func TestPendingLeavesOutWhatIsHeldWithNothingNewUnlessAsked(t *testing.T) {
+func TestPendingOmitsObjectsWithNothingNew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.published()

@@ -76,7 +76,7 @@ func TestWithThePolicies(t *testing.T) {
 		"only who may write exceptions does":                                      exceptRights,
 		"only who may open and close does":                                        requestRights,
 		"two people freeze for the same reason, and one thaws":                    sameFreeze,
-		"a request that nobody has handled is kept when another one comes":        replacesUnhandled,
+		"an unhandled request is kept when another one comes":                     replacesUnhandled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOn(t, c)
@@ -138,7 +138,7 @@ func approvalRights(w *world) {
 	w.needs("approve exception/NAME", func(who *world) said { return who.gate("approve", "exception/hotfix") })
 }
 
-// The API server removes a reason that somebody else has given before, and thaw knows a freeze by its reason.
+// The API server removes a reason that another user has given before, and thaw recognizes a freeze by its reason.
 func sameFreeze(w *world) {
 	w.Decided(w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
 	for _, who := range []string{"fred", "ginger"} {

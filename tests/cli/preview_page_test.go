@@ -102,7 +102,7 @@ func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 			}
 			ran++
 		default:
-			t.Errorf("nobody tries the %s on the page: %s", b.language, b.text)
+			t.Errorf("no test runs the %s on the page: %s", b.language, b.text)
 		}
 	}
 	for _, file := range []string{"closed.ics", "every-night.svg"} {

@@ -34,7 +34,7 @@ func (w *world) beforePatch(do func()) string {
 }
 
 // Somebody closes the Gate by hand between the moment in which thaw reads it and the moment in which it writes.
-func TestThawDoesNotOpenWhatSomebodyClosesMeanwhile(t *testing.T) {
+func TestThawKeepsConcurrentCloseRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})

@@ -32,7 +32,7 @@ const (
 	artifactsOf    = "externalartifacts.source.toolkit.fluxcd.io"
 )
 
-func TestWhoMayReadNothingIsToldWhichVerbAndResource(t *testing.T) {
+func TestForbiddenReadsNameTheVerbAndResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()
@@ -67,7 +67,7 @@ func TestAViewerOfGatesSeesTheGateAndNotTheTargets(t *testing.T) {
 	}
 }
 
-func TestWhoMayReadSomeKindsSeesThose(t *testing.T) {
+func TestReadableKindsAreShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()
@@ -84,7 +84,7 @@ func TestWhoMayReadSomeKindsSeesThose(t *testing.T) {
 	}
 }
 
-func TestWhoMaySeeTheObjectAndNoGatesIsToldSo(t *testing.T) {
+func TestWhyWarnsOfUnreadableGates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()
@@ -95,7 +95,7 @@ func TestWhoMaySeeTheObjectAndNoGatesIsToldSo(t *testing.T) {
 	}
 }
 
-func TestASourceThatSomebodyMayNotSeeIsUnknown(t *testing.T) {
+func TestUnreadableSourcesAreUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()

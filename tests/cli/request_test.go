@@ -35,8 +35,8 @@ func TestFreezeAndThawShowWhatTheyDo(t *testing.T) {
 	}
 }
 
-// They may not open what somebody else has closed.
-func TestThawLeavesWhatSomebodyHasClosedByHand(t *testing.T) {
+// They may not open a Gate that another user has closed.
+func TestThawKeepsOtherCloseRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -52,7 +52,7 @@ func TestThawLeavesWhatSomebodyHasClosedByHand(t *testing.T) {
 	w.Opened("staging", "False")
 }
 
-func TestWhoMayNotIsToldWhatIsMissing(t *testing.T) {
+func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -85,7 +85,7 @@ func TestWhoMayNotIsToldWhatIsMissing(t *testing.T) {
 		}
 	}
 	if g := w.Opened("staging", "True"); len(g.Status.Memory.HandledRequests) > 0 {
-		t.Errorf("somebody has asked: %+v", g.Status.Memory.HandledRequests)
+		t.Errorf("there is a request: %+v", g.Status.Memory.HandledRequests)
 	}
 }
 
@@ -128,12 +128,12 @@ func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
 	}
 	for _, name := range []string{"staging", "production"} {
 		if g := w.ReadGate(name); len(g.Status.Memory.HandledRequests) > 0 {
-			t.Errorf("somebody has asked %s: %+v", name, g.Status.Memory.HandledRequests)
+			t.Errorf("there is a request of %s: %+v", name, g.Status.Memory.HandledRequests)
 		}
 	}
 }
 
-func TestWhoAsksInVainIsTold(t *testing.T) {
+func TestIneffectiveRequestsAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -148,8 +148,8 @@ func TestWhoAsksInVainIsTold(t *testing.T) {
 	}
 }
 
-// Each of these opened what somebody else had closed, or lost what somebody had planned.
-func TestThawTakesBackNothingButTheFreeze(t *testing.T) {
+// Each of these opened a Gate that another user had closed, or lost a planned request.
+func TestThawWithdrawsOnlyTheFreeze(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		before, after []string
@@ -160,7 +160,7 @@ func TestThawTakesBackNothingButTheFreeze(t *testing.T) {
 			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen: another close request is in force, the close request of bob (migration)", v1alpha1.StateClosed,
 		},
 		"a reason that looks like a freeze": {
-			nil, []string{"close", "staging", "--for", "30h", "--reason", "see the wiki (freeze by admin: x)"}, "somebody has closed it by hand as well", v1alpha1.StateClosed,
+			nil, []string{"close", "staging", "--for", "30h", "--reason", "see the wiki (freeze by admin: x)"}, "another close request is in force", v1alpha1.StateClosed,
 		},
 		"a close that is planned": {[]string{"close", "staging", "--at", "in 10h", "--for", "2h"}, nil, "", v1alpha1.StateOpened},
 	} {
@@ -189,7 +189,7 @@ func TestThawTakesBackNothingButTheFreeze(t *testing.T) {
 	}
 }
 
-func TestResetTakesBackWhatNobodyHasLookedAt(t *testing.T) {
+func TestResetWithdrawsUnhandledRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true})
@@ -215,7 +215,7 @@ func TestTheSamePlanCanBeMadeAgain(t *testing.T) {
 	}
 }
 
-func TestFreezeSaysWhatGoesOn(t *testing.T) {
+func TestFreezeListsObjectsThatAreNotFrozen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Create(w.Kustomization("one"))

@@ -68,7 +68,7 @@ func (w *world) documented(command string) (rules []rule) {
 	return rules
 }
 
-// needs runs a command as somebody who has exactly the rights that are documented, and as others who lack one of them: each is told in
+// needs runs a command as a user with exactly the documented permissions, and as users who lack one of them: the command names it in
 // one line which verb on which resource they lack.
 func (w *world) needs(command string, run func(who *world) said) {
 	w.Helper()

@@ -45,11 +45,11 @@ func pathOf(page string) string {
 	return filepath.Join(harness.Root(), "docs", "operate", page+".md")
 }
 
-// scene is what there is when somebody reads a section.
+// scene is the state in which a section is read.
 type scene struct {
 	// has are manifests in flux-system.
 	has string
-	// first is what happens before somebody looks.
+	// first runs before the commands of the section.
 	first func(w *world)
 	// who looks, admin if there is none.
 	who func(w *world) *world
@@ -117,7 +117,7 @@ func (w *world) lives(page string, of section, skip string) {
 		case b.language == "console":
 			return "```console\n" + w.printsAll(folder, b, parts[3]) + "```"
 		default:
-			w.Errorf("nobody tries the %s in %q", b.language, of.heading)
+			w.Errorf("no test runs the %s in %q", b.language, of.heading)
 		}
 		return found
 	})
@@ -189,7 +189,7 @@ func tidy(text string) string {
 }
 
 var (
-	// passes is said of a pass that is not over when somebody looks.
+	// passes is printed for a pass that has not ended yet.
 	passes  = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n`)
 	repeats = regexp.MustCompile(` \(x[0-9]+ over [^)]*\)`)
 	ids     = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)

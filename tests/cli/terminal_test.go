@@ -41,7 +41,7 @@ func (w *world) inTerminalOf(columns uint16, env []string, args ...string) strin
 	return string(shown)
 }
 
-func TestATerminalHasColoursUnlessSomebodyWantsNone(t *testing.T) {
+func TestColorsInATerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()

@@ -125,7 +125,7 @@ func holds(name string) func(w *world) {
 	}
 }
 
-// suspended has somebody suspend a Kustomization with flux.
+// suspended suspends a Kustomization with flux.
 func suspended(name string) func(w *world) {
 	return func(w *world) {
 		obj := w.Kustomization(name)
@@ -134,7 +134,7 @@ func suspended(name string) func(w *world) {
 	}
 }
 
-// resumed has somebody resume the Kustomization apps, of a Gate with a policy for that.
+// resumed resumes the Kustomization apps, whose Gate permits that.
 func resumed(policy v1alpha1.Mode) func(w *world) {
 	return func(w *world) {
 		apps := w.published()

@@ -27,7 +27,7 @@ func (w *world) unhandled(name string) (value string) {
 }
 
 // Without config/policies nothing else keeps the request that is there.
-func TestARequestThatNobodyHasHandledIsNotReplaced(t *testing.T) {
+func TestUnhandledRequestsAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	value := w.unhandled("production")

@@ -70,7 +70,7 @@ func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestNobodyProceedsWhereNothingWaits(t *testing.T) {
+func TestProceedRefusesWithoutAWaitingRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Decided(w.Gate("all-at-once", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
@@ -101,7 +101,7 @@ func TestNobodyProceedsWhereNothingWaits(t *testing.T) {
 	}
 	w.expect(w.gate("proceed"), exitError, "", "error: name a gate\n")
 
-	// Its wave matches nothing: the release stops, and goes on if somebody wants it to.
+	// Its wave matches nothing: the release stops, and continues when a user proceeds.
 	w.expect(w.gate("open", "closed"), 0, "", "")
 	w.Eventually("the release has stopped", func() error {
 		if got := w.gate("list", "closed"); !strings.Contains(got.out, ", stopped at wave one") {

@@ -70,7 +70,7 @@ func TestWhyRefusesWhatItDoesNotKnowInOneLine(t *testing.T) {
 	}
 }
 
-func TestWhyNamesWhoHasSuspendedAnObject(t *testing.T) {
+func TestWhyNamesTheManagerThatSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.Kustomization("apps")

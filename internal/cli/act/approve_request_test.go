@@ -16,7 +16,7 @@ func waitingOf(who string, seconds int) v1alpha1.AcceptedRequest {
 	return v1alpha1.AcceptedRequest{Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: who, State: v1alpha1.RequestWaiting, Stamped: true, Source: v1alpha1.SourceAnnotation}
 }
 
-func TestAnApproverIsToldWhichRequestsWait(t *testing.T) {
+func TestApproveListsWaitingRequests(t *testing.T) {
 	alice, bob := waitingOf("alice", 0), waitingOf("bob", 1)
 	done := alice
 	done.Approvals = []v1alpha1.RequestApproval{{ApprovedBy: "carol"}}

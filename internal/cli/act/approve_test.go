@@ -36,7 +36,7 @@ func approvedBy(names ...string) func(*v1alpha1.GateException) {
 	}
 }
 
-func TestWhoCannotApproveIsToldBeforeTheAPIServerIsAsked(t *testing.T) {
+func TestApproveRefusesBeforeTheRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change     func(*v1alpha1.GateException)
 		me         string
@@ -44,14 +44,14 @@ func TestWhoCannotApproveIsToldBeforeTheAPIServerIsAsked(t *testing.T) {
 		at         time.Duration
 		want       string
 	}{
-		"somebody else can":              {approvedBy("carol"), "bob", 0, 0, ""},
+		"another user can":               {approvedBy("carol"), "bob", 0, 0, ""},
 		"and can name the generation":    {approvedBy(), "bob", 2, 0, ""},
 		"who has read an older one":      {approvedBy(), "bob", 1, 0, "generation 1 is not the present one, which is 2: read it again"},
 		"who wrote it":                   {approvedBy(), "alice", 0, 0, "you, alice, wrote it: another user must approve it"},
 		"who has done so":                {approvedBy("bob"), "bob", 0, 0, "you, bob, have approved generation 2 already"},
 		"who has approved an older one":  {func(e *v1alpha1.GateException) { approvedBy("bob")(e); e.Generation = 3 }, "bob", 0, 0, ""},
-		"anybody, if it is over":         {approvedBy(), "bob", 0, time.Hour, "it ended at 2026-"},
-		"anybody, if no author is known": {func(e *v1alpha1.GateException) { e.Annotations = nil }, "bob", 0, 0, "its authors are unknown"},
+		"no user, if it is over":         {approvedBy(), "bob", 0, time.Hour, "it ended at 2026-"},
+		"no user, if no author is known": {func(e *v1alpha1.GateException) { e.Annotations = nil }, "bob", 0, 0, "its authors are unknown"},
 		"a name that is unknown can":     {approvedBy(), "", 0, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestWhoCannotApproveIsToldBeforeTheAPIServerIsAsked(t *testing.T) {
 	}
 }
 
-func TestARefusalOfTheAPIServerIsPutIntoAnotherPersonsWords(t *testing.T) {
+func TestDeniedApprovalsAddressTheUser(t *testing.T) {
 	resource := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "gateexceptions"}
 	policy := "ValidatingAdmissionPolicy 'gate-exception-verb' with binding 'gate-exception-verb' denied request: user bob "
 	for name, tc := range map[string]struct{ text, want string }{
@@ -92,7 +92,7 @@ func TestARefusalOfTheAPIServerIsPutIntoAnotherPersonsWords(t *testing.T) {
 	}
 }
 
-func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
+func TestApprovalsAreCounted(t *testing.T) {
 	waiting := func(text string) func(*v1alpha1.GateException) {
 		return func(e *v1alpha1.GateException) {
 			e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.WaitingApprovalReason, Message: text}}

@@ -13,7 +13,7 @@ import (
 )
 
 // An approver reads these lines, and nothing that the author writes may change them.
-func TestAnApproverSeesTheZoneOfAPeriodAndNothingThatHidesALine(t *testing.T) {
+func TestDescribedPeriodsHaveTheirZoneAndNoControlCharacters(t *testing.T) {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "America/New_York"}}
 	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{TimeZone: "Asia/Tokyo", Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{
 		{Name: "a", Start: ptr.To("09:00"), End: ptr.To("10:00")},

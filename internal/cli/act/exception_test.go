@@ -30,7 +30,7 @@ func freezing(mode v1alpha1.Override) *v1alpha1.Gate {
 	}
 }
 
-func TestAnExceptionDoesWhatIsWantedForBothDefaults(t *testing.T) {
+func TestExceptionsOpenAndCloseForBothDefaults(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
 			g := freezing(v1alpha1.OverrideAllow)
@@ -60,7 +60,7 @@ func TestAnExceptionDoesWhatIsWantedForBothDefaults(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
+func TestIneffectiveExceptionsAreReported(t *testing.T) {
 	onlyCloses := anException(now.Add(30 * time.Minute))
 	onlyCloses.Spec.OpenPeriods, onlyCloses.Spec.Default = nil, v1alpha1.StateClosed
 	for name, tc := range map[string]struct {
@@ -114,7 +114,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 	}
 }
 
-func TestWindowsAreReadAsPeopleWriteThem(t *testing.T) {
+func TestPeriodsAreParsed(t *testing.T) {
 	for text, want := range map[string]string{
 		"22:00-05:00":                 "period-1: daily from 22:00 to 05:00",
 		"mon-fri 10:00-12:00":         "period-1: Monday, Tuesday, Wednesday, Thursday, Friday from 10:00 to 12:00",
@@ -183,7 +183,7 @@ func TestFlagsOfExceptionChooseTheListAndTheZone(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAnExceptionIsOneOfKubernetes(t *testing.T) {
+func TestDefaultNamesAreValid(t *testing.T) {
 	at := time.Date(2026, 11, 26, 15, 4, 5, 0, time.FixedZone("here", 3600))
 	if got := defaultName("production", at); got != "production-20261126-140405" {
 		t.Error(got)

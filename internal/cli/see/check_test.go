@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-func TestFindingsAreInColorsByHowBadTheyAre(t *testing.T) {
+func TestFindingsAreColoredBySeverity(t *testing.T) {
 	findings := []check.Finding{{Severity: check.Error, Object: "Gate a/b", Message: "it is\nwrong", Action: "kubectl gate status b"}, {Severity: check.Note, Object: "you", Message: "m"}}
 	for color, want := range map[string]string{
 		"always": "\x1b[31merror   \x1b[0m \x1b[1mGate a/b\x1b[0m: it is wrong\n         -> flux gate status b\n\x1b[2mnote    \x1b[0m \x1b[1myou\x1b[0m: m\n" +
@@ -27,7 +27,7 @@ func TestFindingsAreInColorsByHowBadTheyAre(t *testing.T) {
 	}
 }
 
-func TestNobodyCallsSoundWhatWasNotRead(t *testing.T) {
+func TestUnreadInstallationsAreNotSound(t *testing.T) {
 	wrong := []check.Finding{{Severity: check.Error}}
 	for _, tc := range []struct {
 		findings []check.Finding

@@ -44,7 +44,7 @@ func is(status metav1.ConditionStatus, reason, message string) *v1alpha1.Gate {
 	return g
 }
 
-func TestStatusSaysWhatTheConditionSaysOnlyIfNothingElseDoes(t *testing.T) {
+func TestStatusPrintsTheConditionOnlyIfNoSectionDoes(t *testing.T) {
 	for _, tc := range []struct{ reason, message, want string }{
 		{v1alpha1.OpenRequestedReason, "Gate open requested at 2026-11-21T11:00:00Z for 27h0m28.00784s by alice", ""},
 		{v1alpha1.DefaultReason, "Gate closed by default, exception 'hotfix' is in force until 2026-11-22T00:00:00Z, exception 'hotfix' is invalid", "Exception hotfix is invalid."},
@@ -97,7 +97,7 @@ func TestDescribeIsStatus(t *testing.T) {
 	}
 }
 
-func TestWhatIsFreeCanBeHeld(t *testing.T) {
+func TestRemediesOfFreeObjectsHoldThem(t *testing.T) {
 	for state, want := range map[explain.State]string{explain.Free: "\nTo hold it:\n", explain.Held: "\nTo change that:\n"} {
 		var out bytes.Buffer
 		printRemedies((&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.IOStreams{Out: &out}}}).Terminal, &explain.Explanation{State: state, Remedies: []explain.Remedy{{Command: "c", Effect: "e"}}})

@@ -6,7 +6,7 @@ import (
 )
 
 // A row is printed again if it says something else, and not because time goes by.
-func TestARowThatOnlyGrowsOlderIsNotNews(t *testing.T) {
+func TestFingerprintsIgnoreDurations(t *testing.T) {
 	row := func(until string) []string {
 		return []string{"apps", "production", "closed", "close request", until, "1/2", "admin"}
 	}

@@ -12,7 +12,7 @@ import (
 // now is a Saturday.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func TestARangeIsReadAsPeopleWriteIt(t *testing.T) {
+func TestRangesAreParsed(t *testing.T) {
 	// It is Saturday, 13:00 in Oslo.
 	for _, tc := range []struct{ from, until, want string }{
 		{"", "", "2026-11-21T13:00:00+01:00 2026-12-21T13:00:00+01:00"},

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-func TestTimesAreReadAsPeopleWriteThem(t *testing.T) {
+func TestTimesAreParsed(t *testing.T) {
 	oslo, err := tz.Load("Europe/Oslo")
 	if err != nil {
 		t.Fatal(err)
