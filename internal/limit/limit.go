@@ -122,10 +122,9 @@ func (s *share) isUnused() bool {
 	return s.users == 0 && (s.time == nil || s.time.Tokens() >= float64(s.time.Burst()))
 }
 
-// release releases a slot of each share, the last first: a waiting viewer comes before the next work of this one.
 func release(shares []*share) {
-	for i := len(shares) - 1; i >= 0; i-- {
-		shares[i].slots.Release(1)
+	for _, s := range shares {
+		s.slots.Release(1)
 	}
 }
 

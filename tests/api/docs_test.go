@@ -1,9 +1,6 @@
 package api_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -20,11 +18,7 @@ import (
 // shell runs a command of a page and returns all that it prints.
 func shell(w *harness.World, command string) (string, error) {
 	w.Helper()
-	run := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", command)
-	run.Dir = w.TempDir()
-	run.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	out, err := run.CombinedOutput()
-	return string(out), err
+	return docs.Reader{Kubeconfig: w.Kubeconfig, Folder: w.TempDir()}.Bash(w.Context(), command)
 }
 
 func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -28,7 +29,7 @@ func approvalsPage(w *world) {
 	}
 	shows := func(who *world, block string) {
 		w.Helper()
-		if got := who.transcript(block); stable(got) != stable(block) {
+		if got := who.transcript(block); docs.Stable(got) != docs.Stable(block) {
 			w.Errorf("the commands print\n%s\nand the page has\n%s", got, block)
 		}
 	}

@@ -11,22 +11,13 @@ import (
 // TestThePageOnModeAuditShowsWhatHappens runs the page.
 func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	t.Parallel()
-	w, folder, ran := newWorld(t), t.TempDir(), 0
+	w, folder := newWorld(t), t.TempDir()
 	for _, name := range []string{"apps", "infra"} {
 		obj := w.Kustomization(name)
 		obj.SetLabels(map[string]string{"team": "platform"})
 		w.Create(obj)
 	}
-	for _, b := range w.blocksOf("guides/try-a-gate.md") {
-		if b.language == "yaml" {
-			b.write(w, folder)
-			continue
-		}
-		ran += w.follows(folder, b)
-	}
-	if ran < 8 {
-		t.Errorf("only %d commands", ran)
-	}
+	w.follows(folder, w.blocksOf("guides/try-a-gate.md")...)
 }
 
 func TestCommandsThatCloseSayThatAGateWithModeAuditHoldsNothing(t *testing.T) {

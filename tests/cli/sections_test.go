@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -94,9 +95,6 @@ func (w *world) applied(manifests string) {
 	}
 }
 
-// changes says whether a command may be run only once.
-var changes = regexp.MustCompile(`kubectl( -n \S+)? (apply|annotate|patch|create|delete|label|scale)|kubectl gate (open|close|freeze|thaw|reset|pass|approve|proceed)|curl`)
-
 // lives runs the blocks of a section in turn, as its reader does. Each command must print what the page has; one that only shows
 // something may take a moment. With -update, the page gets what it prints.
 func (w *world) lives(page string, of section, skip string) {
@@ -107,22 +105,43 @@ func (w *world) lives(page string, of section, skip string) {
 	}
 	text := markdown.Fence.ReplaceAllStringFunc(of.text, func(found string) string {
 		parts := markdown.Fence.FindStringSubmatch(found)
-		b := block{parts[2], w.here().Replace(parts[3])}
+		b := markdown.Block{Language: parts[2], Text: w.here().Replace(parts[3])}
 		switch {
-		case skip != "" && strings.Contains(b.text, skip):
-		case b.language == "yaml":
-			b.write(w, folder)
-		case b.language == "sh":
-			w.succeeds(folder, b.text)
-		case b.language == "console":
+		case skip != "" && strings.Contains(b.Text, skip):
+		case b.Language == "yaml":
+			w.writes(folder, b)
+		case b.Language == "sh":
+			w.succeeds(folder, b.Text)
+		case b.Language == "console":
 			return "```console\n" + w.printsAll(folder, b, parts[3]) + "```"
 		default:
-			w.Errorf("no test runs the %s in %q", b.language, of.heading)
+			w.Errorf("no test runs the %s in %q", b.Language, of.heading)
 		}
 		return found
 	})
 	if *update {
 		rewrite(w, page, of.text, text)
+	}
+}
+
+// follows does what blocks say: it writes files and runs commands, which must print what the page shows.
+func (w *world) follows(folder string, blocks ...markdown.Block) {
+	w.Helper()
+	for _, b := range blocks {
+		switch {
+		case b.Language == "yaml" && strings.HasPrefix(b.Text, "# "): // others are only for people
+			w.writes(folder, b)
+		case b.Language == "sh":
+			code := 0
+			if strings.HasPrefix(b.Text, "kubectl gate diff ") {
+				code = 1 // there is a difference
+			}
+			if got := w.in(folder, b.Text); got.code != code {
+				w.Errorf("%s\n%+v", b.Text, got)
+			}
+		case b.Language == "console":
+			w.printsAll(folder, b, b.Text)
+		}
 	}
 }
 
@@ -135,7 +154,7 @@ func (w *world) succeeds(folder, commands string) {
 		}
 		return nil
 	}
-	if !changes.MatchString(commands) {
+	if !(docs.Command{Text: commands}).Changes() {
 		w.Eventually(commands, run)
 	} else if err := run(); err != nil {
 		w.Error(err)
@@ -148,34 +167,34 @@ func (w *world) here() *strings.Replacer {
 }
 
 // printsAll runs the commands of a block. It returns them, as the page has them, with what they print.
-func (w *world) printsAll(folder string, b block, asWritten string) (text string) {
+func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (text string) {
 	w.Helper()
-	written := block{b.language, asWritten}.commandsOf()
-	for i, c := range b.commandsOf() {
+	written := docs.Commands(asWritten)
+	for i, c := range docs.Commands(b.Text) {
 		run := func() error {
-			got := w.in(folder, c[0])
+			got := w.in(folder, c.Text)
 			printed := got.out + got.errOut
 			text = strings.ReplaceAll(printed, w.Namespace, "flux-system")
-			if steady(printed) != steady(c[1]) {
-				return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", c[0], printed, c[1])
+			if steady(printed) != steady(c.Prints) {
+				return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", c.Text, printed, c.Prints)
 			}
 			return nil
 		}
 		so := text
 		switch {
 		case *update:
-			if !changes.MatchString(c[0]) {
+			if !c.Changes() {
 				time.Sleep(2 * time.Second) // the page gets what stays
 			}
 			_ = run()
-		case changes.MatchString(c[0]):
+		case c.Changes():
 			if err := run(); err != nil {
 				w.Error(err)
 			}
 		default:
-			w.Eventually(c[0], run)
+			w.Eventually(c.Text, run)
 		}
-		text = so + "$ " + written[i][0] + "\n" + tidy(text)
+		text = so + "$ " + written[i].Text + "\n" + tidy(text)
 	}
 	return text
 }
@@ -188,17 +207,12 @@ func tidy(text string) string {
 	return text + "\n"
 }
 
-var (
-	// passes is printed for a pass that has not ended yet.
-	passes  = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n`)
-	repeats = regexp.MustCompile(` \(x[0-9]+ over [^)]*\)`)
-	ids     = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
-)
+// passes matches a pass that has not ended yet.
+var passes = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n?`)
 
-// steady is stable without what else differs each time.
+// steady is docs.Stable without passes.
 func steady(text string) string {
-	text = passes.ReplaceAllString(repeats.ReplaceAllString(stable(ids.ReplaceAllString(text, "<id>")), ""), "")
-	return strings.TrimSpace(lastBlanks.ReplaceAllString(text, ""))
+	return strings.TrimSpace(passes.ReplaceAllString(docs.Stable(text), ""))
 }
 
 var pages sync.Mutex

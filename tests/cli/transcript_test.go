@@ -5,8 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/fluxcd/gating-controller/tests/docs"
 )
 
 var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/reference/cli.md has it")
@@ -23,7 +24,7 @@ func (w *world) shows(name string) {
 		w.Must(os.WriteFile(path, []byte(got), 0o600))
 		return
 	}
-	if stable(got) != stable(string(want)) {
+	if docs.Stable(got) != docs.Stable(string(want)) {
 		w.Errorf("%s: the commands print\n%s\nand the file has\n%s", path, got, want)
 	}
 }
@@ -44,18 +45,4 @@ func (w *world) transcript(text string) string {
 		got.WriteString(line + strings.ReplaceAll(string(both), w.Namespace, "flux-system"))
 	}
 	return got.String()
-}
-
-var (
-	instants  = regexp.MustCompile(`\b[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+( ?[A-Z]{1,4}\b)?)?`)
-	distances = regexp.MustCompile(`\b([0-9]+[smhd])+( ago)?\b`)
-	versions  = regexp.MustCompile(`\(devel\)|\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9a-z]*|\b20[0-9]{2}[a-z]\b`)
-	commits   = regexp.MustCompile(`\bsha1:[0-9a-f]{8,}\b`)
-	blanks    = regexp.MustCompile(` {2,}|-{3,}`)
-)
-
-// stable returns a text without what differs each time: times, versions, commits, and the width of columns, which depends on them.
-func stable(text string) string {
-	text = commits.ReplaceAllString(versions.ReplaceAllString(text, "<version>"), "<commit>")
-	return blanks.ReplaceAllString(distances.ReplaceAllString(instants.ReplaceAllString(text, "<time>"), "<distance>"), "  ")
 }

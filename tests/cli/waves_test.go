@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // inWave creates a Kustomization of a wave that applies a folder of an artifact.
@@ -35,7 +37,7 @@ func (w *world) folders(revision, kind string) {
 // TestThePageOnWavesShowsWhatHappens runs the page. The output of a command may take a moment.
 func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 	t.Parallel()
-	w, folder, ran := newWorld(t), t.TempDir(), 0
+	w, folder := newWorld(t), t.TempDir()
 	w.folders("v1", "ConfigMap")
 	for name, wave := range map[string]string{"search": "canary", "shop": "europe", "pay": "us"} {
 		w.inWave(name, wave)
@@ -47,26 +49,16 @@ func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 		return nil
 	})
 	for _, b := range w.blocksOf("guides/waves.md") {
-		if b.language == "yaml" {
-			b.write(w, folder)
-			continue
-		}
-		for _, c := range b.commandsOf() {
-			command := c[0]
-			run := func() error { return w.prints(folder, command, c[1]) }
-			if ran++; strings.Contains(command, " apply ") || strings.Contains(command, "proceed") || strings.Contains(command, " open ") {
-				w.Must(run())
-			} else {
-				w.Eventually(command, run)
-			}
-			if strings.Contains(command, " apply ") {
+		for _, c := range docs.Commands(b.Text) {
+			w.follows(folder, markdown.Block{Language: b.Language, Text: "$ " + c.Text + "\n" + c.Prints})
+			if strings.Contains(c.Text, " apply ") {
 				w.Decided(w.ReadGate("rollout"))
 				w.folders("v2", "ConfigMapp")
 			}
 		}
-	}
-	if ran < 6 {
-		t.Errorf("only %d commands", ran)
+		if b.Language == "yaml" {
+			w.writes(folder, b)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package install
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,10 +20,7 @@ func TestThePageOfMonitoringInstallsPodMonitorAlertsAndDashboard(t *testing.T) {
 	if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
-	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", blocks[0].Text)
-	shell.Dir = folder
-	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	if out, err := shell.CombinedOutput(); err != nil {
+	if out, err := bash(t.Context(), folder, blocks[0].Text); err != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
 	for _, object := range []string{"podmonitor/gating-controller", "prometheusrule/gating-controller"} {

@@ -3,7 +3,6 @@ package install
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -149,9 +149,5 @@ func runsCommands(t *testing.T, folder, path string) (ran int) {
 
 // bash runs a script in a folder, with the kubectl and the kubeconfig of the cluster.
 func bash(ctx context.Context, folder, script string) (string, error) {
-	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
-	shell.Dir = folder
-	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	out, err := shell.CombinedOutput()
-	return string(out), err
+	return docs.Reader{Kubeconfig: cluster.Kubeconfig, Folder: folder}.Bash(ctx, script)
 }

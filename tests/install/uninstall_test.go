@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -107,11 +107,7 @@ func (i *installed) runs(ctx context.Context, section string) (string, error) {
 
 // bash runs commands as somebody who may do all, in the folder with install.yaml, and returns what they print.
 func (i *installed) bash(ctx context.Context, commands string) (string, error) {
-	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
-	shell.Dir = i.folder
-	shell.Env = append(os.Environ(), "KUBECONFIG="+i.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	out, err := shell.CombinedOutput()
-	return string(out), err
+	return docs.Reader{Kubeconfig: i.Kubeconfig, Folder: i.folder}.Bash(ctx, commands)
 }
 
 // gone fails the test unless what was installed is gone, of some kinds.

@@ -3,7 +3,6 @@ package kinds
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -41,15 +41,12 @@ func newReader(t *testing.T) *reader {
 // run runs a command line in the namespace of the world, which the page calls shop.
 func (r *reader) run(command string) string {
 	r.Helper()
-	shell := exec.CommandContext(r.Context(), "bash", "-euc", strings.ReplaceAll(command, " shop", " "+r.Namespace))
-	shell.Dir = r.folder
-	shell.Env = append(os.Environ(), "KUBECONFIG="+r.Kubeconfig, "HOME="+r.folder, "TZ=UTC",
-		"PATH="+cluster.Dir()+":"+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	out, err := shell.CombinedOutput()
+	reader := docs.Reader{Kubeconfig: r.Kubeconfig, Folder: r.folder, Path: []string{cluster.Dir()}, Env: []string{"HOME=" + r.folder}}
+	out, err := reader.Bash(r.Context(), strings.ReplaceAll(command, " shop", " "+r.Namespace))
 	if err != nil {
 		r.Fatalf("%s: %v: %s", command, err, out)
 	}
-	return strings.ReplaceAll(string(out), r.Namespace, "shop")
+	return strings.ReplaceAll(out, r.Namespace, "shop")
 }
 
 // start starts the controller with the flag that its Deployment has.
@@ -88,8 +85,6 @@ func (r *reader) withFlag(value string) {
 	r.start()
 }
 
-var varying = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T 0-9:UTCZ]*|\b[0-9]+[smh]( ago)?\b| {2,}|-{3,}`)
-
 // The test does in turn what the page says, and its commands print what it says they do. Then the kind is taken out of the flag.
 func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 	t.Parallel()
@@ -111,12 +106,10 @@ func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 				r.Decided(r.ReadGate("nights"))
 			}
 		case "console":
-			var got strings.Builder
-			for _, command := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(text, -1) {
-				got.WriteString("$ " + command[1] + "\n" + r.run(command[1]))
-			}
-			if varying.ReplaceAllString(got.String(), "~") != varying.ReplaceAllString(text, "~") {
-				t.Errorf("the commands print\n%s\nand the page has\n%s", got.String(), text)
+			for _, c := range docs.Commands(text) {
+				if got := r.run(c.Text); docs.Stable(got) != docs.Stable(c.Prints) {
+					t.Errorf("%s\nprints\n%s\nand the page has\n%s", c.Text, got, c.Prints)
+				}
 			}
 		}
 	}

@@ -2,7 +2,6 @@
 package markdown
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -60,23 +59,4 @@ func BlockOf(t testing.TB, path, language, words string) string {
 	}
 	t.Fatalf("%s has no block of %s with %q", path, language, words)
 	return ""
-}
-
-// Script makes one script of the blocks of sh, as a reader runs them in one session. It prints what they print. It ends at the first command that
-// fails, and after a block that prints something else than the block of text below it. Script returns how many blocks run, and how many are compared.
-func Script(blocks []Block) (script string, ran, compared int) {
-	text := strings.Builder{}
-	text.WriteString("set -eu\nprinted=$(mktemp -d)\ntrap 'cat \"$printed\"/*; rm -r \"$printed\"' EXIT\n")
-	for i, b := range blocks {
-		if b.Language != "sh" {
-			continue
-		}
-		ran++
-		fmt.Fprintf(&text, "{\n%s} > \"$printed/%03d\"\n", b.Text, i)
-		if i+1 < len(blocks) && blocks[i+1].Language == "text" {
-			compared++
-			fmt.Fprintf(&text, "diff - \"$printed/%03d\" <<'WANT'\n%sWANT\n", i, blocks[i+1].Text)
-		}
-	}
-	return text.String(), ran, compared
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -38,9 +37,7 @@ func (w *world) pasted(p *person, text string) {
 	if len(found) != 1 {
 		w.Fatalf("%d commands in %q", len(found), text)
 	}
-	shell := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", found[0])
-	shell.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	if out, err := shell.CombinedOutput(); err != nil {
+	if out, err := (docs.Reader{Kubeconfig: p.Kubeconfig}).Bash(w.Context(), found[0]); err != nil {
 		w.Errorf("%s: %v: %s", found[0], err, out)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -38,13 +39,11 @@ func (w *world) blocks(language, words string) (found []string) {
 // bash runs a script of the page, with the kubectl and the kubeconfig of the cluster.
 func (w *world) bash(script string) string {
 	w.Helper()
-	cmd := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", script)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Root(), ".cache", "tools", "current", "bin")+":"+cluster.Dir()+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
+	out, err := docs.Reader{Kubeconfig: cluster.Kubeconfig, Path: []string{cluster.Dir()}}.Bash(w.Context(), script)
 	if err != nil {
 		w.Fatalf("%s\n%s\n%v", script, out, err)
 	}
-	return string(out)
+	return out
 }
 
 // A Kustomization is moved to what is pinned and back, and never applies another revision than what ran, although a newer one is there.

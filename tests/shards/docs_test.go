@@ -1,9 +1,6 @@
 package shards
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -11,39 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
-
-// runPage runs the blocks of docs/operate/scaling.md in turn, as its reader does: those of YAML
-// are the kustomization.yaml of the folder from then on.
-func (w *world) runPage() (output string) {
-	w.Helper()
-	dir := w.TempDir()
-	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
-	ran := 0
-	for _, block := range markdown.BlocksOf(w, "docs/operate/scaling.md", "sh", "yaml") {
-		if block.Language == "yaml" {
-			w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block.Text), 0o600))
-			continue
-		}
-		shell := exec.CommandContext(w.Context(), "sh", "-euc", block.Text)
-		shell.Dir = dir
-		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-		out, err := shell.CombinedOutput()
-		if err != nil {
-			w.Fatalf("%s%v: %s", block.Text, err, out)
-		}
-		output += string(out)
-		ran++
-	}
-	if ran < 6 {
-		w.Fatalf("%d blocks", ran)
-	}
-	return output
-}
 
 func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
 	w := newWorld(t)
@@ -51,7 +21,7 @@ func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
 	cluster.Documented(t, w.Namespace)
 	g := w.gate(rest, "production", v1alpha1.StateClosed)
 	w.has(rest, g)
-	output := w.runPage()
+	output := docs.Start(t, docs.Reader{Kubeconfig: cluster.Kubeconfig}).Follow(markdown.BlocksOf(t, "docs/operate/scaling.md")...)
 	w.has(one, g)
 	// How wide a column is depends on the Gates of other tests.
 	for _, want := range []string{rest.lease(), one.lease(), "(?m)^flux-system +production +shard1 +1 +1 "} {

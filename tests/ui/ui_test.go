@@ -219,8 +219,8 @@ func TestWhatIfWorksInABrowser(t *testing.T) {
 	}
 }
 
-// docs are the pictures of docs/guides/page-on-the-wall.md.
-var docs = map[string]struct{ width, height int }{"overview": {1200, 640}, "gate": {1000, 760}}
+// pictures are those of docs/guides/page-on-the-wall.md.
+var pictures = map[string]struct{ width, height int }{"overview": {1200, 640}, "gate": {1000, 760}}
 
 func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 				w.accessible(tab, axe, fmt.Sprintf("%s at %d, %s", name, look.width, look.colors))
 			}
 		}
-		if size, ok := docs[name]; ok && *update {
+		if size, ok := pictures[name]; ok && *update {
 			tab.looks(size.width, "light", "")
 			picture := filepath.Join(harness.Root(), "docs", "images", "ui-"+name+".png")
 			tab.shot(picture, size.width, size.height)
@@ -276,7 +276,7 @@ func TestThePageOfTheDocsHasSmallPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range docs {
+	for name := range pictures {
 		picture := filepath.Join("..", "images", "ui-"+name+".png")
 		info, err := os.Stat(filepath.Join(harness.Root(), "docs", "guides", picture))
 		if err != nil || info.Size() > 100<<10 || !strings.Contains(string(page), picture) {

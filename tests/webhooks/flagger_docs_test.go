@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/harness"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
@@ -77,10 +78,8 @@ func (p *flaggerPage) run(command string) {
 	p.Helper()
 	curlrc := "connect-to = " + flaggerHost + ":80:" + p.address + "\nnoproxy = *\n"
 	p.Must(os.WriteFile(filepath.Join(p.dir, ".curlrc"), []byte(curlrc), 0o600))
-	shell := exec.CommandContext(p.Context(), "bash", "-euo", "pipefail", "-c", command)
-	shell.Dir = p.dir
-	shell.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig, "CURL_HOME="+p.dir, "PATH="+p.dir+":"+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
-	if out, err := shell.CombinedOutput(); err != nil {
+	reader := docs.Reader{Kubeconfig: p.Kubeconfig, Folder: p.dir, Path: []string{p.dir}, Env: []string{"CURL_HOME=" + p.dir}}
+	if out, err := reader.Bash(p.Context(), command); err != nil {
 		p.Fatalf("%s: %v: %s", command, err, out)
 	}
 }

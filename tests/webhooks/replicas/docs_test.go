@@ -6,13 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/docs"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
@@ -27,16 +28,6 @@ func pages(t *testing.T) []markdown.Block {
 	return markdown.Blocks(way + read("webhook-signatures.md") + read("webhook-senders.md") + read("production-follows-staging.md") + change)
 }
 
-// script has all blocks of shell as they are.
-func script(t *testing.T) string {
-	t.Helper()
-	text, _, answers := markdown.Script(pages(t))
-	if requests := strings.Count(text, "curl "); requests < 8 || answers < 8 {
-		t.Fatalf("%d requests on the pages, and %d answers", requests, answers)
-	}
-	return text
-}
-
 func TestTheCommandsOfThePagesOnWebhooksWork(t *testing.T) {
 	standins := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(standins, "curl"), "./standin")
@@ -48,19 +39,19 @@ func TestTheCommandsOfThePagesOnWebhooksWork(t *testing.T) {
 	if err := os.Link(filepath.Join(standins, "curl"), filepath.Join(standins, "openssl")); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("with stand-ins", func(t *testing.T) { runPages(t, standins+":") })
+	t.Run("with stand-ins", func(t *testing.T) { runPages(t, standins) })
 	for _, program := range []string{"curl", "openssl"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Logf("there is no %s, the pages were run with stand-ins alone", program)
 			return
 		}
 	}
-	t.Run("with curl and openssl", func(t *testing.T) { runPages(t, "") })
+	t.Run("with curl and openssl", func(t *testing.T) { runPages(t) })
 }
 
 // runPages runs the pages in the folder of the repository as their reader sees it. Only
 // the issuer of tokens is another one, on loopback.
-func runPages(t *testing.T, first string) {
+func runPages(t *testing.T, first ...string) {
 	t.Helper()
 	w := newWorld(t)
 	w.Namespace = "flux-system"
@@ -73,24 +64,18 @@ func runPages(t *testing.T, first string) {
 			w.Error(err)
 		}
 	})
-	dir := t.TempDir()
-	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
-	sample := filepath.Join(dir, "config", "samples", "gatereceiver_github_oidc.yaml")
+	reader := docs.Start(t, docs.Reader{Kubeconfig: cluster.Kubeconfig, Path: first, Env: []string{
+		"GATING_URL=" + p.Webhooks,
+		"ACTIONS_ID_TOKEN=" + issuer.token(map[string]any{
+			"aud": v1alpha1.DefaultOIDCAudience, "repository_id": "123456789", "ref": "refs/heads/main", "jti": "one",
+			"job_workflow_ref": "example-org/shop/.github/workflows/smoke.yaml@refs/heads/main",
+		}),
+	}})
+	sample := filepath.Join(reader.Folder, "config", "samples", "gatereceiver_github_oidc.yaml")
 	content, err := os.ReadFile(sample)
 	w.Must(err)
 	w.Must(os.WriteFile(sample, []byte(strings.ReplaceAll(string(content), "https://token.actions.githubusercontent.com", issuer.url)), 0o600))
-
-	shell := exec.CommandContext(w.Context(), "sh", "-c", script(t))
-	shell.Dir = dir
-	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "GATING_URL="+p.Webhooks,
-		"PATH="+first+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"),
-		"ACTIONS_ID_TOKEN="+issuer.token(map[string]any{
-			"aud": v1alpha1.DefaultOIDCAudience, "repository_id": "123456789", "ref": "refs/heads/main", "jti": "one",
-			"job_workflow_ref": "example-org/shop/.github/workflows/smoke.yaml@refs/heads/main",
-		}))
-	if out, err := shell.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	reader.Follow(slices.DeleteFunc(pages(t), func(b markdown.Block) bool { return b.Language == "console" })...) // tests/cli runs those
 	for gate, by := range map[string]string{"sre-approval": "gitlab-pipeline", "no-deploy-friday": "incident", "no-alerts": "alertmanager", "staging-healthy": "staging-events"} {
 		w.Eventually("the webhook is handled", func() error {
 			g := &v1alpha1.Gate{}
