@@ -94,7 +94,7 @@ func (f *following) tries(gates ...*v1alpha1.Gate) error {
 }
 
 func (f *following) key() target.Key {
-	return gatedsource.GatedSourceKey(client.ObjectKeyFromObject(f.g))
+	return gatedsource.TargetKey(client.ObjectKeyFromObject(f.g))
 }
 
 func (f *following) request() ctrl.Request {

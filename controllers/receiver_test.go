@@ -35,7 +35,7 @@ import (
 
 // replica is a controller of receivers with a table of its own.
 type replica struct {
-	*receiver.ReceiverReconciler
+	*receiver.Webhooks
 	writes *writes
 	// fault is what reads of Secrets return, nil for what the API server says.
 	fault error
@@ -51,7 +51,7 @@ func newReplica() *replica {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	r.ReceiverReconciler = &receiver.ReceiverReconciler{Client: r.writes.client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
+	r.Webhooks = &receiver.Webhooks{Client: r.writes.client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
 	return r
 }
 
@@ -159,7 +159,7 @@ func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
 	}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "apps"}, Data: map[string][]byte{"token": []byte("t0")}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj, secret).WithStatusSubresource(obj).Build()
-	r := &receiver.ReceiverReconciler{Client: c, Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(c)}
+	r := &receiver.Webhooks{Client: c, Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(c)}
 	key := client.ObjectKeyFromObject(obj)
 	for action, want := range map[v1alpha1.RequestAction]string{"open": v1alpha1.InvalidSpecReason, "close": meta.SucceededReason} {
 		if err := c.Get(t.Context(), key, obj); err != nil {

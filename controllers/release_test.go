@@ -235,7 +235,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 		t.Fatalf("%+v", ruling.Step)
 	}
 	w.memory.turns.Recall(g.UID, called)
-	if res, err := r.Apply(w.Context(), targetcontroller.TargetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}); !targetcontroller.IsOutdated(err) || res.Wrote {
+	if res, err := r.Apply(w.Context(), targetcontroller.Result{Result: summary.Result{Ruling: ruling, Gates: gates}}); !targetcontroller.IsOutdated(err) || res.Wrote {
 		t.Errorf("wrote is %t, error %v", res.Wrote, err)
 	}
 	w.expectHeldOf(apps, "bcd")

@@ -1,3 +1,4 @@
+// Package controllers wires the controllers.
 package controllers
 
 import (

@@ -1,3 +1,4 @@
+// Package calendars reads the calendars of Gates and GateExceptions from ConfigMaps.
 package calendars
 
 import (

@@ -172,7 +172,7 @@ func (e *Handlers) ForTargets(ctx context.Context) toolscache.ResourceEventHandl
 			case Matters(b, a):
 				e.Target(ctx, b, a, false)
 			default:
-				EnqueueReleased(e.Book, e.Queues, b, a)
+				ReadinessChanged(e.Book, e.Queues, b, a)
 				e.watching(ctx, a)
 			}
 		},
@@ -310,8 +310,8 @@ func Matters(before, after *unstructured.Unstructured) bool {
 		!apiequality.Semantic.DeepEqual(verdict.ApprovedOf(old), verdict.ApprovedOf(latest))
 }
 
-// EnqueueReleased has a target looked at that is released in waves, if it says something else than before of whether it is ready.
-func EnqueueReleased(book *waves.Book, wake Enqueuer, before, after *unstructured.Unstructured) {
+// ReadinessChanged has a target looked at that is released in waves, if it says something else than before of whether it is ready.
+func ReadinessChanged(book *waves.Book, wake Enqueuer, before, after *unstructured.Unstructured) {
 	if book.IsEmpty() {
 		return
 	}

@@ -14,6 +14,7 @@ type Options struct {
 	ClockWatch *ClockWatch
 }
 
+// Controller returns the options of a controller.
 func (o Options) Controller() controller.Options {
 	return controller.Options{RateLimiter: o.RateLimiter()}
 }

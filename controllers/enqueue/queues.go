@@ -1,3 +1,4 @@
+// Package enqueue has the queues of the controllers, and the event handlers that add to them.
 package enqueue
 
 import (

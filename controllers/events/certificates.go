@@ -19,6 +19,7 @@ type heldCertificates struct {
 	list            func(context.Context) ([]*target.Object, error)
 }
 
+// NewHeldCertificates returns a collector of metrics of held Certificates, which list returns.
 func NewHeldCertificates(list func(context.Context) ([]*target.Object, error)) *heldCertificates {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("gating_certificate_held_"+name+"_timestamp_seconds", help, []string{"name", "namespace"}, nil)

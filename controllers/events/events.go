@@ -1,3 +1,4 @@
+// Package events emits the events on Gates and targets, and defines the metrics of Gates.
 package events
 
 import (
@@ -18,6 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
+// The types of events.
 const (
 	Normal  = corev1.EventTypeNormal
 	Warning = corev1.EventTypeWarning

@@ -1,3 +1,4 @@
+// Package exception reconciles GateExceptions. It alone writes their status.
 package exception
 
 import (

@@ -21,6 +21,7 @@ type Background struct {
 	stopped bool
 }
 
+// NewBackground returns a Background whose work waits until Start.
 func NewBackground() *Background {
 	return &Background{work: make(chan func(context.Context), maxBackground)}
 }

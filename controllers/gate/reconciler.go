@@ -1,7 +1,4 @@
-// Package gate has the controllers. Each is keyed by what it writes, and is the only one that writes it.
-// GateReconciler writes the status of Gates, TargetReconciler the targets and their conditions, and GatedSourceReconciler the status of
-// GatedSources and their pinned sources. LockReconciler writes the GateLocks, MachineReconciler the annotations of Machines,
-// ExceptionReconciler the GateExceptions, and PathReconciler the GateReceivers and the CalendarFeeds.
+// Package gate reconciles Gates. It alone writes their status.
 package gate
 
 import (

@@ -1,3 +1,4 @@
+// Package gatedsource reconciles GatedSources. It alone writes their status and their pinned sources.
 package gatedsource
 
 import (
@@ -79,14 +80,14 @@ func New(r Reconciler) *Reconciler {
 	return &r
 }
 
-// GatedSourceKey returns the key of a GatedSource among the targets.
-func GatedSourceKey(name types.NamespacedName) target.Key {
+// TargetKey returns the key of a GatedSource among the targets.
+func TargetKey(name types.NamespacedName) target.Key {
 	return target.Key{GroupKind: target.GatedSource, NamespacedName: name}
 }
 
 // Reconcile promotes the revision that the Gates of a GatedSource let through, and reports the outcome to them.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	key := GatedSourceKey(req.NamespacedName)
+	key := TargetKey(req.NamespacedName)
 	r.Tally.Look(key)
 	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.writer.Versions, key)
 	switch {

@@ -1,3 +1,4 @@
+// Package lock reconciles namespaces. It alone writes their GateLocks.
 package lock
 
 import (

@@ -1,3 +1,4 @@
+// Package receiver reconciles GateReceivers and CalendarFeeds. It alone writes their status.
 package receiver
 
 import (
@@ -67,8 +68,8 @@ type Reconciler[O any, T interface {
 }
 
 type (
-	// ReceiverReconciler makes GateReceivers ready to take webhooks.
-	ReceiverReconciler = Reconciler[v1alpha1.GateReceiver, *v1alpha1.GateReceiver]
+	// Webhooks makes GateReceivers ready to take webhooks.
+	Webhooks = Reconciler[v1alpha1.GateReceiver, *v1alpha1.GateReceiver]
 	// CalendarReconciler makes CalendarFeeds ready to be read.
 	CalendarReconciler = Reconciler[v1alpha1.CalendarFeed, *v1alpha1.CalendarFeed]
 )

@@ -15,7 +15,7 @@ import (
 
 // note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
 // before a restart is not told once more. A target that the Gate has just let go was told that.
-func (r *Reconciler) note(key target.Key, s *TargetResult, now time.Time) {
+func (r *Reconciler) note(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
 	s.notePasses(key, r.Passes, r.Wake)
 	for _, g := range s.Gates {
@@ -38,7 +38,7 @@ func (r *Reconciler) note(key target.Key, s *TargetResult, now time.Time) {
 
 // audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
 // before.
-func (s *TargetResult) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
+func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
 		return summary.Other
@@ -59,7 +59,7 @@ func (s *TargetResult) audit(g verdict.Gate, before summary.Outcome) summary.Out
 }
 
 // notePasses has the Gates of a target write down what became of a pass.
-func (s *TargetResult) notePasses(key target.Key, passes *rollout.Passes, wake enqueue.Enqueuer) {
+func (s *Result) notePasses(key target.Key, passes *rollout.Passes, wake enqueue.Enqueuer) {
 	pass := s.Ruling.Observed.Pass
 	if s.Wrote && s.Ruling.Step.Ends != (verdict.Pass{}) {
 		pass = s.Ruling.Step.Ends

@@ -1,3 +1,4 @@
+// Package target reconciles targets. It alone writes targets and their conditions.
 package target
 
 import (
@@ -115,13 +116,13 @@ var errSlotGone = errors.New("the release slot of the target is gone")
 func IsOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errSlotGone) }
 
 // pass reconciles a target once: fetch, Rule, write, notify. A write triggers another pass, which sets the conditions.
-func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (TargetResult, error) {
+func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (Result, error) {
 	gates, err := r.Gates.For(ctx, obj, now)
 	if err != nil {
-		return TargetResult{}, err
+		return Result{}, err
 	}
 	ruling, err := r.Rule(ctx, obj, gates, now)
-	res := TargetResult{Result: summary.Result{Ruling: ruling, Gates: gates}}
+	res := Result{Result: summary.Result{Ruling: ruling, Gates: gates}}
 	if err != nil {
 		return res.failed(v1alpha1.ReadFailedReason, err)
 	}
@@ -129,7 +130,7 @@ func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time
 }
 
 // Apply carries out a final ruling on a target: it writes, notifies and reports.
-func (r *Reconciler) Apply(ctx context.Context, res TargetResult) (TargetResult, error) {
+func (r *Reconciler) Apply(ctx context.Context, res Result) (Result, error) {
 	ruling := &res.Ruling
 	r.slots.await(ruling)
 	if ruling.Step.Write {
@@ -221,7 +222,7 @@ func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string,
 }
 
 // report sets the conditions of a target, and activates its certificate if that is due.
-func (r *Reconciler) report(ctx context.Context, res TargetResult) (TargetResult, error) {
+func (r *Reconciler) report(ctx context.Context, res Result) (Result, error) {
 	obj, now := res.Ruling.Object, res.Ruling.Now
 	var activated *metav1.Condition
 	var failed error
@@ -248,7 +249,7 @@ func (r *Reconciler) report(ctx context.Context, res TargetResult) (TargetResult
 }
 
 // result returns when to reconcile a target again.
-func (r *Reconciler) result(key target.Key, res TargetResult) ctrl.Result {
+func (r *Reconciler) result(key target.Key, res Result) ctrl.Result {
 	res.NotLaterThan(res.Ruling.Recheck)
 	if res.At.IsZero() {
 		return ctrl.Result{}

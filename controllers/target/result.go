@@ -5,14 +5,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
-// TargetResult is the result of a pass over a target.
-type TargetResult struct {
+// Result is the result of a pass over a target.
+type Result struct {
 	summary.Result
 	view.Recheck
 }
 
 // failed records why a pass failed.
-func (res TargetResult) failed(reason string, err error) (TargetResult, error) {
+func (res Result) failed(reason string, err error) (Result, error) {
 	res.Failure = &summary.Failure{Reason: reason, Message: err.Error()}
 	return res, err
 }

@@ -50,7 +50,7 @@ func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 }
 
 // leave returns the slots of a target that no longer waits: it was released, or must not be.
-func (s releaseSlots) leave(res *TargetResult) {
+func (s releaseSlots) leave(res *Result) {
 	ruling := &res.Ruling
 	if ruling.Wait != verdict.NoWait {
 		return

@@ -13,7 +13,7 @@ import (
 func (r *Reconciler) rollout() rollout.Recorder { return rollout.Recorder{Book: r.Book, Wake: r.Wake} }
 
 // member returns what a target is for a Gate that releases it in waves.
-func (s *TargetResult) member(g verdict.Gate) waves.Member {
+func (s *Result) member(g verdict.Gate) waves.Member {
 	obj, step := s.Ruling.Object, s.Ruling.Step
 	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}
 	held := s.Ruling.Observed.State != target.Free && s.Ruling.Observed.State != target.Foreign

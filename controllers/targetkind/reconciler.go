@@ -1,3 +1,4 @@
+// Package targetkind starts the cache of each kind of target when its CRD is served.
 package targetkind
 
 import (

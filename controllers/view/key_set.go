@@ -8,8 +8,10 @@ type KeySetOf[T comparable] struct {
 	Has  map[T]bool
 }
 
+// KeySet is a set of targets.
 type KeySet = KeySetOf[target.Key]
 
+// AddKeys adds keys that the set lacks.
 func (s *KeySetOf[T]) AddKeys(keys ...T) {
 	if s.Has == nil {
 		s.Has = map[T]bool{}

@@ -102,6 +102,7 @@ func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error)
 	return all.Keys, nil
 }
 
+// KeysFor returns the keys of targets.
 func KeysFor(targets []*target.Object) []target.Key {
 	keys := make([]target.Key, len(targets))
 	for i, t := range targets {
@@ -117,6 +118,7 @@ type Fault struct {
 	Cause error
 }
 
+// NewFault returns a Fault without a cause.
 func NewFault(kind, namespace, name, reason, message string) Fault {
 	return Fault{TargetFailure: v1alpha1.TargetFailure{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message}}
 }

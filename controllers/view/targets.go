@@ -1,3 +1,4 @@
+// Package view reads Gates, targets, GateLocks and dependencies from caches and indexes. It writes nothing.
 package view
 
 import (
@@ -311,6 +312,7 @@ func (c *TargetCache) list(ctx context.Context, gvk schema.GroupVersionKind, opt
 	return targets, nil
 }
 
+// NewTarget returns an empty object of a kind.
 func NewTarget(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)

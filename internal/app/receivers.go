@@ -32,7 +32,7 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 		return fmt.Errorf("unable to create the client of receivers: %w", err)
 	}
 	table := receivers.NewTable(direct)
-	if err := (&receiver.ReceiverReconciler{
+	if err := (&receiver.Webhooks{
 		Client: mgr.GetClient(), Metrics: common, Table: table,
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of receivers: %w", err)

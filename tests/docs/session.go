@@ -34,7 +34,7 @@ type Reader struct {
 
 // command returns a command of the reader.
 func (r Reader) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the page
 	path := append(append([]string{}, r.Path...), filepath.Join(harness.Tools(), "bin"), os.Getenv("PATH"))
 	cmd.Dir = r.Folder
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+r.Kubeconfig, "TZ=UTC", "PATH="+strings.Join(path, ":")), r.Env...)

@@ -114,6 +114,7 @@ func (f *exceptionFlags) check() error {
 	return kube.ValidateDryRun(f.dryRun)
 }
 
+// ExceptionStates are the values of --default.
 var ExceptionStates = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
 // runException writes an exception, and with --apply creates it.

@@ -19,6 +19,7 @@ type Kind struct {
 	Word, Kind string
 }
 
+// The kinds that arguments name.
 var (
 	GateKind      = Kind{"gate", v1alpha1.GateKind}
 	ExceptionKind = Kind{"exception", v1alpha1.GateExceptionKind}

@@ -112,7 +112,7 @@ func diffRange(t *term.Terminal, f *diffFlags) (preview.Range, error) {
 	case f.selector != "" && !f.prune:
 		return r, errors.New("--selector needs --prune")
 	}
-	return r, f.Output.Validate()
+	return r, f.Validate()
 }
 
 // readCompared returns the Gates before and after the change.

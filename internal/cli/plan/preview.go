@@ -100,7 +100,7 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	case !slices.Contains([]string{"", "opened", "closed"}, f.state):
 		return nil, fmt.Errorf("unknown state %q, use opened or closed", f.state)
 	}
-	if err := f.Output.Validate("ics", "svg"); err != nil {
+	if err := f.Validate("ics", "svg"); err != nil {
 		return nil, err
 	}
 	switch *f.OutputFormat {

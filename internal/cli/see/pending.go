@@ -102,7 +102,7 @@ func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	if !f.all {
 		all = slices.DeleteFunc(all, func(w explain.Waiting) bool { return !w.IsNew() })
 	}
-	items, whole, err := pendingItems(cmd.Context(), k.Terminal, o, f, held, all)
+	items, whole, err := pendingItems(cmd.Context(), o, f, held, all)
 	if err != nil {
 		return err
 	}
@@ -116,10 +116,10 @@ func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 }
 
 // pendingItems adds the changes to what waits if they are requested. It returns whether all changes are known.
-func pendingItems(ctx context.Context, t *term.Terminal, o *kube.Objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
+func pendingItems(ctx context.Context, o *kube.Objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
 	var d *differ
 	if f.diff {
-		if d, err = newDiffer(t, o, f); err != nil {
+		if d, err = newDiffer(o, f); err != nil {
 			return nil, false, err
 		}
 	}

@@ -85,7 +85,7 @@ type differ struct {
 }
 
 // newDiffer returns a differ that fetches artifacts from --source-address, or through the API server if that is empty.
-func newDiffer(t *term.Terminal, o *kube.Objects, f *pendingFlags) (*differ, error) {
+func newDiffer(o *kube.Objects, f *pendingFlags) (*differ, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (f *timelineFlags) check(cmd *cobra.Command) error {
 	case f.wanted && cmd.Flags().Changed("watch"):
 		return errors.New("--watch prints a table: leave --timeline out")
 	}
-	return f.Span.Check()
+	return f.Check()
 }
 
 // printTimeline prints the next days of Gates as bars. It returns false and prints nothing if the terminal is too narrow.

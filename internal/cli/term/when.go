@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
+// TimeForms describes the forms of a time, for errors.
 const TimeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
 // errUnknownTime is the error for a text that is not a time.
@@ -86,6 +87,7 @@ func dayOffset(day string, now time.Time) (days int, named bool) {
 	return (weekday - int(now.Weekday()) + 7) % 7, weekday >= 0
 }
 
+// Weekdays are the names of the days of the week.
 var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
 // parseWeekday returns the number of a weekday by its name or its first three letters, -1 if it is none.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fluxcd/gating-controller/api"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
@@ -29,7 +30,7 @@ func DecodeItems[T any](t *testing.T, out, kind string) (items []T) {
 		Items            *[]map[string]any
 	}
 	strict([]byte(out), &list)
-	wantVersion, wantKind := "cli.gating.toolkit.fluxcd.io/v1alpha1", kind+"List"
+	wantVersion, wantKind := api.ReportGroup+"/v1alpha1", kind+"List"
 	if kind == v1alpha1.GateKind {
 		wantVersion, wantKind = "v1", "List"
 	}
