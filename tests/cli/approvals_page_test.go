@@ -39,7 +39,7 @@ func approvalsPage(w *world) {
 	w.expect(bob.gate("list"), 0, "default, 1 request to approve", "")
 	w.expect(bob.gate("status", "production"), 0, "waits for 1 approval", "")
 	shows(bob, blocks[1].Text)
-	w.expect(bob.gate("approve", "gate/production"), exitError, "", "error: no open request waits for approval; kubectl gate history production")
+	w.expect(bob.gate("approve", "gate/production"), exitError, "", "error: no open request waits for approval; for earlier requests: kubectl gate history production")
 	w.expect(alice.gate("close", "production"), 0, "closed, close request", "")
 	w.expect(alice.gate("reset", "production"), exitIncomplete, "withdrawing the close request of alice", "waits for 1 approval by others: kubectl gate approve gate/production -n "+w.Namespace)
 	w.expect(bob.shell(inHere(commands[1].Text)), 0, "annotate", "")

@@ -46,7 +46,7 @@ func TestThawKeepsOtherCloseRequests(t *testing.T) {
 		}
 	}
 	got := w.gate("thaw")
-	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: another close request is in force, the close request of admin (incident 77); to withdraw all of it: kubectl gate reset staging") {
+	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: another close request is in force, the close request of admin (incident 77); to withdraw all requests: kubectl gate reset staging") {
 		t.Errorf("%+v", got)
 	}
 	w.Opened("staging", "False")

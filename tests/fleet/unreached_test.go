@@ -60,7 +60,7 @@ func TestAClusterWithoutAControllerIsNamed(t *testing.T) {
 	if s.code != 3 || s.last() != "Done in 1 of 2 clusters. NOT done in: eu-1" {
 		t.Errorf("got %+v", s)
 	}
-	w.has(s, "the controller has not looked at it")
+	w.has(s, "the controller has not handled it")
 	w.closedBy(other, "admin")
 }
 

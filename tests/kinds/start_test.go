@@ -65,7 +65,7 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 	}
 	grace := w.Person("grace").Kubeconfig
 	_, errOut, code := plugin(t.Context(), grace, "kinds", "batch/CronJob")
-	if want := "error: you may not get validatingadmissionpolicies, so nobody knows whether the cluster has the lock and the policies: say what to print, with --with\n"; code != 2 || errOut != want {
+	if want := "error: you may not get validatingadmissionpolicies, which show whether the cluster has the lock and the policies: choose the parts with --with\n"; code != 2 || errOut != want {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }

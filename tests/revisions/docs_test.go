@@ -139,7 +139,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 		return "kubectl-gate approve -n " + w.Namespace + " source/apps " + args + " 2>&1 || true"
 	}
 	for args, want := range map[string]string{
-		"": "name what you approve: kubectl gate approve", "--revision main": "its source never had main", "--generation 3": "--generation is for exception/NAME",
+		"": "name what you approve: kubectl gate approve", "--revision main": "the status of the source does not list main", "--generation 3": "--generation is for exception/NAME",
 		"--dry-run=server --revision " + first: "the API server would accept this (dry run)",
 	} {
 		if out := w.bash(command(args)); !strings.Contains(out, want) {
