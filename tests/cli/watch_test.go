@@ -59,7 +59,7 @@ func (w *world) paced() {
 	w.Create(w.Kustomization("two"))
 	w.Gate("paced", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}},
-		Release: &v1alpha1.ReleasePolicy{PerMinute: 30},
+		Release: &v1alpha1.ReleasePolicy{PerMinute: 6},
 	})
 	w.Decided(w.ReadGate("paced"))
 }
