@@ -153,7 +153,7 @@ func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
-	w.memory.background = gatecontroller.NewBackground() // nobody does what is in it
+	w.memory.background = gatecontroller.NewBackground() // it is never started, so its work stays queued
 	w.expectTold(g, 6)
 	if n := len(g.Status.Memory.Announced); n != 1 {
 		t.Errorf("%v", g.Status.Memory.Announced)

@@ -27,8 +27,8 @@ const (
 	calendarTimeout = 10 * time.Second
 )
 
-// Reader reads the calendars of Gates. It watches each ConfigMap that a Gate refers to, and no other: somebody can
-// allow the controller to read only these.
+// Reader reads the calendars of Gates. It watches each ConfigMap that a Gate refers to, and no other, so
+// that a Role can allow these alone.
 type Reader struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader

@@ -30,21 +30,21 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// Handlers wakes the controllers when something changes that matters to them.
+// Handlers handles the events of Gates, targets, GateLocks and namespaces, and enqueues the objects that depend on them.
 type Handlers struct {
 	// Clock is read once for each event.
 	Clock clock.PassiveClock
-	// Gates reads Gates from the cache, which has the indexes targetField and watchField.
+	// Gates reads Gates from the cache, which has the indexes view.TargetField and view.DependencyField.
 	Gates client.Reader
 	// Selector finds the targets of a Gate.
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Tally is told of what is to be looked at.
+	// Tally records the targets that are pending for a Gate.
 	Tally *summary.Tally
-	// Book knows which targets are released in waves, so that their readiness matters.
+	// Book has the targets that are released in waves: changes of their readiness enqueue them.
 	Book *waves.Book
-	// Queues is what the events are turned into.
+	// Queues enqueues.
 	Queues Enqueuer
 
 	Versions *ownwrites.Versions[target.Key]
@@ -259,7 +259,7 @@ func (e *Handlers) indexed(ctx context.Context, field, key string) []*v1alpha1.G
 	return gates
 }
 
-// ForLocks handles the events of GateLocks: what waited for one may be let go, and what somebody else has changed is put right.
+// ForLocks handles the events of GateLocks: targets that waited for one may be released, and a change by another client is corrected.
 func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler {
 	changed := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {

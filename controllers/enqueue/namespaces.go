@@ -49,7 +49,7 @@ func (e *Handlers) Namespace(ctx context.Context, before, after *metav1.PartialO
 			view.LogReadError(view.IgnoreUnread(err))
 			e.Queues.Targets(queue.Change, view.KeysFor(found)...)
 		}
-		if after.Name == e.Selector.Own { // who selects it is told
+		if after.Name == e.Selector.Own { // the status of Gates that select it reports that
 			e.Queues.Gate(client.ObjectKeyFromObject(g))
 		}
 	}

@@ -26,8 +26,7 @@ const (
 )
 
 const (
-	// MaxTargetEvents bounds the targets that a transition of a Gate, or a request, is told on. A Gate may hold ten thousand, and
-	// whoever is alerted needs one.
+	// MaxTargetEvents bounds the events on targets for one transition or one request of a Gate, which may hold ten thousand. An alert needs one.
 	MaxTargetEvents = 100
 
 	// MaxQuoted is how many characters of a refused value are quoted in an event: any
@@ -116,8 +115,7 @@ func ForGate(name string, g *v1alpha1.Gate, now time.Time) Details {
 	return ForDecision(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: ledger.DecidedBy(g, now)}, now)
 }
 
-// ForException says which exception and Gate an event is about, and who approved the
-// exception if somebody did.
+// ForException returns the details of an event on an exception: its name, its Gate and its approver, if it has one.
 func ForException(obj *v1alpha1.GateException, by string, now time.Time) Details {
 	return Details{GateKey: view.GateKeyFor(obj).String(), ExceptionKey: obj.Name, ApproverKey: by, eventv1.MetaTokenKey: Token(now)}
 }

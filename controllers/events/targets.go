@@ -41,7 +41,7 @@ type emitted struct {
 // mayEmit returns whether another event may be made for the last transition of a Gate, and of its mode.
 func (n *Recorder) mayEmit(g *v1alpha1.Gate) bool { return n.mayEmitFor(g, target.Key{}) }
 
-// mayEmitFor is mayTell of what is told once of a target. Without a key it is told each time.
+// mayEmitFor is mayEmit for an event that is emitted once per target. Without a key, it is emitted each time.
 func (n *Recorder) mayEmitFor(g *v1alpha1.Gate, key target.Key) bool {
 	if g == nil || g.Status.LastTransition == nil {
 		return true

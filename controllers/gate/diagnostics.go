@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// diagnostics tell what nobody has meant: references that match nothing, and a Gate that holds what applies it.
+// diagnostics find unintended settings: references that match nothing, and a Gate that holds its own applier.
 type diagnostics struct {
 	selector *view.Selector
 	Memory   *State
@@ -31,7 +31,7 @@ type diagnostics struct {
 	metrics  *events.Metrics
 }
 
-// EmptyFor is how long a reference matches nothing before that is told: what it names may come with the same commit.
+// EmptyFor is how long a reference must match nothing before that is reported: the same commit may create its target.
 const EmptyFor = time.Minute
 
 // maxNamed is how many references a message names.
@@ -44,7 +44,7 @@ type emptiness struct {
 	resync            time.Time
 	// refs match nothing, each since an instant.
 	refs []emptyReference
-	// told says that somebody knows.
+	// told is true once an event has reported them.
 	told bool
 }
 

@@ -30,7 +30,7 @@ const (
 
 // Prospects are what a change of the state of a Gate is about.
 type Prospects struct {
-	// Governed are the targets that nobody else has suspended, and held those of them that the Gate holds. Both are in order.
+	// Governed are the governed targets that are not suspended by others, and held those of them that the Gate holds. Both are sorted.
 	Governed, Held []*target.Object
 	// Fresh are held, and something new waits for them. All says that there are no others.
 	Fresh []*target.Object

@@ -11,7 +11,7 @@ import (
 )
 
 func TestOnlyAnEdgeThatClosesIsUrgent(t *testing.T) {
-	edge := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	edge := start
 	transition := func(state v1alpha1.State, after time.Duration) *v1alpha1.Transition {
 		return &v1alpha1.Transition{State: state, At: metav1.NewTime(edge.Add(after))}
 	}

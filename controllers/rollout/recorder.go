@@ -70,7 +70,7 @@ func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func
 	}
 }
 
-// PhaseFor returns the phase of a target that nobody holds, and what it says if it is not ready.
+// PhaseFor returns the phase of a target that is not held, and its message if it is not ready.
 func PhaseFor(obj *target.Object) (waves.Phase, string) {
 	switch is, message := target.ReadinessOf(obj); is {
 	case target.Ready:
