@@ -41,14 +41,13 @@ func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int
 	if !isPicture {
 		return http.StatusNotFound, "gate", unknown
 	}
-	done, err := h.strangers.begin(ctx, "")
+	end, err := h.strangers.begin(ctx, "")
 	if err != nil {
 		return codeOf(err), "gate", unknown
 	}
-	defer done()
 	begin := h.Clock.Now()
+	defer func() { end(h.Clock.Since(begin)) }()
 	known, err := h.Anyone.Gates(ctx, namespace, name)
-	h.strangers.budget.Took(h.Clock.Since(begin))
 	if err != nil {
 		return codeOf(err), "gate", unknown
 	}

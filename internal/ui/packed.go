@@ -3,26 +3,26 @@ package ui
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/binary"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/fluxcd/gating-controller/internal/budget"
+	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-// packed is a page that waits to be sent, compressed: who reads slowly takes little memory. A page that cannot be made whole is not sent.
-type packed struct {
-	body []byte
-	// readers are those to whom it is sent, guarded by the crowd that reads it.
-	readers int
-}
+// packed is a rendered page, compressed: a slow reader takes little memory. A page that fails to render is not sent.
+type packed struct{ body []byte }
 
-// small is up to how many bytes a page takes so little memory that any number of them may be sent at once.
-const small = 32 << 10
+const (
+	// small is up to how many bytes a page takes so little memory that any number of them may be sent at once.
+	small = 32 << 10
+	// unpacking is the time to decompress a byte.
+	unpacking = 10 * time.Nanosecond
+)
 
 // packers compress. One takes a megabyte, which is far more than most pages do.
 var packers = sync.Pool{New: func() any {
@@ -47,11 +47,11 @@ func pack(write func(io.Writer) error) (*packed, error) {
 	return &packed{body: bytes.Clone(body.Bytes())}, nil
 }
 
-// size is how many bytes the page has for whoever takes none that is compressed: the format ends with that.
+// size returns the length of the page for clients that accept no compressed one: gzip has it at the end.
 func (p *packed) size() int { return int(binary.LittleEndian.Uint32(p.body[len(p.body)-4:])) }
 
-// send answers with the page. If it is large and has to be unpacked, that is work within a budget.
-func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, of *budget.Budget) {
+// send responds with the page. Decompressing a large page is work of the viewer.
+func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *limit.Limiter, viewer string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Vary", "Accept-Encoding")
@@ -61,37 +61,22 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, of *budg
 		_, _ = w.Write(p.body)
 		return
 	}
+	header.Set("Content-Length", strconv.Itoa(p.size())) // a reader can see that a page is cut off
+	if r.Method == http.MethodHead {
+		w.WriteHeader(code)
+		return
+	}
+	if p.size() > small {
+		if err := work.Spend(r.Context(), viewer, time.Duration(p.size())*unpacking); err != nil {
+			header.Del("Content-Length")
+			http.Error(w, errBusy.Error()+": try again in a moment, or accept the page compressed", http.StatusServiceUnavailable)
+			return
+		}
+	}
 	unpacks, err := gzip.NewReader(bytes.NewReader(p.body))
 	if err != nil {
 		panic(err) // it was packed above
 	}
-	from := io.Reader(unpacks)
-	if p.size() > small {
-		if err := of.Wait(r.Context()); err != nil {
-			http.Error(w, errBusy.Error()+": try again in a moment, or take the page compressed", http.StatusServiceUnavailable)
-			return
-		}
-		from = &work{r.Context(), unpacks, of}
-	}
-	header.Set("Content-Length", strconv.Itoa(p.size())) // a page that is cut off is known to be
 	w.WriteHeader(code)
-	if r.Method != http.MethodHead {
-		_, _ = io.Copy(w, from)
-	}
-}
-
-// work is what is read within a budget, a piece at a time. Whoever waits for its pieces does not count.
-type work struct {
-	ctx  context.Context
-	from io.Reader
-	of   *budget.Budget
-}
-
-// Read implements io.Reader.
-func (w *work) Read(into []byte) (n int, err error) {
-	if err := w.of.Wait(w.ctx); err != nil {
-		return 0, err
-	}
-	w.of.Do(func() { n, err = w.from.Read(into) })
-	return n, err
+	_, _ = io.Copy(w, unpacks) //nolint:gosec // packed above
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/gating-controller/internal/budget"
+	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
 func TestAPageThatSaysWhatIsWrongTakesLittleMemory(t *testing.T) { // alone: it measures the process
@@ -42,16 +42,15 @@ func TestUnpackingALargePageIsWorkWithinABudget(t *testing.T) {
 		return p
 	}
 	const little, much = small, 16 << 20
-	paid := func() *budget.Budget { return budget.New(1, time.Minute) }
+	paid := func() *limit.Limiter { return limit.New(1, 1, 1, time.Minute) }
 	for name, c := range map[string]struct {
 		page           *packed
 		method, accept string
-		budget         *budget.Budget
+		work           *limit.Limiter
 		code           int
 		whole          bool
 	}{
 		"there is time":                {page(much), http.MethodGet, "", paid(), http.StatusOK, true},
-		"time runs out":                {page(much), http.MethodGet, "", budget.New(1e-9, time.Millisecond), http.StatusOK, false},
 		"there was none left":          {page(much), http.MethodGet, "", spent(), http.StatusServiceUnavailable, false},
 		"it is small":                  {page(little), http.MethodGet, "", spent(), http.StatusOK, true},
 		"it need not be unpacked":      {page(much), http.MethodGet, "gzip", spent(), http.StatusOK, false},
@@ -64,7 +63,7 @@ func TestUnpackingALargePageIsWorkWithinABudget(t *testing.T) {
 			defer cancel()
 			request, recorder := httptest.NewRequestWithContext(ctx, c.method, "/", nil), httptest.NewRecorder()
 			request.Header.Set("Accept-Encoding", c.accept)
-			c.page.send(recorder, request, http.StatusOK, c.budget)
+			c.page.send(recorder, request, http.StatusOK, c.work, "")
 			if whole := recorder.Body.Len() == c.page.size(); recorder.Code != c.code || whole != c.whole {
 				t.Errorf("it answers %d with %d bytes of %d", recorder.Code, recorder.Body.Len(), c.page.size())
 			}
@@ -75,11 +74,13 @@ func TestUnpackingALargePageIsWorkWithinABudget(t *testing.T) {
 	}
 }
 
-// spent returns a budget that has no time for a minute.
-func spent() *budget.Budget {
-	b := budget.New(1, time.Minute)
-	b.Took(2 * time.Minute)
-	return b
+// spent returns a Limiter that has no time for a minute.
+func spent() *limit.Limiter {
+	l := limit.New(1, 1, 1, time.Minute)
+	if end, err := l.Begin(context.Background(), ""); err == nil {
+		end(2 * time.Minute)
+	}
+	return l
 }
 
 // Whoever gets a part of a page must not take it for the whole.
@@ -93,9 +94,8 @@ func TestAPageThatIsCutOffIsKnownToBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-		defer cancel()
-		p.send(w, r.WithContext(ctx), http.StatusOK, budget.New(1e-9, time.Millisecond))
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		p.send(w, r, http.StatusOK, limit.New(1, 1, 0, 0), "")
 	}))
 	defer server.Close()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
@@ -108,6 +108,7 @@ func TestAPageThatIsCutOffIsKnownToBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it is only read
+	time.Sleep(time.Second)     // longer than the page may take
 	if n, err := io.Copy(io.Discard, response.Body); err == nil {
 		t.Errorf("%d bytes seem to be all", n)
 	}

@@ -35,8 +35,8 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		asks := &request{Request: r.WithContext(ctx)}
 		code, page, err := h.make(asks, name, of)
 		crowd := h.crowd(asks)
-		if err == nil && crowd.lend(page) {
-			defer crowd.back(page)
+		if err == nil && crowd.sends.begin(page) {
+			defer crowd.sends.end(page)
 		} else if err == nil {
 			code, page, err = h.fault(asks, errSlow)
 		}
@@ -51,17 +51,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		if code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
-		page.send(w, r.WithContext(sends), code, h.budget(asks))
-	}
-}
-
-// enter waits for a slot. Its end makes room for the next.
-func enter(ctx context.Context, slots chan struct{}) (done func(), err error) {
-	select {
-	case slots <- struct{}{}:
-		return func() { <-slots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		page.send(w, r.WithContext(sends), code, crowd.Limiter, asks.viewer.Person)
 	}
 }
 
@@ -93,79 +83,47 @@ func (h *handler) known(asks *request, name string, of func(*request) (content, 
 		return nil, ErrBare
 	}
 	if name == "whatif" && asks.Method == http.MethodPost {
-		done, err := h.upload(asks)
+		end, err := h.upload(asks)
 		if err != nil {
 			return nil, err
 		}
-		defer done()
+		defer end(0)
 	}
 	return h.read(asks, name, of)
 }
 
-// read reads what a page is made of, and has it made. A page of a moment ago is returned as it was.
-func (h *handler) read(asks *request, name string, of func(*request) (content, error)) (made *packed, err error) {
-	key, crowd := h.live.edition.momentary(asks), h.crowd(asks)
-	if made = h.recent.get(key, h.Clock.Now()); made != nil {
-		return made, nil
-	}
-	over, err := h.recent.turn(asks.Context(), key)
-	if err != nil {
-		return nil, err
-	}
-	defer over()
-	if made = h.recent.get(key, h.Clock.Now()); made != nil {
-		return made, nil
-	}
-	done, err := crowd.begin(asks.Context(), asks.viewer.Person)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	begin := h.Clock.Now()
-	c, err := of(asks)
-	if asks.view.Bare { // it has asked no other process
-		h.budget(asks).Took(h.Clock.Since(begin))
-	}
-	if err != nil {
-		return nil, err
-	}
-	if made, err = h.keep(asks, name, c); err == nil {
-		now := h.Clock.Now()
-		h.recent.put(key, made, now, now.Sub(begin))
-	}
-	return made, err
-}
-
-// keep returns a page that was kept, or makes it.
-func (h *handler) keep(asks *request, name string, c content) (made *packed, err error) {
-	done, err := h.making.enter(asks.Context(), asks.viewer.Person)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	if c.key != "" {
-		if done, err = enter(asks.Context(), h.turn); err != nil {
-			return nil, err
+// read returns a page of a moment ago, or reads what it is made of and renders it.
+func (h *handler) read(asks *request, name string, of func(*request) (content, error)) (*packed, error) {
+	return h.rendered.page(asks.Context(), h.live.edition.key(asks), func() (page *packed, lasts time.Duration, err error) {
+		end, err := h.crowd(asks).begin(asks.Context(), asks.viewer.Person)
+		if err != nil {
+			return nil, 0, err
 		}
-		defer done()
-		if made, ok := h.kept.get(c.key); ok {
-			return made, nil
+		begin, took := h.Clock.Now(), time.Duration(0)
+		defer func() { end(took) }()
+		c, err := of(asks)
+		if asks.view.Bare { // it waits for no other process
+			took = h.Clock.Since(begin)
 		}
-	}
-	begin := h.Clock.Now()
-	defer func() {
-		took := h.Clock.Since(begin)
-		h.live.costs(took)
-		h.budget(asks).Took(took)
-	}()
-	shown, err := c.make()
-	if err != nil {
-		return nil, err
-	}
-	if made, err = h.pack(asks, name, shown); err == nil && c.key != "" {
-		h.kept.put(c.key, made, len(made.body))
-	}
-	return made, err
+		if err != nil {
+			return nil, 0, err
+		}
+		page, err = h.rendered.page(asks.Context(), c.key, func() (*packed, time.Duration, error) {
+			begin := h.Clock.Now()
+			defer func() {
+				rendering := h.Clock.Since(begin)
+				h.live.costs(rendering)
+				took += rendering
+			}()
+			shown, err := c.make()
+			if err != nil {
+				return nil, 0, err
+			}
+			page, err := h.pack(asks, name, shown)
+			return page, time.Minute, err
+		})
+		return page, min(burst, share*h.Clock.Since(begin)), err
+	})
 }
 
 func (h *handler) pack(asks *request, name string, shown any) (*packed, error) {
@@ -185,8 +143,8 @@ type layout struct {
 // ErrBare is for what a viewer may not see who may know names, states and times only.
 var ErrBare error = Refused{http.StatusUnauthorized, errors.New("without a token, the pages have names, states and times of gates only")}
 
-// Errors for a page that the others of a crowd leave no room for.
+// Errors for a page that exceeds the limits of its crowd.
 var (
-	errBusy error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are asked for at once")}
-	errSlow error = Refused{http.StatusServiceUnavailable, errors.New("too many read other pages too slowly")}
+	errBusy error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are requested at once")}
+	errSlow error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are being sent to slow readers")}
 )

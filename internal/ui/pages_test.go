@@ -370,7 +370,7 @@ func TestAPageThatCannotBeMadeInTimeSaysSo(t *testing.T) {
 
 func TestOnlySomePagesAreReadAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
 	t.Parallel()
-	r := &fake{hangs: true}
+	r := &fake{hangs: true, key: "viewer"}
 	h := pages(t, r)
 	ctx, cancel := context.WithCancel(t.Context())
 	codes := make(chan int)
@@ -381,7 +381,7 @@ func TestOnlySomePagesAreReadAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
 			codes <- recorder.Code
 		}()
 	}
-	eventually(t, "some are read", func() bool { return r.asked.Load() == maxReading/2 }) // one viewer has half of the slots
+	eventually(t, "some are read", func() bool { return r.asked.Load() == maxPages/2 }) // one viewer has half of the slots
 	cancel()
 	for range 50 {
 		if code := <-codes; code != http.StatusGatewayTimeout {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/limit"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -125,23 +126,18 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
-	// making is for pages that are made, and forms for forms until their pages are made. turn has a value while a page is made that is kept.
-	making, forms *slots
-	turn          chan struct{}
-	// people are those that log in, strangers all others.
+	// forms bounds the uploads that are in memory until their pages are rendered.
+	forms *limit.Limiter
+	// people are authenticated viewers, strangers are anonymous.
 	people, strangers *crowd
-	// kept are pages and drawn are bars that may be asked for again, recent are pages as they were a moment ago.
-	kept   *keeper[*packed]
-	drawn  *keeper[template.HTML]
-	recent *recent
+	rendered          *renderCache
+	// drawn are the bars of Gates.
+	drawn *cache[template.HTML]
 }
 
 const (
-	// maxMaking is how many pages are made at once, and maxForms how many forms are in memory. Others wait. Pages to be kept are made
-	// one after the other: the next one may be the same.
-	maxMaking, maxForms = 4, 8
-	// maxKept, maxRecent and maxDrawn bound in bytes what is kept of pages and bars: half is enough for 1,000 Gates of ten periods.
-	maxKept, maxRecent, maxDrawn = 2 << 20, 2 << 20, 18 << 20
+	// maxRendered and maxDrawn bound the stored pages and bars in bytes: half is enough for 1,000 Gates of ten periods.
+	maxRendered, maxDrawn = 4 << 20, 18 << 20
 	// making and sending are how long that may take.
 	making, sending = 30 * time.Second, 20 * time.Second
 )
@@ -151,11 +147,9 @@ const (
 func New(o Options) http.Handler {
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock),
-		making: newSlots(maxMaking, o.Alone), turn: make(chan struct{}, 1), forms: newSlots(maxForms, o.Alone),
-		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone),
-		kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn), recent: newRecent(),
+		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone), forms: limit.New(maxForms, maxForms/2, 0, 0),
+		rendered: newRenderCache(o.Clock), drawn: newCache[template.HTML](maxDrawn),
 	}
-	h.strangers.reading = newSlots(maxReading, true) // nothing tells strangers apart
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}

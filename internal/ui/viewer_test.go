@@ -251,7 +251,7 @@ func TestWhoUploadsSlowlyKeepsNobodyFromAPage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(pages(t, reader()))
 	defer server.Close()
-	for range 4 * maxMaking {
+	for range 4 * maxPages {
 		sends, fills := io.Pipe()
 		defer fills.Close() //nolint:errcheck // it is a pipe
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/what-if", sends)
@@ -269,7 +269,7 @@ func TestWhoUploadsSlowlyKeepsNobodyFromAPage(t *testing.T) {
 		}
 	}
 	client := &http.Client{Timeout: making / 2}
-	for range 3 * maxMaking {
+	for range 3 * maxPages {
 		response, err := client.Get(server.URL) //nolint:noctx // it has a timeout
 		if err != nil || response.StatusCode != http.StatusOK {
 			t.Fatalf("%v %v", response, err)
@@ -295,7 +295,7 @@ func (c *counted) Read(into []byte) (int, error) {
 func TestOnlySomeManifestsAreInMemoryWhilePagesAreMade(t *testing.T) {
 	t.Parallel()
 	r := reader()
-	r.gathers = make(chan struct{})
+	r.gathers, r.key = make(chan struct{}), "viewer"
 	h := pages(t, r)
 	var read atomic.Int32
 	codes := make(chan int)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -139,17 +140,17 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
-// upload reads the manifests of a request before a page is made of them: who sends slowly keeps only others waiting who send. The end makes
-// room for the next, once the page is made and the manifests take no more memory.
-func (h *handler) upload(r *request) (done func(), err error) {
-	if done, err = h.forms.enter(r.Context(), r.viewer.Person); err != nil {
+// upload reads the manifests of a request before its page is rendered: a slow sender delays other senders only. Call end once the page is
+// rendered and the manifests take no more memory.
+func (h *handler) upload(r *request) (end func(time.Duration), err error) {
+	if end, err = h.forms.Begin(r.Context(), r.viewer.Person); err != nil {
 		return nil, err
 	}
 	if r.uploaded, err = uploaded(r); err != nil {
-		done()
+		end(0)
 		return nil, err
 	}
-	return done, nil
+	return end, nil
 }
 
 // uploaded returns the manifests that somebody has pasted or uploaded, the file if there are both.

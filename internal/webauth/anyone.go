@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// anyone is somebody who has sent no token: they see names, states and times only.
-type anyone struct{ *Wall }
+// anyone is a viewer without a token, who sees names, states and times only.
+type anyone struct{ *Viewers }
 
 // Gates implements ui.Reader.
 func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Known, error) {
@@ -39,7 +39,7 @@ func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Known, e
 	return &ui.Known{Set: known.Set, Gates: shown, Version: version}, nil
 }
 
-// bare returns a Gate that has names, states and times only. Whether it holds anything, and whether it changes at all, are a part of its state.
+// bare returns a Gate with names, states and times only. Its mode and whether it is suspended are part of its state.
 func bare(g *v1alpha1.Gate) *v1alpha1.Gate {
 	transition := func(t *v1alpha1.Transition) *v1alpha1.Transition {
 		if t == nil {

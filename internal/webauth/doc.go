@@ -1,4 +1,4 @@
-// Package webauth serves the pages of internal/ui in the controller: what a viewer may see, from caches. Whoever sends a bearer token sees what
-// the API server lets that token see; without one, nobody sees more than names, states and times, and only if that is on. It writes nothing
-// but the reviews by which the API server says who somebody is and what they may do.
+// Package webauth serves the web UI of internal/ui in the controller, from caches. A viewer with a bearer token sees what the API server
+// allows for that token. A viewer without one sees names, states and times, if that is enabled. The package writes only the reviews by which
+// the API server authenticates and authorizes viewers.
 package webauth

@@ -151,7 +151,7 @@ func (c *configMapWatch) Stop()                             { c.open-- }
 type pages struct {
 	*testing.T
 	http.Handler
-	wall       *Wall
+	viewers    *Viewers
 	server     *apiServer
 	objects    *objects
 	configMaps *configMaps
@@ -197,8 +197,8 @@ func newPages(t *testing.T, change func(*Options), all ...client.Object) *pages 
 	if change != nil {
 		change(&options)
 	}
-	p.wall = New(options)
-	p.Handler = p.wall.Handler(log, metrics)
+	p.viewers = New(options)
+	p.Handler = p.viewers.Handler(log, metrics)
 	return p
 }
 

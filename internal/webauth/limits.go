@@ -2,55 +2,58 @@ package webauth
 
 import "time"
 
-// Bounds of what viewers may use, each with its reason.
+// Limits on the resources that viewers may use.
 const (
-	// remembered is how long an answer of the API server counts, who somebody is or what they may do, also if it is a no. So late takes
-	// effect what is revoked.
-	remembered = 10 * time.Second
+	// reviewAge is how long a review by the API server counts, positive or negative. A revoked right takes effect within that time.
+	reviewAge = 10 * time.Second
 
-	// reviewTimeout is for an answer of the API server. Without one, the viewer sees nothing.
+	// reviewTimeout bounds one review. Without a response, the viewer sees nothing.
 	reviewTimeout = 5 * time.Second
 
-	// maxReviews is how many reviews there are at once. Others wait, so that pages do not use up what the API server has for the controller.
+	// maxReviews is the number of concurrent reviews, half of it for one user. More wait, so that the web UI leaves the API server to the controller.
 	maxReviews = 16
 
-	// maxTokens and maxDecisions bound the memory for answers: some hundreds of bytes each.
+	// maxTokens and maxDecisions bound the memory for reviews: some hundreds of bytes each.
 	maxTokens, maxDecisions = 1000, 20000
 
-	// strangersPerSecond and strangersAtOnce bound the reviews of tokens that were not good before: somebody may send any number of them.
-	strangersPerSecond, strangersAtOnce = 20, 100
+	// knownAge is how long a token that was valid once is not limited like an unknown one, and the rate of a user is stored.
+	knownAge = time.Hour
 
-	// accessPerSecond and accessAtOnce bound the reviews for one person, so that a loop over made-up names does not use up what the API
-	// server has for the controller. A page for somebody who sees maxNamespaces one by one takes about a thousand.
-	accessPerSecond, accessAtOnce = 100, 2000
+	// unknownPerSecond and unknownBurst bound the reviews of tokens that were not valid before: anyone can send any number of them.
+	unknownPerSecond, unknownBurst = 20, 100
+
+	// accessPerSecond and accessBurst bound the access reviews for one user, so that requests for made-up names do not use up what the API
+	// server has for the controller. A page for a user with rights in maxNamespaces single namespaces takes about a thousand.
+	accessPerSecond, accessBurst = 100, 2000
 
 	// maxToken is the length of a token, in bytes. Those with many groups have some thousands.
 	maxToken = 32 << 10
 
-	// maxNamespaces is how many namespaces a viewer is asked for who may not see those of all. A page says how many are left out.
+	// maxNamespaces is the number of namespaces that are reviewed for a viewer who may not list in all. The page shows how many are left out.
 	maxNamespaces = 500
 
-	// maxNamed is up to how many namespaces a page names of those that a viewer may see.
+	// maxNamed is the number of namespaces that a page names of those that a viewer may see.
 	maxNamed = 10
 
-	// readTimeout is how long a ConfigMap is waited for that is watched for the first time, and readInterval how often it is looked for.
+	// readTimeout bounds the wait for a ConfigMap whose watch has just begun, and readInterval is how often it is checked.
 	readTimeout, readInterval = 5 * time.Second, 20 * time.Millisecond
 
-	// maxLooked is how many targets of a Gate are looked at, and maxSources how many of their sources: a page has less.
-	maxLooked, maxSources = 500, 200
+	// maxRows bounds the targets in the snapshot of a Gate, and maxSources their sources: a page has fewer.
+	maxRows, maxSources = 500, 200
 
-	// maxLooks is for how many Gates the targets are kept, and lookInterval for how long. One Gate is looked at after the other.
-	maxLooks, lookInterval = 16, 2 * time.Second
+	// maxSnapshots is the number of Gates with a snapshot of their targets. A snapshot counts for snapshotAge, or longer if it took long:
+	// agePerCost times that.
+	maxSnapshots, snapshotAge, agePerCost = 16, 2 * time.Second, 20
 
-	// lookShare is how much of the time looking takes in the long run, and lookBurst how much before anybody waits: what takes a second is
-	// not done again for 20.
-	lookShare, lookBurst = 0.05, 10 * time.Second
+	// readShare is the part of the time that reading targets takes in the long run, and readBurst the time before any viewer waits. One
+	// viewer has half of both.
+	readShare, readBurst = 0.1, 20 * time.Second
 
-	// lookPatience is how long a page waits until its Gate may be looked at. Without that, it says so.
-	lookPatience = 3 * time.Second
+	// readPatience is how long a page waits for its turn to read targets. Then it is shown without them.
+	readPatience = 5 * time.Second
 
-	// lookTimeout is for looking at a Gate, with the wait for the turn. It is less than a page may take.
-	lookTimeout = 15 * time.Second
+	// snapshotTimeout bounds reading the targets of a Gate. It is less than a page may take.
+	snapshotTimeout = 15 * time.Second
 
 	// maxHeaderBytes is the largest size of the headers of a request: a token and what proxies add.
 	maxHeaderBytes = 64 << 10
@@ -58,12 +61,12 @@ const (
 	// headerTimeout is for the headers of a request, and bodyTimeout for its body, which may have manifests.
 	headerTimeout, bodyTimeout = 10 * time.Second, 30 * time.Second
 
-	// writeTimeout is for an answer whose page has no time of its own, and idleTimeout how long a connection is kept for the next request.
+	// writeTimeout is for a response whose page has no timeout of its own, and idleTimeout how long a connection is kept for the next request.
 	writeTimeout, idleTimeout = time.Minute, time.Minute
 
-	// shutdownTimeout is for pages that are being made when the process ends.
+	// shutdownTimeout is for pages that are being rendered when the process ends.
 	shutdownTimeout = 2 * time.Second
 
-	// maxConnections bounds the memory for strangers. More connections wait for their turn.
+	// maxConnections bounds the memory for clients without a token. More connections wait.
 	maxConnections = 512
 )

@@ -18,11 +18,11 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gating_ui_requests_total",
-			Help: "Number of requests for pages by the page, as its path without the names in it, and by the status code of the answer.",
+			Help: "Number of requests for pages by page (its path without names) and status code.",
 		}, []string{"page", "code"}),
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gating_ui_reviews_total",
-			Help: "Number of questions to the API server for viewers of pages by the kind, token or access, and by the answer: yes, no or error.",
+			Help: "Number of reviews of viewers by the API server by kind (token or access) and answer (yes, no or error).",
 		}, []string{"kind", "answer"}),
 	}
 	registry.MustRegister(m.requests, m.reviews)
@@ -35,25 +35,25 @@ func (m *Metrics) reviewed(kind string, yes bool) {
 
 func (m *Metrics) failed(kind string) { m.reviews.WithLabelValues(kind, "error").Inc() }
 
-// answered notes the code of an answer.
-type answered struct {
+// statusRecorder records the status code of a response.
+type statusRecorder struct {
 	http.ResponseWriter
 	code int
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answered) WriteHeader(code int) {
+func (a *statusRecorder) WriteHeader(code int) {
 	a.code = code
 	a.ResponseWriter.WriteHeader(code)
 }
 
 // Unwrap is for http.ResponseController.
-func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *statusRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// counting counts what a handler answers.
+// counting counts the responses of a handler.
 func (m *Metrics) counting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answered{w, http.StatusOK}
+		a := &statusRecorder{w, http.StatusOK}
 		defer func() {
 			_, path, _ := strings.Cut(r.Pattern, "/")
 			m.requests.WithLabelValues("/"+strings.TrimSuffix(path, "{$}"), strconv.Itoa(a.code)).Inc()

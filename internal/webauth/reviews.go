@@ -8,57 +8,64 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/internal/limit"
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// Creator creates reviews. Nothing else is ever created by it.
+// Creator creates reviews. It is used for nothing else.
 type Creator interface {
 	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 }
 
-// Reviews are what the API server says who somebody is and what they may do. It has no token, only digests.
+// Reviews authenticates and authorizes users with the API server, and caches the results. It stores digests of tokens only.
 type Reviews struct {
 	creator Creator
 	clock   clock.PassiveClock
 	log     logr.Logger
 	metrics *Metrics
 
-	people    *memory[*person]
-	decisions *memory[bool]
-	// nobody has the tokens of nobody. However many there are, they push out no person.
-	nobody *memory[bool]
-	// askers say how often the API server is asked what a person may do.
-	askers *memory[*rate.Limiter]
-	// slots has a value for each review that goes on, underway has one for all who ask the same.
-	slots     chan struct{}
-	underway  singleflight.Group
-	strangers *rate.Limiter
+	// users has the users of tokens that were valid, and invalid the other tokens: however many there are, they evict no user.
+	users, invalid, decisions *cache.LRUExpireCache
+
+	slots *limit.Limiter
+	// pending shares a review among concurrent requests for the same one.
+	pending singleflight.Group
+	// unknown bounds the reviews of unknown tokens, rates has a rate.Limiter for the access reviews of each user.
+	unknown *rate.Limiter
+	mu      sync.Mutex
+	rates   *cache.LRUExpireCache
 }
 
-// person is somebody whom the API server knows.
-type person struct {
+// user is an authenticated user.
+type user struct {
 	authorizationv1.SubjectAccessReviewSpec
-	// key is the same for the same person with the same rights. It differs between tokens of a service account, which have an ID each.
-	key string
+	// key is the same for the same user with the same rights. It differs between tokens of a service account, which have an ID each.
+	key      string
+	reviewed time.Time
 }
 
-// name is the same for all tokens of a person.
-func (p *person) name() string { return fmt.Sprintf("%q %q", p.User, p.UID) }
+// name is the same for all tokens of a user.
+func (u *user) name() string { return fmt.Sprintf("%q %q", u.User, u.UID) }
 
-// NewReviews returns Reviews that a client asks for.
+// NewReviews returns Reviews that a client creates.
 func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Reviews {
+	stores := func(most int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(most, clock) }
 	return &Reviews{
-		creator: creator, clock: clock, log: log, metrics: metrics, people: newMemory[*person](maxTokens), nobody: newMemory[bool](maxTokens), askers: newMemory[*rate.Limiter](maxTokens), decisions: newMemory[bool](maxDecisions),
-		slots: make(chan struct{}, maxReviews), strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
+		creator: creator, clock: clock, log: log, metrics: metrics,
+		users: stores(maxTokens), invalid: stores(maxTokens), decisions: stores(maxDecisions), rates: stores(maxTokens),
+		slots: limit.New(maxReviews, maxReviews/2, 0, 0), unknown: rate.NewLimiter(unknownPerSecond, unknownBurst),
 	}
 }
 
@@ -66,14 +73,14 @@ func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metr
 func tokenOf(r *http.Request) (string, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) > 1 {
-		return "", refuse(http.StatusUnauthorized, "there is more than one header Authorization")
+		return "", refuse(http.StatusUnauthorized, "the request has more than one Authorization header")
 	}
 	if len(sent) == 0 {
 		return "", nil
 	}
 	scheme, token, _ := strings.Cut(sent[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", nil // such as the password that an ingress has asked for
+		return "", nil // such as a password for the ingress
 	}
 	if token = strings.TrimSpace(token); token == "" || len(token) > maxToken {
 		return "", refuse(http.StatusUnauthorized, "the token is empty or too long")
@@ -85,113 +92,123 @@ func refuse(code int, format string, args ...any) error {
 	return ui.Refused{Code: code, Cause: fmt.Errorf(format, args...)}
 }
 
-// Identify asks the API server whose token it is, unless it has said so in the last seconds.
-func (v *Reviews) Identify(ctx context.Context, token string) (*person, error) {
+// Identify returns the user of a token, from a TokenReview at most reviewAge ago.
+func (v *Reviews) Identify(ctx context.Context, token string) (*user, error) {
 	digest := sha256.Sum256([]byte(token))
 	key, now := string(digest[:]), v.clock.Now()
-	who, known, counts := v.people.get(key, now)
-	if _, _, refused := v.nobody.get(key, now); refused {
-		who, counts = nil, true
-	}
-	if !counts {
-		if !known && !v.strangers.AllowN(now, 1) {
-			return nil, refuse(http.StatusTooManyRequests, "too many tokens are sent that nobody knows")
+	stored, known := v.users.Get(key)
+	found, _ := stored.(*user)
+	if _, isInvalid := v.invalid.Get(key); isInvalid {
+		found = nil
+	} else if !known || now.Sub(found.reviewed) >= reviewAge {
+		if !known && !v.unknown.AllowN(now, 1) {
+			return nil, refuse(http.StatusTooManyRequests, "too many unknown tokens are sent")
 		}
-		asked, err := v.ask(ctx, "token "+key, func(ctx context.Context) (any, error) { return v.reviewToken(ctx, key, token) })
+		reviewed, err := v.share(ctx, "token "+key, func(ctx context.Context) (any, error) { return v.reviewToken(ctx, key, token) })
 		if err != nil {
 			return nil, err
 		}
-		who, _ = asked.(*person)
+		found, _ = reviewed.(*user)
 	}
-	if who == nil {
-		return nil, refuse(http.StatusUnauthorized, "the cluster does not know your token, or it has expired")
+	if found == nil {
+		return nil, refuse(http.StatusUnauthorized, "the API server rejects your token: it is invalid or has expired")
 	}
-	return who, nil
+	return found, nil
 }
 
-// reviewToken asks the API server whose token it is, nil for nobody's.
-func (v *Reviews) reviewToken(ctx context.Context, key, token string) (*person, error) {
+// reviewToken creates a TokenReview and returns the user, nil if the token is invalid.
+func (v *Reviews) reviewToken(ctx context.Context, key, token string) (*user, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	if err := v.create(ctx, "token", review); err != nil {
+	if err := v.create(ctx, "", "token", review); err != nil {
 		return nil, err
 	}
-	var who *person
-	if review.Status.Authenticated {
-		user := review.Status.User
-		who = &person{SubjectAccessReviewSpec: authorizationv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups, Extra: map[string]authorizationv1.ExtraValue{}}}
-		for name, values := range user.Extra {
-			who.Extra[name] = authorizationv1.ExtraValue(values)
-		}
-		raw, err := json.Marshal(user)
-		if err != nil {
-			return nil, err
-		}
-		digest := sha256.Sum256(raw)
-		who.key = string(digest[:])
+	v.metrics.reviewed("token", review.Status.Authenticated)
+	if !review.Status.Authenticated {
+		v.invalid.Add(key, true, reviewAge)
+		return nil, nil
 	}
-	v.metrics.reviewed("token", who != nil)
-	if who == nil {
-		v.nobody.put(key, true, v.clock.Now())
-	} else {
-		v.people.put(key, who, v.clock.Now())
+	info := review.Status.User
+	raw, err := json.Marshal(info)
+	if err != nil {
+		return nil, err
 	}
-	return who, nil
+	digest := sha256.Sum256(raw)
+	found := &user{key: string(digest[:]), reviewed: v.clock.Now(), SubjectAccessReviewSpec: authorizationv1.SubjectAccessReviewSpec{
+		User: info.Username, UID: info.UID, Groups: info.Groups, Extra: map[string]authorizationv1.ExtraValue{},
+	}}
+	for name, values := range info.Extra {
+		found.Extra[name] = authorizationv1.ExtraValue(values)
+	}
+	v.users.Add(key, found, knownAge)
+	return found, nil
 }
 
-// May returns whether somebody may do something. The attributes are those of a resource.
-func (v *Reviews) May(ctx context.Context, who *person, a authorizationv1.ResourceAttributes) (bool, error) {
-	key, now := fmt.Sprintf("%s%q", who.key, []string{a.Verb, a.Group, a.Resource, a.Namespace, a.Name}), v.clock.Now()
-	if may, _, counts := v.decisions.get(key, now); counts {
-		return may, nil
+// May returns whether a user may access a resource, from a SubjectAccessReview at most reviewAge ago.
+func (v *Reviews) May(ctx context.Context, u *user, a authorizationv1.ResourceAttributes) (bool, error) {
+	key := fmt.Sprintf("%s%q", u.key, []string{a.Verb, a.Group, a.Resource, a.Namespace, a.Name})
+	if may, ok := v.decisions.Get(key); ok {
+		return may == true, nil
 	}
-	limiter := v.askers.touch(who.name(), rate.NewLimiter(accessPerSecond, accessAtOnce), now)
-	if !limiter.AllowN(now, 1) {
-		return false, refuse(http.StatusTooManyRequests, "you ask for too much at once")
+	if !v.rate(u).AllowN(v.clock.Now(), 1) {
+		return false, refuse(http.StatusTooManyRequests, "you send too many requests")
 	}
-	asked, err := v.ask(ctx, "access "+key, func(ctx context.Context) (any, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: *who.DeepCopy()}
+	reviewed, err := v.share(ctx, "access "+key, func(ctx context.Context) (any, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: *u.DeepCopy()}
 		review.Spec.ResourceAttributes = &a
-		if err := v.create(ctx, "access", review); err != nil {
+		if err := v.create(ctx, u.name(), "access", review); err != nil {
 			return false, err
 		}
 		may := review.Status.Allowed && !review.Status.Denied
 		v.metrics.reviewed("access", may)
-		v.decisions.put(key, may, v.clock.Now())
+		v.decisions.Add(key, may, reviewAge)
 		return may, nil
 	})
-	may, _ := asked.(bool)
+	may, _ := reviewed.(bool)
 	return may && err == nil, err
 }
 
-// ask asks once for all who want to know the same. A viewer who leaves does not keep the others from the answer.
-func (v *Reviews) ask(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
-	asked := v.underway.DoChan(key, func() (any, error) {
+// rate returns the limiter of a user's access reviews.
+func (v *Reviews) rate(u *user) *rate.Limiter {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	stored, _ := v.rates.Get(u.name())
+	limiter, ok := stored.(*rate.Limiter)
+	if !ok {
+		limiter = rate.NewLimiter(accessPerSecond, accessBurst)
+		v.rates.Add(u.name(), limiter, knownAge)
+	}
+	return limiter
+}
+
+// share runs a review once for all concurrent requests for it. One that is cancelled does not end it for the others.
+func (v *Reviews) share(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
+	shared := v.pending.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
 		return review(ctx)
 	})
 	select {
-	case result := <-asked:
+	case result := <-shared:
 		return result.Val, result.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// errNobodySays is for a viewer about whom the API server says nothing. The error is in the log: it may name things that a viewer must not know.
-var errNobodySays = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New("the cluster does not say now what you may see, so you see nothing")}
+// errUnreviewed is returned if the API server does not review a user. The error is logged only: it may name what a viewer must not know.
+var errUnreviewed = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New("the API server cannot check now what you may see, so nothing is shown")}
 
-func (v *Reviews) create(ctx context.Context, kind string, review client.Object) error {
-	select {
-	case v.slots <- struct{}{}:
-		defer func() { <-v.slots }()
-	case <-ctx.Done():
-		return errNobodySays
+// create creates a review for a user, empty if it is unknown.
+func (v *Reviews) create(ctx context.Context, user, kind string, review client.Object) error {
+	end, err := v.slots.Begin(ctx, user)
+	if err != nil {
+		return errUnreviewed
 	}
+	defer end(0)
 	if err := v.creator.Create(ctx, review); err != nil {
 		v.metrics.failed(kind)
-		v.log.Error(err, "The API server does not say what a viewer may see, is config/ui installed?", "review", kind)
-		return errNobodySays
+		v.log.Error(err, "Failed to review what a viewer may see, is config/ui installed?", "review", kind)
+		return errUnreviewed
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// NewServer returns a server for pages. It begins once what pages show is read.
+// NewServer returns a server of the web UI. It begins once the content of pages is read.
 func NewServer(addr string, handler http.Handler, ready func(context.Context) error) *endpoint.Server {
 	return &endpoint.Server{Addr: addr, Ready: ready, Serve: func(ctx context.Context, listener net.Listener) error {
 		return Serve(ctx, listener, handler)
@@ -23,7 +23,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		// It logs only about the connections of strangers.
+		// It would log only about connections without a valid token.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}, endpoint.Limits{Connections: maxConnections, Grace: shutdownTimeout})
 }

@@ -32,7 +32,7 @@ type ConfigMapWatch interface {
 	Stop()
 }
 
-// Source reads what pages show, from caches.
+// Source reads the content of pages from caches.
 type Source struct {
 	// Cache has all Gates, GateExceptions and, if they are served, CalendarFeeds.
 	Cache cache.Cache
@@ -41,11 +41,11 @@ type Source struct {
 
 	mu      sync.Mutex
 	watches map[preview.ConfigMap]ConfigMapWatch
-	// listeners are told of changes.
+	// listeners are notified of changes of ConfigMaps.
 	listeners map[*listener]bool
 }
 
-// listener is told of changes.
+// listener is notified of changes.
 type listener struct{ changed func(namespace string) }
 
 // Ready returns once Gates and exceptions are read.
@@ -58,7 +58,7 @@ func (s *Source) Ready(ctx context.Context) error {
 	return nil
 }
 
-// gates returns those of a namespace, or all if it is empty, by namespace and name.
+// gates returns the Gates of a namespace, of all if it is empty, sorted by namespace and name.
 func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate, error) {
 	list := &v1alpha1.GateList{}
 	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -72,12 +72,12 @@ func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate,
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	if namespace == "" {
-		s.forget(preview.FromCluster(gates, nil).ConfigMaps())
+		s.evict(preview.FromCluster(gates, nil).ConfigMaps())
 	}
 	return gates, nil
 }
 
-// exceptions returns those of a namespace, or all if it is empty, by namespace and name.
+// exceptions returns the GateExceptions of a namespace, of all if it is empty, sorted by namespace and name.
 func (s *Source) exceptions(ctx context.Context, namespace string) ([]*v1alpha1.GateException, error) {
 	list := &v1alpha1.GateExceptionList{}
 	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -100,7 +100,7 @@ func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.Ca
 	return list.Items, err
 }
 
-// configMap returns one, nil if it cannot be had, and why. The last error is that nobody knows yet.
+// configMap returns a ConfigMap, or why it is unavailable. The last error means that it has not been read yet.
 func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *corev1.ConfigMap, broken, err error) {
 	watch := s.watch(name)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -128,13 +128,13 @@ func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
 		s.watches = map[preview.ConfigMap]ConfigMapWatch{}
 	}
 	if s.watches[name] == nil {
-		s.watches[name] = s.Watch(types.NamespacedName{Namespace: name.Namespace, Name: name.Name}, func() { s.tell(name.Namespace) })
+		s.watches[name] = s.Watch(types.NamespacedName{Namespace: name.Namespace, Name: name.Name}, func() { s.notify(name.Namespace) })
 	}
 	return s.watches[name]
 }
 
-// forget ends the watches of all ConfigMaps that no Gate needs any more.
-func (s *Source) forget(needed []preview.ConfigMap) {
+// evict ends the watches of all ConfigMaps that no Gate needs any more.
+func (s *Source) evict(needed []preview.ConfigMap) {
 	var unused []ConfigMapWatch
 	s.mu.Lock()
 	for name, watch := range s.watches {
@@ -149,8 +149,8 @@ func (s *Source) forget(needed []preview.ConfigMap) {
 	}
 }
 
-// tell tells all who listen of the change of a ConfigMap.
-func (s *Source) tell(namespace string) {
+// notify notifies all listeners of the change of a ConfigMap.
+func (s *Source) notify(namespace string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.listeners))
 	s.mu.Unlock()
@@ -159,10 +159,10 @@ func (s *Source) tell(namespace string) {
 	}
 }
 
-// Changes tells of each change of a Gate, an exception or a calendar, until the context ends.
+// Changes calls a function after each change of a Gate, an exception or a calendar, until the context ends.
 func (s *Source) Changes(ctx context.Context, changed func(namespace string)) error {
 	defer s.listen(changed)()
-	told := func(obj any) {
+	notify := func(obj any) {
 		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
 		}
@@ -178,17 +178,17 @@ func (s *Source) Changes(ctx context.Context, changed func(namespace string)) er
 		handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(obj any, isInInitialList bool) {
 				if !isInInitialList {
-					told(obj)
+					notify(obj)
 				}
 			},
 			UpdateFunc: func(before, after any) {
 				a, ok1 := before.(client.Object)
 				b, ok2 := after.(client.Object)
 				if !ok1 || !ok2 || a.GetResourceVersion() != b.GetResourceVersion() {
-					told(after)
+					notify(after)
 				}
 			},
-			DeleteFunc: told,
+			DeleteFunc: notify,
 		})
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (s *Source) Changes(ctx context.Context, changed func(namespace string)) er
 	return nil
 }
 
-// listen has a function called for changes of ConfigMaps, until the end that is returned. Somebody else may listen before that.
+// listen registers a function for changes of ConfigMaps, until end is called.
 func (s *Source) listen(changed func(namespace string)) (end func()) {
 	l := &listener{changed}
 	s.mu.Lock()
@@ -216,4 +216,4 @@ func (s *Source) listen(changed func(namespace string)) (end func()) {
 }
 
 // Stop ends all watches.
-func (s *Source) Stop() { s.forget(nil) }
+func (s *Source) Stop() { s.evict(nil) }

@@ -7,51 +7,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/budget"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/ui"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// looks are the targets of Gates as they were seen last, for all viewers.
-type looks struct {
-	// turn is whose Gate is looked at, budget how often any is.
-	turn   *semaphore.Weighted
-	budget *budget.Budget
-
-	mu   sync.Mutex
-	seen map[types.UID]*look
-}
-
-func newLooks() *looks {
-	return &looks{turn: semaphore.NewWeighted(1), budget: budget.New(lookShare, lookBurst), seen: map[types.UID]*look{}}
-}
-
-// look is what was seen of a Gate.
-type look struct {
-	lines []line
-	notes []string
-	until time.Time
-}
-
-// errLooks is for a Gate that others leave no time for.
-var errLooks = errors.New("others look at so many gates that the targets of this one cannot be read now: load the page again in a moment")
-
-// line is a target with what somebody has to be allowed to see of it.
+// line is a target with the resources that a viewer must be allowed to read.
 type line struct {
 	ui.Target
 	resource schema.GroupResource
@@ -59,63 +31,8 @@ type line struct {
 	source schema.GroupResource
 }
 
-// targetsOf returns the targets of a Gate that are not free, as they were seen a moment ago.
-func (w *Wall) targetsOf(ctx context.Context, g *v1alpha1.Gate) (*look, error) {
-	if known := w.looks.get(g.UID, w.Clock.Now()); known != nil {
-		return known, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	if err := w.looks.turn.Acquire(ctx, 1); err != nil {
-		return nil, errLooks
-	}
-	defer w.looks.turn.Release(1)
-	if known := w.looks.get(g.UID, w.Clock.Now()); known != nil {
-		return known, nil
-	}
-	if err := w.looks.wait(ctx); err != nil {
-		return nil, errLooks
-	}
-	begin, seen := w.Clock.Now(), &look{}
-	err := w.look(ctx, g, seen)
-	now := w.Clock.Now()
-	took := now.Sub(begin)
-	if w.looks.budget.Took(took); err != nil {
-		return nil, err
-	}
-	seen.until = now.Add(max(lookInterval, time.Duration(float64(took)/lookShare)))
-	w.looks.put(g.UID, seen, now)
-	return seen, nil
-}
-
-// wait waits until a Gate may be looked at.
-func (l *looks) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
-	defer cancel()
-	return l.budget.Wait(ctx)
-}
-
-func (l *looks) get(gate types.UID, now time.Time) *look {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.seen[gate]; known != nil && now.Before(known.until) {
-		return known
-	}
-	return nil
-}
-
-func (l *looks) put(gate types.UID, seen *look, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.seen, func(_ types.UID, known *look) bool { return !now.Before(known.until) })
-	if len(l.seen) >= maxLooks { // it is looked at again when somebody asks
-		delete(l.seen, slices.MinFunc(slices.Collect(maps.Keys(l.seen)), func(a, b types.UID) int { return l.seen[a].until.Compare(l.seen[b].until) }))
-	}
-	l.seen[gate] = seen
-}
-
-// look looks at the objects of all kinds that a Gate may govern.
-func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
+// readTargets reads the targets of a Gate, of all kinds, that are not free into a snapshot.
+func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snapshot) error {
 	namespaces := []string{g.Namespace}
 	for _, ref := range g.Spec.Targets {
 		if ref.Namespace != "" && !slices.Contains(namespaces, ref.Namespace) {
@@ -127,7 +44,7 @@ func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
 	}
 	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: w.labels(ctx), Own: w.Own, Now: w.Clock.Now()}
 	reach := verdict.Scope{Own: known.Own, Labels: known.Labels}
-	sources := &sources{Wall: w, known: map[explain.Ref]*unstructured.Unstructured{}}
+	sources := &sources{Viewers: w, known: map[explain.Ref]*unstructured.Unstructured{}}
 	for _, adapter := range target.All() {
 		mapping, err := w.Mapper.RESTMapping(adapter.GroupKind())
 		if meta.IsNoMatchError(err) {
@@ -140,26 +57,26 @@ func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
 				if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 					return true
 				}
-				if len(seen.lines) >= maxLooked {
-					seen.notes = append(seen.notes, fmt.Sprintf("there are more targets than %d: the others are only counted", maxLooked))
+				if len(taken.lines) >= maxRows {
+					taken.notes = append(taken.notes, fmt.Sprintf("there are more targets than %d: the others are only counted", maxRows))
 					return false
 				}
 				e := explain.Explain(obj, known)
 				state, listed := explain.StateTo(e)
 				if listed {
-					seen.lines = append(seen.lines, sources.lineOf(ctx, obj, state, mapping, known.Now))
+					taken.lines = append(taken.lines, sources.lineOf(ctx, obj, state, mapping, known.Now))
 				}
 				return true
 			}); err != nil {
-				seen.notes = append(seen.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), forViewers(err)))
+				taken.notes = append(taken.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), forViewers(err)))
 			}
 		}
 	}
-	slices.SortStableFunc(seen.lines, func(a, b line) int { return rank(b) - rank(a) })
+	slices.SortStableFunc(taken.lines, func(a, b line) int { return rank(b) - rank(a) })
 	return ctx.Err()
 }
 
-// forViewers is an error as a viewer may see it: the API server names the controller and its rights.
+// forViewers hides errors of the API server that name the controller and its rights.
 func forViewers(err error) error {
 	if apierrors.IsForbidden(err) {
 		return errors.New("the controller may not")
@@ -179,7 +96,7 @@ func rank(l line) int {
 }
 
 // each calls a function with each object of a kind in a namespace, a page at a time, until it returns false.
-func (w *Wall) each(ctx context.Context, kind *meta.RESTMapping, namespace string, do func(*unstructured.Unstructured) bool) error {
+func (w *Viewers) each(ctx context.Context, kind *meta.RESTMapping, namespace string, do func(*unstructured.Unstructured) bool) error {
 	opts := &client.ListOptions{Namespace: namespace, Limit: 500}
 	for {
 		list := &unstructured.UnstructuredList{}
@@ -203,7 +120,7 @@ func (w *Wall) each(ctx context.Context, kind *meta.RESTMapping, namespace strin
 
 // sources are those of objects, each read once.
 type sources struct {
-	*Wall
+	*Viewers
 	known map[explain.Ref]*unstructured.Unstructured
 }
 
@@ -243,15 +160,15 @@ func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstr
 
 // Targets implements ui.Reader.
 func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Target, notes []string, err error) {
-	seen, err := v.targetsOf(ctx, g)
-	if errors.Is(err, errLooks) {
+	taken, err := v.snapshots.get(ctx, g.UID, v.user.name(), func(ctx context.Context, taken *snapshot) error { return v.readTargets(ctx, g, taken) })
+	if errors.Is(err, errNoTurn) {
 		return nil, []string{err.Error()}, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	hidden := map[string]bool{}
-	for _, l := range seen.lines {
+	for _, l := range taken.lines {
 		may, err := v.mayRead(ctx, "list", l.resource, l.Waiting.Target.Namespace, "")
 		if err != nil {
 			return nil, nil, err
@@ -271,7 +188,7 @@ func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Ta
 		}
 		targets = append(targets, t)
 	}
-	notes = slices.Clone(seen.notes)
+	notes = slices.Clone(taken.notes)
 	if len(hidden) > 0 {
 		notes = append(notes, fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has; targets of these kinds are only counted",
 			strings.Join(slices.Sorted(maps.Keys(hidden)), ", ")))

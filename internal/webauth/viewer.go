@@ -18,39 +18,39 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// viewer is somebody whom the API server knows. They see what the API server lets them.
+// viewer is an authenticated viewer, who sees what the API server allows.
 type viewer struct {
-	*Wall
-	who *person
+	*Viewers
+	user *user
 }
 
 // may returns whether the viewer may do something with objects of a namespace, or of all if it is empty, or with the one that is named.
 func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
-	return v.Reviews.May(ctx, v.who, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
+	return v.Reviews.May(ctx, v.user, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 }
 
-// mayList returns in which of some namespaces the viewer may list a resource of ours. It asks for all namespaces first.
+// mayList returns the namespaces in which the viewer may list one of our resources. It checks all namespaces at once first.
 func (v *viewer) mayList(ctx context.Context, resource string, namespaces []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	everywhere, err := v.may(ctx, "list", api.Group, resource, "", "")
 	if err != nil {
 		return nil, err
 	}
-	answers := make([]bool, len(namespaces))
-	asks, ctx := errgroup.WithContext(ctx)
-	asks.SetLimit(maxReviews)
+	results := make([]bool, len(namespaces))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxReviews)
 	for i, namespace := range namespaces {
-		if answers[i] = everywhere; everywhere || i >= maxNamespaces {
+		if results[i] = everywhere; everywhere || i >= maxNamespaces {
 			continue
 		}
-		asks.Go(func() (err error) {
-			answers[i], err = v.may(ctx, "list", api.Group, resource, namespace, "")
+		group.Go(func() (err error) {
+			results[i], err = v.may(ctx, "list", api.Group, resource, namespace, "")
 			return err
 		})
 	}
-	err = asks.Wait()
+	err = group.Wait()
 	for i, namespace := range namespaces {
-		if answers[i] {
+		if results[i] {
 			allowed[namespace] = true
 		}
 	}
@@ -96,7 +96,7 @@ func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Known, 
 	return known, nil
 }
 
-// named returns the Gate of a name, none if there is none. Whoever may not see it is not told which.
+// named returns the Gate of a name, none if there is none. The error does not reveal whether it exists.
 func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, name string) ([]*v1alpha1.Gate, error) {
 	may, err := v.may(ctx, "get", api.Group, "gates", namespace, name)
 	if err != nil {
@@ -108,7 +108,7 @@ func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, n
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return g.Name != name }), nil
 }
 
-// seen returns those of some Gates that the viewer may list, and says what is left out.
+// seen returns the Gates that the viewer may list, with notes on what is left out.
 func (v *viewer) seen(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
 	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
 	if err != nil || everywhere {
@@ -133,7 +133,7 @@ func (v *viewer) seen(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1al
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !allowed[g.Namespace] }), notes, nil
 }
 
-// seenExceptions returns the exceptions of some Gates that the viewer may list, and says what is left out.
+// seenExceptions returns the exceptions of Gates that the viewer may list, with a note on what is left out.
 func (v *viewer) seenExceptions(ctx context.Context, gates []*v1alpha1.Gate, namespace string) (seen []*v1alpha1.GateException, note string, err error) {
 	all, err := v.exceptions(ctx, namespace)
 	if err != nil || len(gates) == 0 {
@@ -166,8 +166,8 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 	return fmt.Errorf("you may not get configmap %s in namespace %q: that needs the verb \"get\", which the ClusterRole view has", name.Name, name.Namespace), nil
 }
 
-// known returns what pages are made of. The last argument says why somebody may not read a ConfigMap, nil is for all of them.
-func (w *Wall) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Known, error) {
+// known returns the content of pages. The last argument returns why the viewer may not read a ConfigMap; nil allows all.
+func (w *Viewers) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Known, error) {
 	known := &ui.Known{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
 	versions := map[string]string{}
 	for _, e := range exceptions {
@@ -194,8 +194,8 @@ func (w *Wall) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*
 	return known, nil
 }
 
-// add adds a ConfigMap to a set, and returns what names its content.
-func (w *Wall) add(ctx context.Context, set *preview.Set, name preview.ConfigMap, readable func(context.Context, preview.ConfigMap) (broken, err error)) (version string, err error) {
+// add adds a ConfigMap to a set, and returns the version of its content.
+func (w *Viewers) add(ctx context.Context, set *preview.Set, name preview.ConfigMap, readable func(context.Context, preview.ConfigMap) (broken, err error)) (version string, err error) {
 	var broken error
 	if readable != nil {
 		if broken, err = readable(ctx, name); err != nil {
@@ -225,7 +225,7 @@ func (v *viewer) Sees(ctx context.Context, namespaces []string) (bool, error) {
 	return len(allowed) > 0, err
 }
 
-// Subscriptions implements ui.Reader: the path of a calendar is for whom may read the CalendarFeed.
+// Subscriptions implements ui.Reader. The path of a calendar is shown to viewers who may list CalendarFeeds.
 func (v *viewer) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subscription, error) {
 	if !v.Calendars {
 		return nil, nil

@@ -59,7 +59,7 @@ func (v *viewer) Why(ctx context.Context, kind, namespace, name string) (*explai
 }
 
 // kind returns the kind of targets of a name.
-func (w *Wall) kind(name string) (*meta.RESTMapping, error) {
+func (w *Viewers) kind(name string) (*meta.RESTMapping, error) {
 	for _, adapter := range target.All() {
 		if adapter.GroupKind().Kind != name {
 			continue
@@ -72,7 +72,7 @@ func (w *Wall) kind(name string) (*meta.RESTMapping, error) {
 	return nil, ui.Missing{Cause: fmt.Errorf("gates hold no objects of kind %q here", name)}
 }
 
-// over returns the Gates over an object that the viewer may see, and says what is left out.
+// over returns the Gates that govern an object, as far as the viewer may see them, with notes on what is left out.
 func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Known, notes []string, err error) {
 	known = &explain.Known{Labels: v.labels(ctx), Own: v.Own, Now: v.Clock.Now(), Command: command}
 	all, err := v.gates(ctx, "")
@@ -124,7 +124,7 @@ func (v *viewer) hide(ctx context.Context, known *explain.Known, obj *unstructur
 func (v *viewer) waiting(ctx context.Context, obj *unstructured.Unstructured, known *explain.Known) (*explain.Waiting, error) {
 	var source *unstructured.Unstructured
 	if ref, ok := explain.SourceOf(obj); ok {
-		found, resource := (&sources{Wall: v.Wall, known: map[explain.Ref]*unstructured.Unstructured{}}).get(ctx, ref)
+		found, resource := (&sources{Viewers: v.Viewers, known: map[explain.Ref]*unstructured.Unstructured{}}).get(ctx, ref)
 		may, err := v.mayRead(ctx, "get", resource, ref.Namespace, ref.Name)
 		if err != nil {
 			return nil, err

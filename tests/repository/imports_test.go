@@ -45,7 +45,6 @@ var mayImport = map[string][]string{
 	"internal/queue":        {},
 	"internal/lock":         {"api/lock/v1alpha1", "api/v1alpha1"},
 	"internal/slots":        {},
-	"internal/budget":       {},
 	"internal/waves":        {"internal/summary", "internal/target"},
 	"internal/machinecerts": {},
 	"internal/activation":   {},
@@ -79,8 +78,8 @@ var mayImport = map[string][]string{
 	"internal/suspendkinds":      {"config", "internal/target"},
 	"internal/check":             {"api/v1alpha1", "internal/annotations", "internal/schedule", "internal/gate", "internal/applier", "internal/target", "internal/verdict", "internal/timetable"},
 	"internal/cli":               {"api/v1alpha1", "internal/cli/act", "internal/cli/describe", "internal/cli/kube", "internal/cli/plan", "internal/cli/see", "internal/cli/term", "internal/preview", "internal/tz", "internal/version"},
-	"internal/webauth":           {"api/v1alpha1", "internal/budget", "internal/endpoint", "internal/explain", "internal/gate", "internal/preview", "internal/target", "internal/ui", "internal/verdict", "internal/timetable"},
-	"internal/ui":                {"api/v1alpha1", "internal/budget", "internal/explain", "internal/gate", "internal/preview", "internal/tz", "internal/ledger", "internal/format"},
+	"internal/webauth":           {"api/v1alpha1", "internal/limit", "internal/endpoint", "internal/explain", "internal/gate", "internal/preview", "internal/target", "internal/ui", "internal/verdict", "internal/timetable"},
+	"internal/ui":                {"api/v1alpha1", "internal/limit", "internal/explain", "internal/gate", "internal/preview", "internal/tz", "internal/ledger", "internal/format"},
 	"cmd/kubectl-gate":           {"internal/cli"},
 	".":                          {"internal/app", "internal/version"},
 	"internal/cli/see":           {"api/v1alpha1", "internal/applier", "internal/check", "internal/cli/describe", "internal/cli/kube", "internal/cli/term", "internal/dryrun", "internal/explain", "internal/fields", "internal/format", "internal/gate", "internal/ledger", "internal/preview", "internal/target", "internal/timetable", "internal/tz", "internal/ui", "internal/validate", "internal/verdict", "internal/version"},
@@ -90,6 +89,7 @@ var mayImport = map[string][]string{
 	"internal/cli/plan":          {"api/v1alpha1", "internal/check", "internal/cli/kube", "internal/cli/term", "internal/explain", "internal/format", "internal/preview", "internal/preview/files", "internal/suspendkinds", "internal/target", "internal/tz", "internal/validate"},
 	"internal/cli/describe":      {"api/v1alpha1", "internal/format", "internal/gate", "internal/ledger", "internal/preview"},
 	"internal/cli/act":           {"api/v1alpha1", "internal/annotations", "internal/check", "internal/cli/describe", "internal/cli/kube", "internal/cli/term", "internal/explain", "internal/format", "internal/gate", "internal/ledger", "internal/preview", "internal/promotion", "internal/schedule", "internal/target", "internal/timetable", "internal/verdict"},
+	"internal/limit":             {},
 }
 
 // mayImportOthers lists for some folders all that is not of ours and not of the
@@ -118,7 +118,6 @@ var mayImportOthers = map[string][]string{
 	"internal/queue":         {},
 	"internal/lock":          {"k8s.io/apimachinery/"},
 	"internal/slots":         {},
-	"internal/budget":        {"golang.org/x/time/rate"},
 	"internal/machinecerts":  {},
 	"internal/activation":    {"k8s.io/apimachinery/"},
 	"internal/promotion":     {"k8s.io/apimachinery/", "github.com/fluxcd/source-controller/api/", "github.com/fluxcd/pkg/apis/meta"},
@@ -128,6 +127,7 @@ var mayImportOthers = map[string][]string{
 	"controllers/ownwrites":  {"k8s.io/apimachinery/", "k8s.io/client-go/util/workqueue", "sigs.k8s.io/controller-runtime/"},
 	"internal/cli/term":      {"golang.org/x/term", "github.com/spf13/cobra", "k8s.io/apimachinery/", "k8s.io/cli-runtime/", "k8s.io/utils/clock"},
 	"internal/cli/describe":  {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/limit":         {"golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 }
 
 func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestManyWhoLookAtTheSamePageCostWhatOneCosts(t *testing.T) {
@@ -67,31 +70,48 @@ func TestManyWhoAskAtOnceForTheSamePageCostWhatOneCosts(t *testing.T) {
 	}
 }
 
-func TestWhoeverLeavesWhileAPageIsMadeLeavesItToTheNext(t *testing.T) {
+func TestACancelledRequestLeavesItsPageToTheNext(t *testing.T) {
 	t.Parallel()
-	r := newRecent()
-	over, err := r.turn(t.Context(), "page")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.turn(gone, "page"); err == nil {
-		t.Error("two make the same page")
-	}
-	for _, key := range []string{"another page", "", ""} {
-		if _, err := r.turn(t.Context(), key); err != nil {
-			t.Errorf("%q waits: %v", key, err)
+	synctest.Test(t, func(t *testing.T) {
+		c := newRenderCache(clocktesting.NewFakePassiveClock(noon))
+		renders, ends := make(chan struct{}), make(chan struct{})
+		go func() {
+			_, _ = c.page(t.Context(), "page", func() (*packed, time.Duration, error) {
+				close(renders)
+				<-ends
+				return nil, time.Minute, context.Canceled
+			})
+		}()
+		<-renders
+		rendered := 0
+		render := func() (*packed, time.Duration, error) {
+			rendered++
+			return &packed{}, time.Minute, nil
 		}
-	}
-	over()
-	over, err = r.turn(t.Context(), "page")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if over(); len(r.turns) != 1 {
-		t.Errorf("%d turns are kept for one page that is made", len(r.turns))
-	}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.page(gone, "page", render); err == nil || rendered > 0 {
+			t.Error("two requests render the same page")
+		}
+		for _, key := range []string{"another page", "", ""} {
+			if _, err := c.page(t.Context(), key, render); err != nil {
+				t.Errorf("%q: %v", key, err)
+			}
+		}
+		if rendered != 3 {
+			t.Errorf("%d pages are rendered meanwhile", rendered)
+		}
+		go func() { _, _ = c.page(t.Context(), "page", render) }()
+		synctest.Wait()
+		if rendered != 3 {
+			t.Error("two requests render the same page")
+		}
+		close(ends)
+		synctest.Wait()
+		if rendered != 4 {
+			t.Error("the next request does not render the page")
+		}
+	})
 }
 
 func TestAfterNewsNobodyGetsThePageFromBefore(t *testing.T) {
@@ -135,16 +155,53 @@ func TestNoTwoPagesHaveTheSameKey(t *testing.T) {
 			if asks.view, err = h.view(asks, nil); err != nil {
 				t.Fatal(path, err)
 			}
-			key, what := h.live.edition.momentary(asks), fmt.Sprintf("%s of %q", path, viewer.Key)
+			key, what := h.live.edition.key(asks), fmt.Sprintf("%s of %q", path, viewer.Key)
 			if other := keys[key]; other != "" {
 				t.Errorf("%s has the key of %s: %q", what, other, key)
 			}
 			keys[key] = what
 			for _, method := range []string{http.MethodHead, http.MethodPost} {
-				if asks.Method = method; h.live.edition.momentary(asks) != "" {
+				if asks.Method = method; h.live.edition.key(asks) != "" {
 					t.Errorf("%s %s is kept", method, path)
 				}
 			}
 		}
+	}
+}
+
+func TestWhatIsAskedForStaysAndTheRestGoes(t *testing.T) {
+	t.Parallel()
+	k := newCache[int](1000)
+	k.put("asked", 1, 10)
+	for i := range 1000 {
+		k.put(fmt.Sprintf("key-%04d", i), i, 12)
+		if value, ok := k.get("asked"); !ok || value != 1 {
+			t.Fatalf("what is asked for is gone after %d others: %d", i, value)
+		}
+		if n := len(k.young) + len(k.old); n > 60 || k.size > 500 {
+			t.Fatalf("%d are kept, the young ones have %d bytes", n, k.size)
+		}
+	}
+	if _, ok := k.get("key-0000"); ok {
+		t.Error("the first one is kept")
+	}
+	for range 3 {
+		if k.put("large", 1, 501); k.young["large"].value == 1 {
+			t.Error("what is larger than half of all is kept")
+		}
+	}
+	if _, ok := k.get("asked"); !ok {
+		t.Error("what is too large pushes out the others")
+	}
+}
+
+func TestOnePutTwiceCountsOnce(t *testing.T) {
+	t.Parallel()
+	k := newCache[string](1000)
+	for range 100 {
+		k.put("key", "value", 97)
+	}
+	if value, ok := k.get("key"); !ok || value != "value" || k.size != 100 || len(k.old) > 0 {
+		t.Errorf("%q, %d bytes, %d old ones", value, k.size, len(k.old))
 	}
 }

@@ -154,7 +154,7 @@ func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
 
 		for _, path := range []string{"", mine, hidden, target, "gate/x/y"} {
 			w.answers(url+path, none, 403, "you may not", "!"+other.Namespace+"<")
-			w.answers(url+path, "not.a.token", 401, "does not know your token")
+			w.answers(url+path, "not.a.token", 401, "rejects your token")
 		}
 	}
 	for _, path := range []string{"", mine, hidden, target, "what-if", "changes"} {
@@ -250,7 +250,7 @@ func TestWithoutTheAPIServerNobodySeesAnythingUntilItIsBack(t *testing.T) {
 	resume, err := cluster.PauseAPIServer()
 	w.Must(err)
 	w.Cleanup(func() { _ = resume() })
-	w.Eventually("it fails closed", func() error { return w.tryAnswers(mine, token, 503, "does not say now what you may see", "!mine") })
+	w.Eventually("it fails closed", func() error { return w.tryAnswers(mine, token, 503, "cannot check now what you may see", "!mine") })
 	w.answers(mine, "", 200, ">closed<")
 	w.Must(resume())
 	w.Eventually("it is back", func() error { return w.tryAnswers(mine, token, 200) })
@@ -283,7 +283,7 @@ func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
 		"too large":          {strings.Repeat("#", 1<<20+8192), token, 413, "larger than 1 MiB"},
 		"much too large":     {strings.Repeat("#", 20<<20), token, 413, "larger than 1 MiB"},
 		"without a token":    {manifest, "", 401, "names, states and times"},
-		"with a bad one":     {manifest, "not.a.token", 401, "does not know your token"},
+		"with a bad one":     {manifest, "not.a.token", 401, "rejects your token"},
 		"large, without one": {strings.Repeat("#", 1<<20), "", 401, "names, states and times"},
 		"with hostile names": {strings.ReplaceAll(manifest, "name: mine", `name: "<script>alert(1)</script>"`), token, 200, "&lt;script&gt;"},
 	} {

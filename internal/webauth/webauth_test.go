@@ -57,9 +57,9 @@ func TestEachPersonSeesWhatTheAPIServerLetsThemSee(t *testing.T) {
 		{"/gate/shop/none", "token-of-cy", 403, []string{"if there is one"}},
 		{"/target/Kustomization/shop/k-shop", "token-of-cy", 403, []string{"if there is one"}},
 
-		{"/", "", 401, []string{"has sent no token", "kubectl gate ui", "!shop"}},
-		{"/gate/shop/g-shop", "", 401, []string{"has sent no token", "!shop<"}},
-		{"/", "nobody's", 401, []string{"does not know your token"}},
+		{"/", "", 401, []string{"the request has no token", "kubectl gate ui", "!shop"}},
+		{"/gate/shop/g-shop", "", 401, []string{"the request has no token", "!shop<"}},
+		{"/", "nobody's", 401, []string{"rejects your token"}},
 		{"/badge/shop/g-shop.svg", "token-of-ada", 404, []string{"there is no such page"}},
 		{"/changes", "", 401, nil},
 		{"/changes", "nobody's", 401, nil},
@@ -110,7 +110,7 @@ func TestWithoutATokenThereAreNamesStatesAndTimesOnly(t *testing.T) {
 	}
 	p.answers("/badge/shop/g-shop.svg", "", 200, "Gate g-shop: closed")
 	p.answers("/badge/shop/none.svg", "", 404, "unknown")
-	p.answers("/", "nobody's", 401, "does not know your token")
+	p.answers("/", "nobody's", 401, "rejects your token")
 	p.answers("/", "token-of-cy", 403)
 	p.answers("/gate/bank/g-bank", "token-of-ada", 200, "m-g-bank")
 	if n := p.server.count("access"); n == 0 {
@@ -140,7 +140,7 @@ func TestAnAnswerOfTheAPIServerCountsForSecondsAlsoANo(t *testing.T) {
 		p.server.people["nobody's"] = "ada"
 	})
 	p.answers("/", "token-of-ben", 200)
-	p.clock.SetTime(testNow.Add(remembered))
+	p.clock.SetTime(testNow.Add(reviewAge + 1))
 	p.answers("/", "token-of-ben", 403)
 	p.answers("/", "token-of-cy", 200)
 	p.answers("/", "token-of-ada", 401)
@@ -162,9 +162,9 @@ func TestWithoutAnAnswerNobodySeesAnything(t *testing.T) {
 			p.answers("/", "token-of-ada", 200)
 			p.server.change(func() { breaks(p.server) })
 			p.answers("/", "token-of-ada", 200)
-			p.clock.SetTime(testNow.Add(remembered))
+			p.clock.SetTime(testNow.Add(reviewAge + 1))
 			for _, path := range []string{"/", "/gate/shop/g-shop"} {
-				p.answers(path, "token-of-ada", 503, "does not say now what you may see", "Try again", "!g-bank", "!10.0.0.7")
+				p.answers(path, "token-of-ada", 503, "cannot check now what you may see", "Try again", "!g-bank", "!10.0.0.7")
 			}
 			p.answers("/", "", 200)
 			p.server.change(func() { p.server.err, p.server.hangs = nil, false })
@@ -217,17 +217,17 @@ func TestStrangersCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
 		code, _ := p.get("/", fmt.Sprintf("made-up-%d", i))
 		codes[code]++
 	}
-	if n := p.server.count("token"); n > strangersAtOnce+1 || codes[401] != n-1 || codes[429] != 5000-codes[401] {
+	if n := p.server.count("token"); n > unknownBurst+1 || codes[401] != n-1 || codes[429] != 5000-codes[401] {
 		t.Errorf("it was asked %d times, answers: %v", n, codes)
 	}
-	if n := p.wall.Reviews.people.len(); n > maxTokens {
-		t.Errorf("%d are remembered", n)
+	if n := len(p.viewers.Reviews.invalid.Keys()); n > maxTokens {
+		t.Errorf("%d are stored", n)
 	}
-	p.clock.SetTime(testNow.Add(remembered - time.Second))
+	p.clock.SetTime(testNow.Add(reviewAge - time.Second))
 	p.answers("/", "token-of-ada", 200)
-	for second := range 2 * maxTokens / strangersPerSecond {
+	for second := range 2 * maxTokens / unknownPerSecond {
 		p.clock.SetTime(testNow.Add(time.Duration(second) * time.Second))
-		for i := range 2 * strangersPerSecond {
+		for i := range 2 * unknownPerSecond {
 			p.get("/", fmt.Sprintf("made-up-%d-%d", second, i))
 		}
 	}
@@ -238,27 +238,14 @@ func TestOnePersonCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	codes := map[int]int{}
 	tokens := []string{"token-of-cy", "another-of-cy"}
-	for i := range 2 * accessAtOnce {
+	for i := range 2 * accessBurst {
 		code, _ := p.get(fmt.Sprintf("/gate/shop/made-up-%d", i), tokens[i%2])
 		codes[code]++
 	}
-	if n := p.server.count("access"); n > accessAtOnce || codes[429] == 0 || codes[200] > 0 {
+	if n := p.server.count("access"); n > accessBurst || codes[429] == 0 || codes[200] > 0 {
 		t.Errorf("it was asked %d times, answers: %v", n, codes)
 	}
 	p.answers("/", "token-of-ada", 200)
-}
-
-func TestAnswersTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {
-	m := newMemory[int](100)
-	for i := range 1000 {
-		m.put(fmt.Sprint(i), i, testNow.Add(time.Duration(i)*time.Millisecond))
-		if value, known, counts := m.get(fmt.Sprint(i), testNow.Add(time.Duration(i)*time.Millisecond)); value != i || !known || !counts || m.len() > 100 {
-			t.Fatalf("%d of %d: %v, %v", i, m.len(), known, counts)
-		}
-	}
-	if _, _, counts := m.get("999", testNow.Add(-time.Hour)); counts {
-		t.Error("when the clock is set back by an hour, an answer counts for an hour more")
-	}
 }
 
 func TestAViewerOfManyNamespacesIsToldWhatIsLeftOut(t *testing.T) {
@@ -307,11 +294,11 @@ func TestACalendarCountsForWhoMayReadIt(t *testing.T) {
 // A page that is loaded again leaves and comes at once: who comes must not lose what who leaves has given up.
 func TestWhoComesWhileAnotherLeavesHearsOfCalendars(t *testing.T) {
 	p := newPages(t, nil, gateOf("shop", "g"))
-	p.wall.watch(preview.ConfigMap{Namespace: "shop", Name: "days"})
+	p.viewers.watch(preview.ConfigMap{Namespace: "shop", Name: "days"})
 	var first, second []string
-	leave := p.wall.listen(func(namespace string) { first = append(first, namespace) })
+	leave := p.viewers.listen(func(namespace string) { first = append(first, namespace) })
 	p.configMaps.changed[0]()
-	end := p.wall.listen(func(namespace string) { second = append(second, namespace) })
+	end := p.viewers.listen(func(namespace string) { second = append(second, namespace) })
 	leave()
 	p.configMaps.changed[0]()
 	end()
@@ -330,40 +317,6 @@ func TestThePathOfACalendarIsForWhoMayReadIt(t *testing.T) {
 	p.answers("/gate/shop/g-shop", "", 200, "!/calendar/secret.ics")
 	p = newPages(t, func(o *Options) { o.Calendars = false }, all...)
 	p.answers("/gate/shop/g-shop", "token-of-ada", 200, "!/calendar/secret.ics")
-}
-
-func TestTargetsAreLookedAtOnceForAllViewers(t *testing.T) {
-	p := newPages(t, nil, shopAndBank()...)
-	p.answers("/gate/shop/g-shop", "token-of-ada", 200, "k-shop")
-	later, source := held("shop", "later", "g-shop")
-	for _, obj := range []client.Object{later, source} {
-		if err := p.objects.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.answers("/gate/shop/g-shop", "token-of-ben", 200, "k-shop", "!>Kustomization shop/later<")
-	p.clock.SetTime(testNow.Add(lookInterval))
-	p.answers("/gate/shop/g-shop", "token-of-ben", 200, "k-shop", "Kustomization shop/later")
-	p.server.change(func() { p.server.allowed["ben"] = []string{"* gates shop *"} })
-	p.clock.SetTime(testNow.Add(2 * remembered))
-	p.answers("/gate/shop/g-shop", "token-of-ben", 200, "!k-shop", "you may not list kustomizations.kustomize.toolkit.fluxcd.io", "exceptions do not count here")
-}
-
-func TestLookingAtManyGatesHasItsShareOfTheTime(t *testing.T) {
-	t.Parallel()
-	seen, now := newLooks(), testNow
-	for i := range 3 * maxLooks {
-		seen.put(types.UID(fmt.Sprint(i)), &look{until: now.Add(lookInterval + time.Duration(i))}, now)
-	}
-	for i := range 3 * maxLooks {
-		if kept := seen.get(types.UID(fmt.Sprint(i)), now) != nil; kept != (i >= 2*maxLooks) {
-			t.Errorf("look %d is kept: %t", i, kept)
-		}
-	}
-	p := newPages(t, nil, shopAndBank()...)
-	p.wall.looks.budget.Took(lookBurst)
-	p.wall.looks.budget.Took(lookBurst)
-	p.answers("/gate/shop/g-shop", "token-of-ada", http.StatusOK, "others look at so many gates that the targets of this one cannot be read now", "!k-shop")
 }
 
 func TestMetricsCountPagesAndReviewsWithoutNames(t *testing.T) {

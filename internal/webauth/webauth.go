@@ -17,38 +17,38 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// command is how viewers call the plug-in.
+// command is how viewers call the plugin.
 const command = "kubectl gate"
 
-// Options of a Wall.
+// Options of Viewers.
 type Options struct {
 	*Source
 	Reviews *Reviews
-	// Live reads targets and their sources from the API server: they are in no cache that every replica has.
+	// Live reads targets and their sources from the API server: no cache of every replica has them.
 	Live   client.Reader
 	Mapper meta.RESTMapper
 	Clock  clock.PassiveClock
 	// Own is the namespace of the controller.
 	Own string
-	// Namespaces reads the labels of namespaces, nil if nobody knows them.
+	// Namespaces reads the labels of namespaces, nil if they are unknown.
 	Namespaces client.Reader
 	// Calendars is whether CalendarFeeds are served.
 	Calendars bool
-	// Anonymous is whether whoever sends no token sees names, states and times.
+	// Anonymous is whether viewers without a token see names, states and times.
 	Anonymous bool
 }
 
-// Wall knows who looks at pages, and what they may see.
-type Wall struct {
+// Viewers authenticates viewers, and reads what each may see.
+type Viewers struct {
 	Options
-	looks *looks
+	snapshots *snapshots
 }
 
-// New returns a Wall.
-func New(o Options) *Wall { return &Wall{o, newLooks()} }
+// New returns Viewers.
+func New(o Options) *Viewers { return &Viewers{o, newSnapshots(o.Clock)} }
 
 // Of implements ui.Viewers.
-func (w *Wall) Of(r *http.Request) (ui.Viewer, error) {
+func (w *Viewers) Of(r *http.Request) (ui.Viewer, error) {
 	token, err := tokenOf(r)
 	switch {
 	case err != nil:
@@ -56,17 +56,17 @@ func (w *Wall) Of(r *http.Request) (ui.Viewer, error) {
 	case token == "" && w.Anonymous:
 		return ui.Viewer{Reader: anyone{w}, Bare: true}, nil
 	case token == "":
-		return ui.Viewer{}, refuse(http.StatusUnauthorized, "these pages are for whom the cluster knows, and your browser has sent no token")
+		return ui.Viewer{}, refuse(http.StatusUnauthorized, "sign in: the request has no token")
 	}
-	who, err := w.Reviews.Identify(r.Context(), token)
+	u, err := w.Reviews.Identify(r.Context(), token)
 	if err != nil {
 		return ui.Viewer{}, err
 	}
-	return ui.Viewer{Reader: &viewer{w, who}, Key: who.key, Person: who.name()}, nil
+	return ui.Viewer{Reader: &viewer{w, u}, Key: u.key, Person: u.name()}, nil
 }
 
-// Handler returns what answers requests for pages.
-func (w *Wall) Handler(log logr.Logger, metrics *Metrics) http.Handler {
+// Handler returns the handler of the web UI.
+func (w *Viewers) Handler(log logr.Logger, metrics *Metrics) http.Handler {
 	options := ui.Options{
 		Viewers: w, Clock: w.Clock, Zone: time.UTC, AnyZone: true, Command: command, Namespace: metav1.NamespaceDefault, Log: plain(log),
 	}
@@ -88,8 +88,8 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// labels returns the labels of a namespace, none if they are not known.
-func (w *Wall) labels(ctx context.Context) func(string) map[string]string {
+// labels returns the labels of a namespace, nil if they are unknown.
+func (w *Viewers) labels(ctx context.Context) func(string) map[string]string {
 	if w.Namespaces == nil {
 		return nil
 	}

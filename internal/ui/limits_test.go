@@ -12,30 +12,32 @@ import (
 
 func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(false)
+	var s sends
 	large := func() *packed { return &packed{body: make([]byte, small+1)} }
 	first := large()
-	if !c.lend(first) {
+	if !s.begin(first) {
 		t.Fatal("the first page is not sent")
 	}
 	for i := range maxSending - 1 {
-		if !c.lend(large()) {
+		if !s.begin(large()) {
 			t.Fatalf("page %d is not sent", i+2)
 		}
 	}
-	if c.lend(large()) {
+	if s.begin(large()) {
 		t.Error("one page too many is sent")
 	}
+	little := &packed{body: make([]byte, small)}
 	for range 1000 {
-		if !c.lend(first) || !c.lend(&packed{body: make([]byte, small)}) {
+		if !s.begin(first) || !s.begin(little) {
 			t.Fatal("a page that takes no more memory is not sent")
 		}
+		s.end(little)
 	}
 	for range 1001 {
-		c.back(first)
+		s.end(first)
 	}
-	if c.lent != maxSending-1 || !c.lend(large()) {
-		t.Errorf("%d pages are sent, and there is no room for another one", c.lent)
+	if len(s.readers) != maxSending-1 || !s.begin(large()) {
+		t.Errorf("%d pages are sent, and there is no room for another one", len(s.readers))
 	}
 }
 
@@ -55,7 +57,7 @@ func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
 			t.Fatalf("page %d is answered with %d", i, code)
 		}
 	}
-	if !strings.Contains(refused, "too many pages are asked for at once") || !strings.Contains(refused, "Try again in a moment") {
+	if !strings.Contains(refused, "too many pages are requested at once") || !strings.Contains(refused, "Try again in a moment") {
 		t.Errorf("who asks for too much is told: %s", mainOf(refused))
 	}
 	if code, _ := asks(t, h, "/badge/shop/web.svg", time.Second); code != http.StatusServiceUnavailable {
@@ -90,22 +92,6 @@ func TestAPersonLeavesHalfOfTheTimeToOthers(t *testing.T) {
 	}
 }
 
-func TestBudgetsOfViewersAreForgotten(t *testing.T) {
-	t.Parallel()
-	c := newCrowd(false)
-	busy := c.of("busy")
-	busy.Took(time.Minute)
-	for i := range 2 * maxBudgets {
-		c.of(fmt.Sprint("viewer ", i))
-	}
-	if len(c.budgets) > maxBudgets {
-		t.Errorf("%d budgets are kept", len(c.budgets))
-	}
-	if c.of("busy") != busy {
-		t.Error("the debt of a viewer is forgotten")
-	}
-}
-
 // Each is let through when it has a slot: otherwise all that come while there is time left would be made.
 func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
 	t.Parallel()
@@ -126,12 +112,12 @@ func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
 			codes <- code
 		}()
 	}
-	eventually(t, "as many are read as there are slots", func() bool { return r.asked.Load() >= maxReading })
+	eventually(t, "as many are read as there are slots", func() bool { return r.asked.Load() >= maxPages })
 	close(r.gathers)
 	for range many {
 		<-codes
 	}
-	if asked := r.asked.Load(); asked > 2*maxReading {
+	if asked := r.asked.Load(); asked > 2*maxPages {
 		t.Errorf("gates were read %d times", asked)
 	}
 }

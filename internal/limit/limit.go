@@ -1,0 +1,159 @@
+// Package limit bounds how much work is in progress and how much time it takes, and divides both among viewers.
+package limit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+)
+
+// ErrBusy is returned for work whose turn would come after its deadline, because earlier work has used up the time.
+var ErrBusy = errors.New("too much is requested at once")
+
+const (
+	// maxShares is the number of viewers from which shares without work and without debt are evicted.
+	maxShares = 1000
+	// longest is how many times the burst one piece of work counts at most: a process that was stopped in between has not worked.
+	longest = 10
+)
+
+// Limiter bounds work. Viewers with a name have a share each; work of the viewer without a name counts in the total only.
+type Limiter struct {
+	total share
+	// each is the number of slots of a viewer.
+	each int64
+
+	mu     sync.Mutex
+	shares map[string]*share
+}
+
+// share bounds the work of one viewer, or of all.
+type share struct {
+	slots *semaphore.Weighted
+	// time has one token per microsecond of work, nil if time is not bounded.
+	time *rate.Limiter
+	// users is the number of calls that use the share. It is guarded by the mutex of the limiter.
+	users int
+}
+
+// New returns a Limiter of slots for all viewers, at most each of them for one viewer. In the long run, work takes at most a part of the
+// time (in processors), and burst before any work waits; one viewer takes at most half of both. A part of zero does not bound the time.
+func New(slots, each int, part float64, burst time.Duration) *Limiter {
+	l := &Limiter{total: share{slots: semaphore.NewWeighted(int64(slots))}, each: int64(each), shares: map[string]*share{}}
+	if part > 0 {
+		l.total.time = rate.NewLimiter(rate.Limit(part*float64(time.Second/time.Microsecond)), int(burst.Microseconds()))
+	}
+	return l
+}
+
+// Begin waits for a slot, and then until earlier work has taken no more than its part of the time. The slot comes first, so that no more
+// pieces of work than there are slots can exceed the part. Call end once, with the time that the work has taken. The error is ErrBusy or that of the context.
+func (l *Limiter) Begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
+	shares, leave := l.join(viewer)
+	for i, s := range shares {
+		if err = s.slots.Acquire(ctx, 1); err != nil {
+			release(shares[:i])
+			leave()
+			return nil, err
+		}
+	}
+	end = func(took time.Duration) {
+		charge(shares, min(took, longest*l.burst()))
+		release(shares)
+		leave()
+	}
+	if err = wait(ctx, shares, time.Microsecond); err != nil {
+		end(0)
+		return nil, err
+	}
+	return end, nil
+}
+
+// Spend waits until work that takes d may begin. It needs no slot.
+func (l *Limiter) Spend(ctx context.Context, viewer string, d time.Duration) error {
+	shares, leave := l.join(viewer)
+	defer leave()
+	return wait(ctx, shares, d)
+}
+
+func (l *Limiter) burst() time.Duration {
+	if l.total.time == nil {
+		return 0
+	}
+	return time.Duration(l.total.time.Burst()) * time.Microsecond
+}
+
+// join returns the shares in which the work of a viewer counts, its own first. Call leave when the work has ended.
+func (l *Limiter) join(viewer string) (shares []*share, leave func()) {
+	if viewer == "" {
+		return []*share{&l.total}, func() {}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.shares[viewer]
+	if own == nil {
+		if len(l.shares) >= maxShares {
+			maps.DeleteFunc(l.shares, func(_ string, s *share) bool { return s.isUnused() })
+		}
+		own = &share{slots: semaphore.NewWeighted(l.each)}
+		if all := l.total.time; all != nil {
+			own.time = rate.NewLimiter(all.Limit()/2, all.Burst()/2)
+		}
+		l.shares[viewer] = own
+	}
+	own.users++
+	return []*share{own, &l.total}, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if own.users--; own.isUnused() {
+			delete(l.shares, viewer)
+		}
+	}
+}
+
+// isUnused returns whether a new share would be the same.
+func (s *share) isUnused() bool {
+	return s.users == 0 && (s.time == nil || s.time.Tokens() >= float64(s.time.Burst()))
+}
+
+func release(shares []*share) {
+	for _, s := range shares {
+		s.slots.Release(1)
+	}
+}
+
+// wait waits until d of work may begin.
+func wait(ctx context.Context, shares []*share, d time.Duration) error {
+	for _, s := range shares {
+		if s.time == nil {
+			continue
+		}
+		err := s.time.WaitN(ctx, min(int(d.Microseconds()), s.time.Burst()))
+		if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline is of the same clock, it decides nothing
+			return context.DeadlineExceeded // the rate limiter may see that before the context does
+		}
+		if err != nil {
+			return cmp.Or(ctx.Err(), ErrBusy)
+		}
+	}
+	return ctx.Err()
+}
+
+// charge counts work that has taken d. Work that took longer than there were tokens leaves a debt.
+func charge(shares []*share, d time.Duration) {
+	now := time.Now() //nolint:forbidigo // the rate limiter reads the same clock, it decides nothing
+	for _, s := range shares {
+		if s.time == nil {
+			continue
+		}
+		for left, burst := int(d.Microseconds()), s.time.Burst(); left > 0; left -= burst {
+			s.time.ReserveN(now, min(left, burst)) // it reserves no more than that at once
+		}
+	}
+}

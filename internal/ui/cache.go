@@ -1,0 +1,125 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/fluxcd/gating-controller/internal/limit"
+)
+
+// cache stores values up to a total size in bytes. It evicts those that have not been used for the longest time.
+type cache[V any] struct {
+	mu sync.Mutex
+	// young has the entries that were stored or read last. When it has half of the size, it replaces old.
+	young, old map[string]entry[V]
+	size, most int
+}
+
+type entry[V any] struct {
+	value V
+	size  int
+}
+
+func newCache[V any](most int) *cache[V] {
+	return &cache[V]{young: map[string]entry[V]{}, most: most}
+}
+
+// get returns the value of a key, and whether it has one.
+func (c *cache[V]) get(key string) (V, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.young[key]
+	if !ok {
+		if found, ok = c.old[key]; ok {
+			c.add(key, found)
+		}
+	}
+	return found.value, ok
+}
+
+// put stores a value of size bytes.
+func (c *cache[V]) put(key string, value V, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(key, entry[V]{value, size + len(key)})
+}
+
+func (c *cache[V]) add(key string, e entry[V]) {
+	if e.size > c.most/2 {
+		return // it would leave no room for the others
+	}
+	if c.size+e.size > c.most/2 {
+		c.old, c.young, c.size = c.young, map[string]entry[V]{}, 0
+	}
+	c.size += e.size - c.young[key].size
+	c.young[key] = e
+}
+
+// renderCache returns a rendered page again for a moment, so that many who request the same page cost as much as one.
+type renderCache struct {
+	clock clock.PassiveClock
+	pages *cache[moment]
+	// turns lets one request at a time render the page of a key.
+	turns *limit.Limiter
+}
+
+// moment is a page with the time during which it is returned again.
+type moment struct {
+	*packed
+	from, until time.Time
+}
+
+func newRenderCache(clock clock.PassiveClock) *renderCache {
+	return &renderCache{clock, newCache[moment](maxRendered), limit.New(math.MaxInt, 1, 0, 0)}
+}
+
+// page returns the page of a key, rendered by a function that also says for how long it is returned again. Without a key, the page is not stored.
+// If a request is cancelled while it renders a page, the next one renders it.
+func (c *renderCache) page(ctx context.Context, key string, render func() (*packed, time.Duration, error)) (*packed, error) {
+	if key == "" {
+		page, _, err := render()
+		return page, err
+	}
+	if page := c.get(key); page != nil {
+		return page, nil
+	}
+	end, err := c.turns.Begin(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer end(0)
+	if page := c.get(key); page != nil {
+		return page, nil
+	}
+	page, lasts, err := render()
+	if now := c.clock.Now(); err == nil && lasts > 0 {
+		c.pages.put(key, moment{page, now, now.Add(lasts)}, len(page.body))
+	}
+	return page, err
+}
+
+func (c *renderCache) get(key string) *packed {
+	// A clock that was set back makes no moment last longer.
+	if m, ok := c.pages.get(key); ok && !c.clock.Now().Before(m.from) && c.clock.Now().Before(m.until) {
+		return m.packed
+	}
+	return nil
+}
+
+// edition is the number of notifications that the pages have received. It is part of their keys, so that no page is older than the last one.
+type edition struct{ number atomic.Int64 }
+
+// key returns the key of a page of a viewer until the next notification. It is empty for a page that is not stored.
+func (e *edition) key(asks *request) string {
+	if asks.Method != http.MethodGet {
+		return ""
+	}
+	return fmt.Sprintf("%d %t %q %s?%s", e.number.Load(), asks.view.Bare, asks.viewer.Key, asks.URL.EscapedPath(), asks.view.query.Encode())
+}

@@ -1,0 +1,58 @@
+package webauth
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/fluxcd/gating-controller/internal/limit"
+)
+
+// snapshots store what was last read of the targets of each Gate, for all viewers. They are read one Gate at a time.
+type snapshots struct {
+	clock   clock.PassiveClock
+	limiter *limit.Limiter
+	byGate  *cache.LRUExpireCache
+}
+
+// snapshot has the targets of a Gate, regardless of what a viewer may see.
+type snapshot struct {
+	lines []line
+	notes []string
+}
+
+func newSnapshots(clock clock.PassiveClock) *snapshots {
+	return &snapshots{clock, limit.New(1, 1, readShare, readBurst), cache.NewLRUExpireCacheWithClock(maxSnapshots, clock)}
+}
+
+// errNoTurn is returned for a Gate whose targets cannot be read because others are.
+var errNoTurn = errors.New("the targets cannot be read now, because those of many other gates are requested: load the page again in a moment")
+
+// get returns a recent snapshot of a Gate, or reads one for a viewer.
+func (s *snapshots) get(ctx context.Context, gate types.UID, viewer string, read func(context.Context, *snapshot) error) (*snapshot, error) {
+	if stored, ok := s.byGate.Get(gate); ok {
+		return stored.(*snapshot), nil //nolint:forcetypeassert // it stores nothing else
+	}
+	waits, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	end, err := s.limiter.Begin(waits, viewer)
+	if err != nil {
+		return nil, errNoTurn
+	}
+	begin := s.clock.Now()
+	defer func() { end(s.clock.Since(begin)) }()
+	if stored, ok := s.byGate.Get(gate); ok {
+		return stored.(*snapshot), nil //nolint:forcetypeassert // as above
+	}
+	ctx, cancel = context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	taken := &snapshot{}
+	if err := read(ctx, taken); err != nil {
+		return nil, err
+	}
+	s.byGate.Add(gate, taken, max(snapshotAge, agePerCost*s.clock.Since(begin)))
+	return taken, nil
+}
