@@ -39,7 +39,7 @@ func TestUnhandledRequestsAreNotReplaced(t *testing.T) {
 		t.Errorf("%q has replaced %q", now, value)
 	}
 	// An open has its own annotation.
-	if got := w.gate("open", "production", "--for", "1m"); strings.Contains(got.errOut, "not asked") || w.ReadGate("production").Annotations[v1alpha1.OpenRequestedAtAnnotation] == "" {
+	if got := w.gate("open", "production", "--for", "1m"); strings.Contains(got.errOut, "not requested") || w.ReadGate("production").Annotations[v1alpha1.OpenRequestedAtAnnotation] == "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -131,10 +131,7 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 	if err := mayApprove(e, me, f.generation, now); err != nil {
 		return err
 	}
-	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
-	if f.dryRun == "server" {
-		opts = append(opts, client.DryRunAll)
-	}
+	opts := patchOptions(approvalOwner, f.dryRun)
 	err = c.Patch(ctx, e.DeepCopy(), client.RawPatch(types.MergePatchType, approval(e, now)), opts...)
 	if err != nil {
 		return refusedApproval(e, err)
@@ -155,7 +152,7 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 
 // approval is the patch that approves an exception as it was read.
 func approval(e *v1alpha1.GateException, now time.Time) []byte {
-	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
+	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)}, "")
 }
 
 // mayApprove returns an error if the user cannot approve an exception, as far as its status shows. The API server decides.

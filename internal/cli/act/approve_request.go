@@ -49,10 +49,7 @@ func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key 
 	case me != "" && slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }):
 		return fmt.Errorf("you, %s, have approved it already", me)
 	}
-	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
-	if f.dryRun == "server" {
-		opts = append(opts, client.DryRunAll)
-	}
+	opts := patchOptions(approvalOwner, f.dryRun)
 	if err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, requestApproval(g, r, now)), opts...); err != nil {
 		return refusedRequestApproval(g, err)
 	}
@@ -126,7 +123,7 @@ func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 
 // requestApproval is the patch that approves a request as it was read.
 func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) []byte {
-	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)})
+	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)}, "")
 }
 
 // refusedRequestApproval returns why the API server has refused the approval of a request.

@@ -37,10 +37,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	if err := mayApproveRevision(g, t.Program, f.revision); err != nil {
 		return err
 	}
-	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
-	if f.dryRun == "server" {
-		opts = append(opts, client.DryRunAll)
-	}
+	opts := patchOptions(approvalOwner, f.dryRun)
 	round := g.Status.Round
 	if err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, revisionApproval(g, f, now)), opts...); err != nil {
 		return refusedRevision(g, err)
@@ -109,7 +106,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) [
 	if f.reason != "" {
 		set[v1alpha1.ApproveReasonAnnotation] = f.reason
 	}
-	return annotationPatch(set)
+	return annotationPatch(set, "")
 }
 
 // refusedRevision returns why the API server has refused an approval.

@@ -3,7 +3,6 @@ package act
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,26 +119,12 @@ func mayPass(obj *unstructured.Unstructured) error {
 // requestPass writes the request. With config/policies the API server stamps the requester and the Gates. With config/policies-1.30 it checks the
 // Gates, and accepts no requester.
 func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
-	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
-	if f.dryRun == "server" {
-		opts = append(opts, client.DryRunAll)
-	}
 	write := func(by string) error {
-		annotations := map[string]any{
+		patch := annotationPatch(map[string]string{
 			v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassGatesAnnotation: gate.PassGates(verdict.HeldBy(obj)),
-			v1alpha1.PassRequestedByAnnotation: nil, v1alpha1.PassReasonAnnotation: nil,
-		}
-		if by != "" {
-			annotations[v1alpha1.PassRequestedByAnnotation] = by
-		}
-		if f.reason != "" {
-			annotations[v1alpha1.PassReasonAnnotation] = f.reason
-		}
-		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-		if err != nil {
-			return err
-		}
-		return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, raw), opts...)
+			v1alpha1.PassRequestedByAnnotation: by, v1alpha1.PassReasonAnnotation: f.reason,
+		}, "")
+		return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, patch), patchOptions(requestOwner, f.dryRun)...)
 	}
 	err := write(kube.CurrentUser(ctx, c))
 	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") {

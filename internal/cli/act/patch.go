@@ -3,16 +3,44 @@ package act
 import (
 	"encoding/json"
 	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lowerFirst returns a sentence with a lower-case first letter.
-func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
+const (
+	// requestOwner is the field owner of requests.
+	requestOwner = client.FieldOwner("kubectl-gate")
+	// approvalOwner is the field owner of approvals. It must not own fields of the spec.
+	approvalOwner = client.FieldOwner("kubectl-gate-approve")
+)
 
-// annotationPatch is a patch that sets annotations.
-func annotationPatch(annotations map[string]string) []byte {
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+// patchOptions returns the options of a patch by a field owner. dryRun is the value of --dry-run.
+func patchOptions(owner client.FieldOwner, dryRun string) []client.PatchOption {
+	if dryRun == "server" {
+		return []client.PatchOption{owner, client.DryRunAll}
+	}
+	return []client.PatchOption{owner}
+}
+
+// annotationPatch returns a patch that sets annotations, and removes those without a value. With a resource version, the patch fails if the
+// object has changed since.
+func annotationPatch(annotations map[string]string, version string) []byte {
+	values := make(map[string]any, len(annotations))
+	for name, value := range annotations {
+		if values[name] = nil; value != "" {
+			values[name] = value
+		}
+	}
+	metadata := map[string]any{"annotations": values}
+	if version != "" {
+		metadata["resourceVersion"] = version
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
-		panic(err) // strings
+		panic(err) // strings and nulls
 	}
 	return raw
 }
+
+// lowerFirst returns a sentence with a lower-case first letter.
+func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }

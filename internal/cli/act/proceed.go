@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,16 +48,15 @@ reached another wave in the meantime, nothing happens. You need the verb open, w
 			return err
 		}
 		c.Role = "gate-opener"
-		return runProceed(cmd.Context(), k.Terminal, c, args[0], &proceeding{now: now, reason: reason, dryRun: dryRun == "server"})
+		return runProceed(cmd.Context(), k.Terminal, c, args[0], &proceeding{now: now, reason: reason, dryRun: dryRun})
 	}
 	return cmd
 }
 
 // proceeding are the parameters of proceed.
 type proceeding struct {
-	now    time.Time
-	reason string
-	dryRun bool
+	now            time.Time
+	reason, dryRun string
 	// value is the value of the annotation.
 	value string
 }
@@ -92,7 +90,7 @@ func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name str
 	switch {
 	case err != nil:
 		return refusedProceed(g, err)
-	case p.dryRun:
+	case p.dryRun == "server":
 		t.Line("%s: the API server would accept this (dry run)", kube.FullName(g))
 		return nil
 	}
@@ -138,10 +136,7 @@ func (p *proceeding) write(ctx context.Context, c *kube.Cluster, g *v1alpha1.Gat
 		at = last.Add(time.Microsecond)
 	}
 	p.value = annotations.Proceed.Format(annotations.Value{At: at.Truncate(time.Microsecond), Keys: map[string]string{"wave": w.Current}})
-	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
-	if p.dryRun {
-		opts = append(opts, client.DryRunAll)
-	}
+	opts := patchOptions(requestOwner, p.dryRun)
 	err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, p.patch(by, g.ResourceVersion)), opts...)
 	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30
 		err = c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, p.patch("", g.ResourceVersion)), opts...)
@@ -151,18 +146,9 @@ func (p *proceeding) write(ctx context.Context, c *kube.Cluster, g *v1alpha1.Gat
 
 // patch returns the patch that continues a release. It removes the reason of an earlier request.
 func (p *proceeding) patch(by, version string) []byte {
-	annotations := map[string]any{v1alpha1.ProceedRequestedAtAnnotation: p.value, v1alpha1.ProceedRequestedByAnnotation: nil, v1alpha1.ProceedReasonAnnotation: nil}
-	if by != "" {
-		annotations[v1alpha1.ProceedRequestedByAnnotation] = by
-	}
-	if p.reason != "" {
-		annotations[v1alpha1.ProceedReasonAnnotation] = p.reason
-	}
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": annotations}})
-	if err != nil {
-		panic(err) // strings and nulls
-	}
-	return raw
+	return annotationPatch(map[string]string{
+		v1alpha1.ProceedRequestedAtAnnotation: p.value, v1alpha1.ProceedRequestedByAnnotation: by, v1alpha1.ProceedReasonAnnotation: p.reason,
+	}, version)
 }
 
 // refusedProceed returns why the API server has refused to continue a release.

@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
@@ -300,10 +298,7 @@ const maxParallelRequests = 16
 
 // requestAll sends all requests, and stores the errors in the results.
 func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, newRequest requestFunc) {
-	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
-	if f.dryRun == "server" {
-		opts = append(opts, client.DryRunAll)
-	}
+	opts := patchOptions(requestOwner, f.dryRun)
 	var group errgroup.Group
 	group.SetLimit(maxParallelRequests)
 	for i := range results {
@@ -347,20 +342,9 @@ func (r *request) patch(by, version string) []byte {
 	if r.action == v1alpha1.RequestClose {
 		requestedBy, reason = v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation
 	}
-	orNull := func(text string) any {
-		if text == "" {
-			return nil
-		}
-		return text
-	}
-	annotations := map[string]any{requestAnnotation(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
+	annotations := map[string]string{requestAnnotation(r.action): r.value(), requestedBy: by, reason: r.reason}
 	if r.emergency {
 		annotations[v1alpha1.OpenEmergencyAnnotation] = r.value()
 	}
-	metadata := map[string]any{"annotations": annotations, "resourceVersion": version}
-	raw, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		panic(err) // strings and nulls
-	}
-	return raw
+	return annotationPatch(annotations, version)
 }

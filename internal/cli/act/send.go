@@ -24,7 +24,7 @@ func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 		return false, nil
 	}
 	tried := *r
-	if err := patchGate(ctx, c, &tried, by, []client.PatchOption{client.FieldOwner("kubectl-gate"), client.DryRunAll}); err != nil {
+	if err := patchGate(ctx, c, &tried, by, patchOptions(requestOwner, "server")); err != nil {
 		return false, err
 	}
 	if tried.gate.Annotations[v1alpha1.UnhandledAnnotation] != r.gate.Annotations[v1alpha1.UnhandledAnnotation] {

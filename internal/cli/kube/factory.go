@@ -17,6 +17,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
+// Factory has the global flags, and connects to the cluster.
+type Factory struct {
+	*term.Terminal
+	Flags *genericclioptions.ConfigFlags
+	// SuspendKinds is the value of the flag, empty if it is not set.
+	SuspendKinds []string
+}
+
 // Connect connects to the cluster and reads the clock, as most commands do first.
 func (k *Factory) Connect() (c *Cluster, now time.Time, err error) {
 	if now, err = k.Now(); err != nil {
@@ -84,12 +92,4 @@ func (k *Factory) Objects(ctx context.Context, c *Cluster) (*Objects, error) {
 	o.Deployed, err = Controllers(ctx, c)
 	o.kindsUnknown = err != nil || len(o.Deployed) == 0
 	return o, k.UseKinds(o.Deployed)
-}
-
-// Factory has the global flags, and connects to the cluster.
-type Factory struct {
-	*term.Terminal
-	Flags *genericclioptions.ConfigFlags
-	// SuspendKinds is the value of the flag, empty if it is not set.
-	SuspendKinds []string
 }
