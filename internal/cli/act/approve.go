@@ -62,7 +62,7 @@ gated-source-approver.`,
 		Args: kube.ExactlyOne("exception/NAME, gate/NAME or source/NAME"),
 	}
 	f.out = term.NewOutput(cmd)
-	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve only this generation. Defaults to the present one.")
+	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve only this generation. Defaults to the current one.")
 	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve only this request. Defaults to the only one that waits.")
 	cmd.Flags().StringVar(&f.revision, "revision", "", "With source/NAME: the revision to approve, as in the status.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "With source/NAME: why the revision is approved, for the status and events. Cut to 256 bytes.")
@@ -184,7 +184,7 @@ func refusedApproval(e *v1alpha1.GateException, err error) error {
 	case strings.Contains(text, "needs the verb approve"):
 		return errors.New(a.Denied("approve"))
 	case stale:
-		return fmt.Errorf("it was edited since you have read it: %s; run the command again to see what it is now", text)
+		return fmt.Errorf("it was edited after you read it: %s; run the command again to read it", text)
 	}
 	return errors.New("refused: " + text)
 }
@@ -197,7 +197,7 @@ func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Clust
 			return false, kube.NewCall("get", "gateexceptions", e.Namespace, e.Name, kube.ApproverRole).Explain(err)
 		}
 		if e.Generation != generation {
-			return false, fmt.Errorf("approved, but generation %d has come since, and the approval does not count for that", e.Generation)
+			return false, fmt.Errorf("approved, but the exception was edited: the approval does not count for generation %d", e.Generation)
 		}
 		if why := doesNotCount(e); why != "" {
 			return false, errors.New("the controller does not count this: " + why)

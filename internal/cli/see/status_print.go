@@ -122,7 +122,7 @@ func (sc *screen) afterNext() string {
 		lines = append(lines, "As long as all its dependencies are ready.")
 	}
 	if sc.incomplete {
-		lines = append(lines, "You may not list gateexceptions: what comes after is not known.")
+		lines = append(lines, "You may not list gateexceptions, so later transitions are unknown.")
 	}
 	return strings.Join(lines, "\n")
 }
