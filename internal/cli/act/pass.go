@@ -171,10 +171,8 @@ func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *uns
 				what, strings.ToLower(obj.GetKind()), obj.GetName())
 			return term.ExitCode(term.ExitIncomplete)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.Clock.After(kube.WaitInterval):
+		if err := t.Sleep(ctx, kube.WaitInterval); err != nil {
+			return err
 		}
 	}
 }

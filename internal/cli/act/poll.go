@@ -34,10 +34,8 @@ func poll(ctx context.Context, t *term.Terminal, done func() (bool, error)) erro
 		if t.Clock.Now().After(deadline) {
 			return errNotHandled
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.Clock.After(pollInterval):
+		if err := t.Sleep(ctx, pollInterval); err != nil {
+			return err
 		}
 	}
 }

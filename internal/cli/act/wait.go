@@ -44,10 +44,8 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 			fmt.Fprintf(t.ErrOut, "error: after %s, %s; the controller continues\n", timeout, describeProgress(results, sum, total, t.Clock.Now()))
 			return term.ExitCode(term.ExitTimeout)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.Clock.After(kube.WaitInterval):
+		if err := t.Sleep(ctx, kube.WaitInterval); err != nil {
+			return err
 		}
 	}
 	bar.clear()

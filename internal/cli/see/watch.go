@@ -79,10 +79,8 @@ func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kub
 			fmt.Fprintf(t.ErrOut, "error: after %s, %d gates are not settled, such as %s\n", timeout, len(unsettled), kube.FullName(unsettled[0]))
 			return term.ExitCode(term.ExitTimeout)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.Clock.After(kube.WaitInterval):
+		if err := t.Sleep(ctx, kube.WaitInterval); err != nil {
+			return err
 		}
 	}
 }

@@ -2,6 +2,7 @@
 package term
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -53,6 +54,16 @@ func OneLine(text string) string { return strings.Join(strings.Fields(format.Pri
 func (t *Terminal) Now() (time.Time, error) {
 	zone, err := t.zone()
 	return t.Clock.Now().In(zone), err
+}
+
+// Sleep waits for a duration, or until the context is done, which is an error.
+func (t *Terminal) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.Clock.After(d):
+		return nil
+	}
 }
 
 // IsTerminal returns whether a writer is a terminal.

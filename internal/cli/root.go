@@ -31,10 +31,10 @@ import (
 func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s := &kube.Factory{Terminal: &term.Terminal{IOStreams: streams, Clock: clock, Program: programName(args[0])}}
-	root := newRoot(s)
+	k := &kube.Factory{Terminal: &term.Terminal{IOStreams: streams, Clock: clock, Program: programName(args[0])}}
+	root := newRoot(k)
 	root.SetArgs(completionArgs(args))
-	return exitCodeFor(s.Terminal, root.ExecuteContext(ctx))
+	return exitCodeFor(k.Terminal, root.ExecuteContext(ctx))
 }
 
 // Names of the program other than kubectl-gate.
@@ -49,7 +49,7 @@ func baseName(program string) string { return strings.TrimSuffix(filepath.Base(p
 
 // Command returns the root command for generators of docs.
 func Command() *cobra.Command {
-	return newRoot((&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Clock: clock.RealClock{}, Program: term.PluginName}}))
+	return newRoot(&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Clock: clock.RealClock{}, Program: term.PluginName}})
 }
 
 // programName returns the name of the program in texts, as a plugin of kubectl or of flux.
