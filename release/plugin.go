@@ -97,7 +97,7 @@ func (s source) writeKrew(path string, platforms []krewPlatform) error {
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": "gate"},
 		"spec": map[string]any{
-			"version": s.version, "homepage": "https://" + module, "shortDescription": "Ask Gates of Flux, open and close them",
+			"version": s.version, "homepage": "https://" + module, "shortDescription": "List, open and close Gates of Flux",
 			"description": "Lists Gates, opens and closes them, says why something does not move, writes and approves exceptions,\nand shows when Gates open and close before they are in a cluster.\n", "platforms": platforms,
 		},
 	})

@@ -40,7 +40,7 @@ func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
 	}
 	narrow := lines(50, "list", "--timeline", "--color", "never")
 	first, rest, _ := strings.Cut(narrow, "\n")
-	if first != "warning: the terminal has 50 columns and a timeline needs 60, this is the table" || !strings.HasPrefix(rest, "NAME ") || strings.Contains(rest, "█") || !strings.Contains(rest, "REQUESTED BY") {
+	if first != "warning: the terminal has 50 columns and a timeline needs 60: printing the table" || !strings.HasPrefix(rest, "NAME ") || strings.Contains(rest, "█") || !strings.Contains(rest, "REQUESTED BY") {
 		t.Errorf("%s", narrow)
 	}
 }

@@ -84,7 +84,7 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 	case len(all) == 0:
 		return nil, fmt.Errorf("no open request waits for approval; for earlier requests: kubectl gate history %s -n %s", g.Name, g.Namespace)
 	case id != "":
-		return nil, fmt.Errorf("request %s no longer waits for approval: these wait: %s", id, strings.Join(known, " and "))
+		return nil, fmt.Errorf("request %s no longer waits for approval; waiting: %s", id, strings.Join(known, " and "))
 	case len(all) > 1:
 		return nil, fmt.Errorf("%d requests wait: choose one with --request: %s", len(all), strings.Join(known, ", "))
 	}

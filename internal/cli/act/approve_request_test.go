@@ -29,7 +29,7 @@ func TestApproveListsWaitingRequests(t *testing.T) {
 		"one":                       {1, []v1alpha1.AcceptedRequest{alice}, "", ""},
 		"one that was read":         {1, []v1alpha1.AcceptedRequest{alice, bob}, requestID(&bob), ""},
 		"two":                       {1, []v1alpha1.AcceptedRequest{alice, bob}, "", "2 requests wait: choose one with --request: " + requestID(&alice) + " of alice, " + requestID(&bob) + " of bob"},
-		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, requestID(&alice), "request " + requestID(&alice) + " no longer waits for approval: these wait: " + requestID(&bob) + " of bob"},
+		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, requestID(&alice), "request " + requestID(&alice) + " no longer waits for approval; waiting: " + requestID(&bob) + " of bob"},
 		"none":                      {1, nil, "", "no open request waits for approval; for earlier requests: kubectl gate history production -n ops"},
 		"none that lacks any":       {1, []v1alpha1.AcceptedRequest{done}, "", "no open request waits for approval"},
 		"a gate that asks for none": {0, nil, "", "an open request of the gate needs no approval"},

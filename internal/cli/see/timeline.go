@@ -63,7 +63,7 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 		columns = defaultColumns
 	}
 	if columns < minColumns {
-		t.Warn("the terminal has %d columns and a timeline needs %d, this is the table", columns, minColumns)
+		t.Warn("the terminal has %d columns and a timeline needs %d: printing the table", columns, minColumns)
 		return false, nil
 	}
 	gates, err := c.Gates(ctx, sc)
@@ -93,7 +93,7 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 	}
 	room := columns - taken - 2*3
 	if room < minBar {
-		t.Warn("the names of the gates leave %d columns for a timeline and it needs %d, this is the table", max(0, room), minBar)
+		t.Warn("the names of the gates leave %d columns for a timeline and it needs %d: printing the table", max(0, room), minBar)
 		return false, nil
 	}
 	for i := range rows {

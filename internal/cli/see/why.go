@@ -128,7 +128,7 @@ func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unst
 		return nil, err
 	}
 	if k.Calendars, err = kube.Calendars(ctx, c, now, k.Gates...); err != nil {
-		t.Warn("%s: what opens its gate may not be said", err)
+		t.Warn("%s: the commands that open its gate may be incomplete", err)
 	}
 	return k, nil
 }
