@@ -1,8 +1,7 @@
-package main
+package bench
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,52 +17,9 @@ const (
 	enoughCloses = 20
 )
 
-var fairness = scenario{
-	name: "fairness", title: "A close while thousands are written", run: runFairness,
-	about: `
-Four Gates with a quarter of the targets each close, or open, at the same instant. There are more Gates, with one target each. Somebody
-asks one of these after the other to close meanwhile. Measured is from before the request is sent until a watch has seen the target held. Only what ends before the
-four are done counts. The yardstick is a write that has nothing to do with any of this, from before it is sent until its answer
-is here: the annotation of another Kustomization, sent before each close by the same client.`,
-}
-
-func runFairness(ctx context.Context, b *bench) (*result, error) {
-	busy, err := b.busyFleet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	urgent, err := b.urgentGates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.startController(ctx); err != nil {
-		return nil, err
-	}
-	r, took, enough := &result{}, map[bool][]closing{}, len(urgent.gates)
-	if b.quick {
-		enough = 1
-	}
-	for len(took[true]) < enough || len(took[false]) < enough {
-		for _, closed := range []bool{true, false} {
-			during, err := b.closesDuring(ctx, busy, urgent, closed)
-			if err != nil {
-				return nil, err
-			}
-			took[closed] = append(took[closed], during...)
-		}
-	}
-	for _, closed := range []bool{true, false} {
-		r.closings(fmt.Sprintf("while four gates with %d targets each %s", b.many()/busyGates, edgeName(closed)), took[closed])
-	}
-	if err := b.removeGates(ctx, append(busy.gates, urgent.gates...)); err != nil {
-		return nil, err
-	}
-	return r, b.stopController()
-}
-
 // busyFleet makes the four Gates and their targets.
 func (b *bench) busyFleet(ctx context.Context) (*fleet, error) {
-	targets, err := b.targets(ctx, shared, b.spread(), b.many())
+	targets, err := b.targets(ctx, shared, b.spread(), *targets)
 	if err != nil {
 		return nil, err
 	}
@@ -192,20 +148,10 @@ func heldOf(all []closing) []float64 {
 	return values
 }
 
-// closings notes how long closes took.
-func (r *result) closings(during string, all []closing) {
-	held := heldOf(all)
-	var writes []float64
+func writesOf(all []closing) []float64 {
+	var values []float64
 	for _, c := range all {
-		writes = append(writes, c.write.Seconds())
+		values = append(values, c.write.Seconds())
 	}
-	many := fmt.Sprintf("of %d closes %s", len(all), during)
-	p99 := quantile(held, 0.99)
-	r.figure("Close to held, p50", median(held), "s", many)
-	r.figure("Close to held, p99", p99, "s", "the same")
-	r.figure("Write of the yardstick, p50", median(writes), "s", "the same")
-	r.figure("Write of the yardstick, p99", quantile(writes, 0.99), "s", "the same")
-	if p99 > maxClose {
-		r.miss(false, "A close %s: %s s at the 99th percentile, the limit is %d s.", during, beyond(p99, maxClose), maxClose)
-	}
+	return values
 }

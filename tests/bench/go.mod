@@ -20,7 +20,7 @@ require (
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
-	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // as Kubernetes 1.37 and newer Flux packages have it
+	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // indirect; as Kubernetes 1.37 and newer Flux packages have it
 	sigs.k8s.io/controller-runtime v0.25.2
 )
 

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -27,64 +27,12 @@ const (
 	reconciliations = "controller_runtime_reconcile_total"
 )
 
-var idle = scenario{
-	name: "idle", title: "Idle cost", run: runIdle,
-	about: `
-All Gates are closed, all targets are held, and nothing changes. To see an hour in less time, spec.interval is set from its
-default of a minute to 2 seconds, until each Gate was reconciled as often as it is in an hour by default. The count of the API server
-for that time is what the hour costs it.
-
-The processor time of a reconciliation is what the process used in that time, minus what it uses in the same time with an
-interval of a day, by the number of reconciliations. Each looks at all targets of its Gate.`,
-}
-
-func runIdle(ctx context.Context, b *bench) (*result, error) {
-	r := &result{}
-	f, err := b.closedFleet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.startController(ctx); err != nil {
-		return nil, err
-	}
-	rounds := idleRounds
-	if b.quick {
-		rounds = 3
-	}
-	resting, err := b.rest(ctx, f, true, 24*time.Hour, 0)
-	if err != nil {
-		return nil, err
-	}
-	held, err := b.useOfMemory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	busy, err := b.rest(ctx, f, true, idleInterval, float64(rounds*len(f.gates)))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.rest(ctx, f, true, time.Minute, 0); err != nil {
-		return nil, err
-	}
-	writes := busy.calls.writes()
-	background := resting.controller.Seconds() / resting.took.Seconds() * busy.took.Seconds()
-	r.figure("Reconciliations", busy.reconciles, "", fmt.Sprintf("of %d gates with %d targets, in %s", len(f.gates), len(f.targets), busy.took.Round(time.Second)))
-	r.figure("Writes", writes.total(), "", "of all resources, Events as well: "+writes.String())
-	r.unwritten("An hour in which nothing changes", writes)
-	r.figure("Other requests", busy.calls.total()-writes.total(), "", busy.calls.reads().String())
-	r.figure("Processor time per reconciliation", 1000*(busy.controller.Seconds()-background)/busy.reconciles, "ms", fmt.Sprintf("of a Gate with %d targets", len(f.targets)/len(f.gates)))
-	r.figure("Processor time at rest", 1000*resting.controller.Seconds()/resting.took.Seconds(), "ms/s", "nothing to do until tomorrow")
-	r.figure("Processor time with the default interval", 100*(busy.controller.Seconds()-background)/busy.reconciles*float64(len(f.gates))/60, "%", "of one core, calculated from the two")
-	r.figure("Heap", held.heap/mebi, "MiB", "after garbage collection")
-	return r, b.stopController()
-}
-
 // closedFleet returns many Gates that are closed. The controller is not running.
 func (b *bench) closedFleet(ctx context.Context) (*fleet, error) {
 	if b.closed != nil {
 		return b.closed, nil
 	}
-	f, err := b.manyGates(ctx, b.many()/targetsOfEach)
+	f, err := b.manyGates(ctx, *targets/targetsOfEach)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +109,8 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 
 const mebi = 1 << 20
 
-// memory is what the controller uses.
-type memory struct{ heap, resident float64 }
+// memory is what the controller uses, and the most that it has used so far.
+type memory struct{ heap, resident, peak float64 }
 
 // useOfMemory measures the heap after garbage collection, and all memory of the process.
 func (b *bench) useOfMemory(ctx context.Context) (memory, error) {
@@ -182,7 +130,9 @@ func (b *bench) useOfMemory(ctx context.Context) (memory, error) {
 	}
 	const resident = "process_resident_memory_bytes"
 	measured, err := b.gating.measures(ctx, resident)
-	m.resident = measured[resident]
+	if m.resident = measured[resident]; err == nil {
+		m.peak, err = b.gating.peak()
+	}
 	if err == nil && (m.heap == 0 || m.resident == 0) {
 		err = fmt.Errorf("the controller does not say how much memory it uses")
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -13,49 +13,9 @@ import (
 const (
 	startOfProcess = "process_start_time_seconds"
 	gateTargets    = "gating_gate_targets"
+	// cpuTick is the resolution of the start of a process.
+	cpuTick = 10 * time.Millisecond
 )
-
-var startup = scenario{
-	name: "startup", title: "Start-up", run: runStartup,
-	about: `
-The controller is stopped while everything is held, and started again. "Ready" is from the start of the process until it
-answers /readyz with 200, which is asked for each 50 ms; it has read nothing by then. Linux counts the start of a process in hundredths
-of a second. "Verified" is until the metric gating_gate_targets of all Gates says that they have
-looked at all targets and that all are held. The cost of a restart is what the API server counts as written from before the start
-until all is quiet.`,
-}
-
-func runStartup(ctx context.Context, b *bench) (*result, error) {
-	r := &result{}
-	many, err := b.closedFleet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.restarts(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many); err != nil {
-		return nil, err
-	}
-	if err := b.release(ctx, many); err != nil {
-		return nil, err
-	}
-	b.closed = nil
-	one, err := b.oneGate(ctx, b.many())
-	if err != nil {
-		return nil, err
-	}
-	if err := b.startController(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := b.transition(ctx, one, true); err != nil {
-		return nil, err
-	}
-	if err := b.stopController(); err != nil {
-		return nil, err
-	}
-	if err := b.restarts(ctx, r, "One gate", one); err != nil {
-		return nil, err
-	}
-	return r, b.release(ctx, one)
-}
 
 // release opens a closed fleet and removes its Gates.
 func (b *bench) release(ctx context.Context, f *fleet) error {
@@ -68,44 +28,53 @@ func (b *bench) release(ctx context.Context, f *fleet) error {
 	return errors.Join(b.removeGates(ctx, f.gates), b.stopController())
 }
 
-func (b *bench) restarts(ctx context.Context, r *result, name string, f *fleet) error {
-	var ready, verified []float64
-	writes := calls{}
-	for range b.repeat(3) {
-		before, err := b.requests(ctx)
-		if err != nil {
-			return err
-		}
-		if err := b.startController(ctx); err != nil {
-			return err
-		}
-		verifiedAt, err := b.verified(ctx, len(f.targets))
-		if err != nil {
-			return err
-		}
-		start, err := b.gating.started(ctx)
-		if err != nil {
-			return err
-		}
-		readyAt := b.gating.ready
-		after, err := b.quiet(ctx)
-		if err != nil {
-			return err
-		}
-		for call, n := range after.since(before).writes() {
-			writes[call] += n
-		}
-		ready, verified = append(ready, readyAt.Sub(start).Seconds()), append(verified, verifiedAt.Sub(start).Seconds())
-		b.say("%s: ready %.2fs, verified %.2fs, written so far: %s", name, readyAt.Sub(start).Seconds(), verifiedAt.Sub(start).Seconds(), writes)
-		if err := b.stopController(); err != nil {
-			return err
-		}
+// restart is one start of the controller.
+type restart struct {
+	// ready and verified are the times since the start of the process until it is ready, and until it has seen that all targets are held.
+	ready, verified time.Duration
+	// peak is the largest resident memory of the process so far, in bytes.
+	peak   float64
+	writes calls
+}
+
+// restart starts the controller of a closed fleet, and stops it when all is quiet.
+func (b *bench) restart(ctx context.Context, f *fleet) (r restart, err error) {
+	before, err := b.requests(ctx)
+	if err != nil {
+		return r, err
 	}
-	r.figure(name+": ready", median(ready), "s", fmt.Sprintf("%d starts, up to 60 ms too long", len(ready)))
-	r.figure(name+": verified", median(verified), "s", fmt.Sprintf("%d targets", len(f.targets)))
-	r.figure(name+": writes", writes.total(), "", fmt.Sprintf("of all %d starts: %s", len(ready), writes))
-	r.unwritten(fmt.Sprintf("%s, %d starts", name, len(ready)), writes)
-	return nil
+	if err := b.startController(ctx); err != nil {
+		return r, err
+	}
+	verified, err := b.verified(ctx, len(f.targets))
+	if err != nil {
+		return r, err
+	}
+	start, err := b.gating.started(ctx)
+	if err != nil {
+		return r, err
+	}
+	after, err := b.quiet(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.ready, r.verified, r.writes = b.gating.ready.Sub(start), verified.Sub(start), after.since(before).writes()
+	if r.peak, err = b.gating.peak(); err != nil {
+		return r, err
+	}
+	return r, b.stopController()
+}
+
+// peak returns the largest resident memory of the process so far, in bytes.
+func (c *controller) peak() (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.ID()))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	value, err := strconv.ParseFloat(kib, 64)
+	return value * 1024, err
 }
 
 // started returns when the process was started, to a hundredth of a second.

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -83,7 +83,6 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 	if !time.Now().Before(due) {
 		return nil, errors.New("the machine is too busy, it was not ready in time")
 	}
-	stopProfile := b.profile(ctx, due, closed)
 	if err := b.observer.wait(ctx, w); err != nil {
 		return nil, err
 	}
@@ -91,7 +90,6 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 		return nil, err
 	}
 	t := &transition{due: due, written: time.Since(due)}
-	stopProfile()
 	for _, at := range w.arrivals {
 		t.arrivals = append(t.arrivals, at.Sub(due))
 	}

@@ -1,13 +1,11 @@
-package main
+package bench
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -110,41 +108,6 @@ func TestAWaveIsOverOnceAllTargetsHaveArrived(t *testing.T) {
 	}
 }
 
-func TestTheYardsticksChangePlacesFromTurnToTurn(t *testing.T) {
-	for turn, want := range [][]bool{{false, true}, {true, false}, {false, true}} {
-		if got := yardsticks(turn); !slices.Equal(got, want) {
-			t.Errorf("turn %d: %v", turn, got)
-		}
-	}
-}
-
-func TestMemoryIsToldOfOpenAndOfHeldTargets(t *testing.T) {
-	const empty, resident = 5 * mebi, 50 * mebi
-	open := memories{0: {empty, resident}, 1024: {empty + 3*mebi, resident}, 4096: {empty + 12*mebi, resident}, 16384: {empty + 48*mebi, resident}}
-	held := memories{1024: {empty + 4*mebi, resident}, 4096: {empty + 32*mebi, resident}}
-	r := memoryResult(open, held)
-	want := [][]string{{"0", "5", "", "", "", "50", ""}, {"1024", "8", "9", "3", "4", "50", "50"}, {"4096", "17", "37", "3", "8", "50", "50"}, {"16384", "53", "", "3", "", "50", ""}}
-	if got := r.tables[0].rows; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	figures := map[string]float64{}
-	for _, f := range r.figures {
-		figures[f.name] = math.Round(1000*f.value) / 1000
-	}
-	if want := map[string]float64{
-		"Exponent of the heap against targets, open": 1, "Heap per target, open": 3,
-		"Exponent of the heap against targets, held": 1.5, "Heap per target, held": 8,
-	}; !reflect.DeepEqual(figures, want) {
-		t.Errorf("got %v, want %v", figures, want)
-	}
-	if len(r.missed) != 1 || !strings.Contains(r.missed[0].text, "held: 1.50, the limit is 1.15") || len(r.plots[0].series) != 4 {
-		t.Errorf("missed %v, %d lines", r.missed, len(r.plots[0].series))
-	}
-	if r := memoryResult(open, memories{}); len(r.figures) != 2 || len(r.plots[0].series) != 2 {
-		t.Errorf("nothing was held: %v", r.figures)
-	}
-}
-
 func TestTheStartOfAProcessIsNotCountedFromAWholeSecond(t *testing.T) {
 	now := time.Unix(1700000100, 250_000_000)
 	got, err := cutFromBoot("cpu  1 2 3\nbtime 1700000000\nprocesses 4\n", "99.50 180.00\n", now)
@@ -155,17 +118,6 @@ func TestTheStartOfAProcessIsNotCountedFromAWholeSecond(t *testing.T) {
 		if _, err := cutFromBoot(none[0], none[1], now); err == nil {
 			t.Errorf("no error from %q", none)
 		}
-	}
-}
-
-func TestFewEdgesHaveNoP99(t *testing.T) {
-	nine := lags{first: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, last: []float64{11, 12, 13, 14, 15, 16, 17, 18, 19}}
-	if got, want := nine.cells(100, true), []any{100, 9, "close", 5., "", 9., 15., "", 19., 1.}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	ten := lags{first: append(nine.first, 10), last: append(nine.last, 20)}
-	if got, want := ten.cells(100, false), []any{100, 10, "open", 5., 10., 10., 15., 20., 20., 1.}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -25,9 +24,7 @@ const patience = 15 * time.Minute
 
 // bench is a cluster with what the scenarios need in it.
 type bench struct {
-	options
 	begin   time.Time
-	commit  string
 	cluster *harness.ControlPlane
 	// client has all permissions and no limit of its own.
 	client client.Client
@@ -38,13 +35,8 @@ type bench struct {
 
 	// groups has the targets that were made, by the names of their groups.
 	groups map[string][]client.ObjectKey
-	// transitions has those of one Gate with all targets, memory what the controller
-	// used with some and memoryHeld with some that were held, closed the Gates that one
-	// scenario leaves closed for another.
-	transitions map[bool][]*transition
-	memory      memories
-	memoryHeld  memories
-	closed      *fleet
+	// closed has the Gates that one benchmark leaves closed for another.
+	closed *fleet
 	// slow is how often the machine was not ready in time.
 	slow int
 
@@ -53,12 +45,12 @@ type bench struct {
 }
 
 func (b *bench) say(format string, args ...any) {
-	fmt.Printf("[%6.1fs] "+format+"\n", append([]any{time.Since(b.begin).Seconds()}, args...)...)
+	fmt.Fprintf(os.Stderr, "[%6.1fs] "+format+"\n", append([]any{time.Since(b.begin).Seconds()}, args...)...)
 }
 
 func (b *bench) start(ctx context.Context) (err error) {
 	b.say("Starting etcd and kube-apiserver, building the gating-controller")
-	b.groups, b.transitions, b.memory, b.memoryHeld = map[string][]client.ObjectKey{}, map[bool][]*transition{}, memories{}, memories{}
+	b.begin, b.groups = time.Now(), map[string][]client.ObjectKey{}
 	if b.cluster, err = harness.StartControlPlane(harness.CRDs...); err != nil {
 		return err
 	}
@@ -104,7 +96,7 @@ func (b *bench) startController(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	args = append(append([]string{"--metrics-addr=" + address, "--enable-pprof", "--no-cross-namespace-refs=false"}, b.controllerArgs...), args...)
+	args = append(append([]string{"--metrics-addr=" + address, "--enable-pprof", "--no-cross-namespace-refs=false"}, strings.Fields(*controllerArgs)...), args...)
 	asked := time.Now()
 	p, err := b.cluster.StartGatingController(ctx, args...)
 	if err != nil {
@@ -199,34 +191,6 @@ func (b *bench) quietUsage(ctx context.Context) (usage, error) {
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
-// profile stores CPU profiles of the controller and of the API server from an instant
-// on, if asked for. It ends with the returned function.
-func (b *bench) profile(ctx context.Context, due time.Time, closed bool) func() {
-	if !b.pprof {
-		return func() {}
-	}
-	const profile = "/debug/pprof/profile?seconds=10"
-	var running sync.WaitGroup
-	keep := func(name string, transport *http.Client, url string) {
-		running.Go(func() {
-			time.Sleep(time.Until(due))
-			path := filepath.Join(os.TempDir(), fmt.Sprintf("bench-%s-%s-%d.pprof", name, edgeName(closed), due.Unix()))
-			raw, err := download(ctx, transport, url)
-			if err == nil {
-				err = os.WriteFile(path, raw, 0o600)
-			}
-			if err != nil {
-				b.say("no profile: %v", err)
-				return
-			}
-			b.say("profile of 10s from when it was due: %s", path)
-		})
-	}
-	keep("controller", http.DefaultClient, b.gating.metrics+profile)
-	keep("apiserver", b.http, b.server+profile)
-	return running.Wait
-}
 
 // readGates returns Gates as they are.
 func (b *bench) readGates(ctx context.Context, keys []client.ObjectKey) (map[client.ObjectKey]*v1alpha1.Gate, error) {
