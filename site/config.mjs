@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const docs = dirname(dirname(fileURLToPath(import.meta.url)))
 const base = process.env.BASE || '/'
 const repository = 'https://github.com/fluxcd/gating-controller'
-const folders = ['start', 'guides', 'operate', 'secure', 'reference', 'compare', 'contribute']
+const folders = ['start', 'guides', 'operate', 'secure', 'reference', 'contribute']
 
 // The navigation is made of the folders. Their pages have the order of the links on the home page; a page without a link comes last.
 const home = readFileSync(join(docs, 'index.md'), 'utf8')

@@ -16,7 +16,7 @@ import (
 
 func TestTheGuidesShowWhatPreviewAndDiffPrint(t *testing.T) {
 	for page, atLeast := range map[string]int{
-		"guides/certificates.md": 1, "guides/company-freeze.md": 1, "guides/exceptions.md": 2, "guides/hotfix-in-a-freeze.md": 1, "guides/nights-and-weekends.md": 1,
+		"guides/certificates.md": 1, "guides/company-freeze.md": 1, "guides/exceptions.md": 2, "guides/from-flux-suspend.md": 1, "guides/hotfix-in-a-freeze.md": 1, "guides/nights-and-weekends.md": 1,
 	} {
 		t.Run(page, func(t *testing.T) { showsWhatPreviewPrints(t, page, atLeast) })
 	}
