@@ -47,7 +47,7 @@ const (
 
 	// readShare is the part of the time that reading targets takes in the long run, and readBurst the time before any viewer waits. One
 	// viewer has half of both.
-	readShare, readBurst = 0.1, 20 * time.Second
+	readShare, readBurst = 0.05, 10 * time.Second
 
 	// readPatience is how long a page waits for its turn to read targets. Then it is shown without them.
 	readPatience = 5 * time.Second
