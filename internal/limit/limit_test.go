@@ -230,6 +230,11 @@ func TestAWaitForASlotEndsWithItsContext(t *testing.T) {
 				t.Errorf("the wait of %q ended with %v", viewer, err)
 			}
 		}
+		waits, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := l.Begin(waits, "b"); !errors.Is(err, context.Canceled) { // it has its own slot by then
+			t.Errorf("the wait ended with %v", err)
+		}
 		end(0)
 		for _, viewer := range []string{"a", "b", ""} {
 			work(t, l, viewer, 0)

@@ -69,6 +69,21 @@ func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
 	}
 }
 
+func TestBadgesCountAsPagesOfStrangers(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.bare, r.takes = true, cpuBurst
+	options := optionsOf(r, time.UTC)
+	options.Anyone = r
+	h := New(options)
+	for range 5 {
+		if code, _ := asks(t, h, "/badge/shop/web.svg", time.Second); code == http.StatusServiceUnavailable {
+			return
+		}
+	}
+	t.Error("badges have no share of the time")
+}
+
 // slowClock is a clock by which everything takes as long as the burst.
 type slowClock struct{ clock.PassiveClock }
 

@@ -1,12 +1,19 @@
 package webauth
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Two requests of a user at the same time must not get a limiter each.
@@ -28,4 +35,46 @@ func TestConcurrentRequestsOfAUserShareALimiter(t *testing.T) {
 			t.Fatal("two requests of a user have different limiters")
 		}
 	}
+}
+
+// hanging is an API server that does not respond to reviews of one user.
+type hanging struct {
+	user    string
+	pending atomic.Int32
+}
+
+func (h *hanging) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
+	review := obj.(*authorizationv1.SubjectAccessReview) //nolint:forcetypeassert // the test creates nothing else
+	if review.Spec.User == h.user {
+		h.pending.Add(1)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	review.Status.Allowed = true
+	return nil
+}
+
+func TestAUserLeavesHalfOfTheReviewsToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &hanging{user: "greedy"}
+		reviews := NewReviews(server, clock.RealClock{}, logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+		of := func(name string) *user {
+			return &user{SubjectAccessReviewSpec: authorizationv1.SubjectAccessReviewSpec{User: name}}
+		}
+		var group sync.WaitGroup
+		for i := range 2 * maxReviews {
+			group.Go(func() {
+				_, _ = reviews.May(t.Context(), of("greedy"), authorizationv1.ResourceAttributes{Name: fmt.Sprint(i)})
+			})
+		}
+		synctest.Wait()
+		if n := server.pending.Load(); n != maxReviews/2 {
+			t.Errorf("%d reviews of one user are pending", n)
+		}
+		if may, err := reviews.May(t.Context(), of("modest"), authorizationv1.ResourceAttributes{}); !may || err != nil || server.pending.Load() != maxReviews/2 {
+			t.Errorf("another user waits: %v", err)
+		}
+		group.Wait()
+	})
 }
