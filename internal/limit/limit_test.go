@@ -218,7 +218,8 @@ func TestAViewerLeavesHalfOfTheSlotsToOthers(t *testing.T) {
 
 func TestAWaitForASlotEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := New(1, 1, 0, 0)
+		l := New(1, 1, 0.1, time.Second)
+		work(t, l, "b", 2*time.Second) // with a debt, its share is kept
 		end, err := l.Begin(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
