@@ -85,7 +85,7 @@ func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
 		},
 	})}
 	gates, err := w.on().targets.Gates.For(w.Context(), www, start)
-	if err != nil || len(gates) != 2 || !verdict.Terms(gates).Strict || gates[0].Stand == gates[1].Stand {
+	if err != nil || len(gates) != 2 || !verdict.Terms(gates).Strict || gates[0].Effect == gates[1].Effect {
 		t.Errorf("got %+v, %v", gates, err)
 	}
 }

@@ -138,8 +138,8 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	})
 }
 
-func refusalOf(gate string, stand verdict.Stand) string {
-	_, message := verdict.Refusal([]verdict.Gate{{Name: gate, Stand: stand}})
+func refusalOf(gate string, stand verdict.Effect) string {
+	_, message := verdict.Refusal([]verdict.Gate{{Name: gate, Effect: stand}})
 	return message
 }
 

@@ -124,7 +124,7 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 }
 
 // saysOf returns a Gate as a target sees it.
-func saysOf(name string, stand verdict.Stand, resume v1alpha1.Mode) verdict.Gate {
+func saysOf(name string, stand verdict.Effect, resume v1alpha1.Mode) verdict.Gate {
 	state, status, reason := v1alpha1.StateClosed, metav1.ConditionFalse, v1alpha1.DefaultReason
 	if stand == verdict.Open {
 		state, status, reason = v1alpha1.StateOpened, metav1.ConditionTrue, v1alpha1.OpenRequestedReason
@@ -137,7 +137,7 @@ func saysOf(name string, stand verdict.Stand, resume v1alpha1.Mode) verdict.Gate
 	if stand == verdict.Missing {
 		obj = nil
 	}
-	return verdict.Gate{Name: name, Stand: stand, Governs: true, Object: obj}
+	return verdict.Gate{Name: name, Effect: stand, Governs: true, Object: obj}
 }
 
 // Each line is what is found of a target and what Gates say, and the event that comes of it, if any.
@@ -147,7 +147,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 	open := []verdict.Gate{saysOf(a, verdict.Open, "")}
 	one := []verdict.Gate{saysOf(a, verdict.Open, ""), saysOf(b, verdict.Closed, "")}
 	respecting := []verdict.Gate{saysOf(a, verdict.Closed, v1alpha1.ModeLenient)}
-	leaving := []verdict.Gate{{Name: a, Stand: verdict.Open}}
+	leaving := []verdict.Gate{{Name: a, Effect: verdict.Open}}
 	isClosed, isOpen := events.Details{"gate": a, "state": "closed", "reason": "Default"}, events.Details{"gate": a, "state": "opened", "reason": "OpenRequested"}
 	for name, tc := range map[string]struct {
 		state  target.State
@@ -168,8 +168,8 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 		"governed no more":                 {target.Held, []string{a}, leaving, target.Plan{}, "Normal GateOpened", events.Details{"gate": a}},
 		"held, and no gate says so":        {target.Held, nil, nil, target.Plan{}, "Normal GateOpened", events.Details{}},
 		"open and free":                    {target.Free, nil, open, target.Plan{}, "", nil},
-		"foreign":                          {target.Foreign, nil, closed, target.Plan{}, "", nil},
-		"foreign since it was held":        {target.Foreign, []string{a}, open, target.Plan{}, "", nil},
+		"foreign":                          {target.SuspendedByOthers, nil, closed, target.Plan{}, "", nil},
+		"foreign since it was held":        {target.SuspendedByOthers, []string{a}, open, target.Plan{}, "", nil},
 		"resumed":                          {target.Free, []string{a}, closed, target.Plan{}, "Warning HeldAgain", isClosed},
 		"resumed and respected":            {target.Free, []string{a}, respecting, target.Plan{}, "", nil},
 		"resumed, then the gate opens":     {target.Free, []string{a}, open, target.Plan{}, "", nil},
@@ -180,7 +180,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorded := &recorder{}
-			observed := verdict.Observed{State: tc.state, HeldBy: tc.heldBy, Told: start}
+			observed := verdict.Observed{State: tc.state, HeldBy: tc.heldBy, ReportedAt: start}
 			v := verdict.Judge(observed, tc.gates)
 			step := verdict.Next(observed, v, tc.plan)
 			if step.Write {

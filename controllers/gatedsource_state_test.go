@@ -29,14 +29,14 @@ type outcomes struct {
 }
 
 func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
-	gate := func(name string, stand verdict.Stand) verdict.Gate {
-		return verdict.Gate{Name: "shop/" + name, Stand: stand, Governs: true, Object: &v1alpha1.Gate{
+	gate := func(name string, stand verdict.Effect) verdict.Gate {
+		return verdict.Gate{Name: "shop/" + name, Effect: stand, Governs: true, Object: &v1alpha1.Gate{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: v1alpha1.GateSpec{Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{{Name: "first"}}}},
 		}}
 	}
 	open, closed, undecided := gate("open", verdict.Open), gate("closed", verdict.Closed), gate("new", verdict.Undecided)
-	missing := verdict.Gate{Name: "shop/missing", Stand: verdict.Missing}
-	elsewhere := verdict.Gate{Name: "shop/elsewhere", Stand: verdict.Elsewhere}
+	missing := verdict.Gate{Name: "shop/missing", Effect: verdict.Missing}
+	elsewhere := verdict.Gate{Name: "shop/elsewhere", Effect: verdict.OtherShard}
 	for name, tc := range map[string]struct {
 		gates     []verdict.Gate
 		nothing   bool // no revision waits

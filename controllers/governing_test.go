@@ -162,7 +162,7 @@ func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
 	w.writes.before = once("Kustomization", func() error {
 		meanwhile := &v1alpha1.Gate{}
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), meanwhile))
-		if looked = true; verdict.Governing("", meanwhile, start).Stand != verdict.Open {
+		if looked = true; verdict.Governing("", meanwhile, start).Effect != verdict.Open {
 			t.Errorf("it counts as closed, generation %d of %d: %s", meanwhile.Status.ObservedGeneration, meanwhile.Generation, opened(meanwhile))
 		}
 		return nil

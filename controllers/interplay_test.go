@@ -116,7 +116,7 @@ func TestAForgedPassOfACertificateIsNone(t *testing.T) {
 	w.reload(cert)
 	forge := func(after time.Duration) {
 		since := w.in(after).UTC()
-		p := verdict.Pass{State: verdict.PassGoesOn, Value: since.Format(time.RFC3339), By: "bob", Reason: "forged", Since: since, Until: since.Add(time.Hour)}
+		p := verdict.Pass{State: verdict.PassInProgress, Value: since.Format(time.RFC3339), By: "bob", Reason: "forged", Since: since, Until: since.Add(time.Hour)}
 		config := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKeyFromObject(cert))
 		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: key(g), v1alpha1.PassAnnotation: p.Record()})
 		w.Must(cluster.Client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("gating-controller"), client.ForceOwnership))

@@ -53,7 +53,7 @@ func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
 func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
 	w.Helper()
 	pass, is := w.passOf(obj), w.look(obj)
-	if is.suspend != nil || is.heldBy != key(g) || pass.State != verdict.PassGoesOn || !strings.HasPrefix(is.approved, "True PassGranted ") ||
+	if is.suspend != nil || is.heldBy != key(g) || pass.State != verdict.PassInProgress || !strings.HasPrefix(is.approved, "True PassGranted ") ||
 		obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation] != pass.Since.Format(time.RFC3339Nano) {
 		w.Errorf("it does not pass: %+v, noted %+v", is, pass)
 	}

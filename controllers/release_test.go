@@ -224,7 +224,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeldOf(apps, "bcd")
 	r, waiting := w.on().targets, target.KeyOf(apps[1])
-	called, _ := w.memory.turns.Call(g.UID, 1, "", slots.Which[target.Key]{Some: map[target.Key]bool{waiting: true}})
+	called, _ := w.memory.turns.Call(g.UID, 1, "", slots.Eligible[target.Key]{Some: map[target.Key]bool{waiting: true}})
 	obj, err := w.Targets.Get(w.Context(), waiting)
 	w.Must(err)
 	gates, err := r.Gates.For(w.Context(), obj, start)

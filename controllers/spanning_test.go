@@ -224,7 +224,7 @@ func fleetLocking(t *testing.T) *world {
 }
 
 // expectFleetLock checks what a Gate has in the GateLock of all namespaces, nil for nothing. Other worlds have Gates there too.
-func (w *world) expectFleetLock(g *v1alpha1.Gate, want *lock.Share) {
+func (w *world) expectFleetLock(g *v1alpha1.Gate, want *lock.Part) {
 	w.Helper()
 	obj := &lockv1alpha1.GateLock{}
 	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), view.LockKey(v1alpha1.AnyName, w.Own), obj)))
@@ -250,13 +250,13 @@ func TestOneGateLockIsForAllNamespaces(t *testing.T) {
 	selected.Name = "web"
 	g := w.ClosedGate("freeze", w.everywhere(), selected, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
 	w.reconcile(g)
-	w.expectFleetLock(g, ptr.To(lock.NewShare(true, g.Spec.Targets[:2]...)))
+	w.expectFleetLock(g, ptr.To(lock.NewPart(true, g.Spec.Targets[:2]...)))
 	equal(t, w.writes.take("GateLock"), []string{"create GateLock/" + w.Namespace, "create GateLock/" + w.Own})
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 
 	w.open(g, start)
 	w.reconcile(g)
-	w.expectFleetLock(g, ptr.To(lock.NewShare(false)))
+	w.expectFleetLock(g, ptr.To(lock.NewPart(false)))
 	writes := w.writes.take("")
 	unlocked, released := indexWith(writes, "update GateLock/"+w.Own), indexWith(writes, "apply Kustomization")
 	if unlocked < 0 || released < unlocked {

@@ -16,7 +16,7 @@ import (
 
 // memory is the state of the controllers in memory. After a restart, everything is reconciled once.
 type memory struct {
-	tally      *summary.Tally
+	tally      *summary.Summary
 	turns      *rollout.Turns
 	book       *rollout.Book
 	versions   *ownwrites.Versions[types.NamespacedName]
@@ -32,7 +32,7 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		tally: &summary.Tally{}, turns: &rollout.Turns{}, book: &rollout.Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gatecontroller.State{},
+		tally: &summary.Summary{}, turns: &rollout.Turns{}, book: &rollout.Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gatecontroller.State{},
 		watcher: &view.DependencyReader{}, calendar: &calendars.Reader{}, news: &events.Recorder{}, appliers: &gatecontroller.Appliers{}, background: &gatecontroller.Background{}, passes: &rollout.Passes{},
 	}
 }

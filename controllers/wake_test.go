@@ -22,7 +22,7 @@ func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
 			return target.Key{GroupKind: kind, NamespacedName: types.NamespacedName{Name: name}}
 		}
 		q.Targets(queue.Resync, key("resync"), key("again"))
-		q.Targets(queue.Tell, key("tell"))
+		q.Targets(queue.Report, key("tell"))
 		q.Targets(queue.Release, key("first release"), key("second release"))
 		q.Targets(queue.Release, key("release of another gate"))
 		q.Targets(queue.Hold, key("hold"))

@@ -232,7 +232,7 @@ func (w *world) lookAtWoken() error {
 		case err != nil:
 			w.failed.targets = append(w.failed.targets, key)
 		case w.writes.count() > written:
-			w.woken.Targets(queue.Tell, key) // its event
+			w.woken.Targets(queue.Report, key) // its event
 		}
 	}
 	return errors.Join(errs...)

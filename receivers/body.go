@@ -18,7 +18,7 @@ var zeros [maxBodyBytes]byte
 
 // acceptable returns how to refuse a request whose headers rule it out, nil if they do
 // not.
-func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *answer {
+func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *response {
 	if r.ContentLength < 0 {
 		// Besides its chunks it may have had a length that a proxy in front of us used.
 		// Then the next data on the connection could be from anybody.
@@ -27,11 +27,11 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *answer 
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return &answer{code: http.StatusMethodNotAllowed}
+		return &response{code: http.StatusMethodNotAllowed}
 	case !slices.Contains([]string{"", "identity"}, strings.ToLower(r.Header.Get("Content-Encoding"))):
-		return &answer{code: http.StatusUnsupportedMediaType}
+		return &response{code: http.StatusUnsupportedMediaType}
 	case r.ContentLength > maxBytes:
-		return &answer{code: http.StatusRequestEntityTooLarge}
+		return &response{code: http.StatusRequestEntityTooLarge}
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *answer 
 // read returns the body of a request, and a function that gives its memory back. The body
 // of a stranger is not kept, but read and answered as if it were: the result is as many
 // zeros.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, of share, stranger bool) (body []byte, release func(), refused *answer) {
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, stranger bool) (body []byte, release func(), refused *response) {
 	kept := &bytes.Buffer{}
 	into := io.Writer(kept)
 	if stranger {
@@ -71,39 +71,39 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, of share, strange
 }
 
 // unreadable returns how to answer a request whose body cannot be read.
-func unreadable(err error) *answer {
+func unreadable(err error) *response {
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		return &answer{code: http.StatusRequestEntityTooLarge}
+		return &response{code: http.StatusRequestEntityTooLarge}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &answer{code: http.StatusRequestTimeout}
+		return &response{code: http.StatusRequestTimeout}
 	}
-	return &answer{code: http.StatusBadRequest}
+	return &response{code: http.StatusBadRequest}
 }
 
-// share is who a large body counts for: a sender that is known by its headers, or anybody
+// quotaKey is who a large body counts for: a sender that is known by its headers, or anybody
 // who has a path.
-type share [sha256.Size]byte
+type quotaKey [sha256.Size]byte
 
-func shareOf(name string) share { return sha256.Sum256([]byte(name)) }
+func newQuotaKey(name string) quotaKey { return sha256.Sum256([]byte(name)) }
 
-// room is for the large bodies that are being read.
-type room struct {
+// largeBodies is for the large bodies that are being read.
+type largeBodies struct {
 	mu sync.Mutex
 	// taken is how many are kept in memory.
 	taken int
-	// of counts all of them, including those of strangers.
-	of map[share]int
+	// byQuota counts all of them, including those of strangers.
+	byQuota map[quotaKey]int
 }
 
 // take returns a function that gives the room for a body back, nil if there is no room. A
 // body that is not kept takes no room, but gets it on the same conditions, so that the
 // answers do not tell who is a stranger. All bodies of a share count, so filling the room
 // with one path does not show that the path exists.
-func (r *room) take(of share, kept bool) func() {
+func (r *largeBodies) take(of quotaKey, kept bool) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.taken >= maxLarge || r.of[of] >= maxLargeOfOne {
+	if r.taken >= maxLarge || r.byQuota[of] >= maxLargeOfOne {
 		return nil
 	}
 	r.add(of, kept, 1)
@@ -114,11 +114,11 @@ func (r *room) take(of share, kept bool) func() {
 	}
 }
 
-func (r *room) add(of share, kept bool, n int) {
+func (r *largeBodies) add(of quotaKey, kept bool, n int) {
 	if kept {
 		r.taken += n
 	}
-	if r.of[of] += n; r.of[of] == 0 {
-		delete(r.of, of)
+	if r.byQuota[of] += n; r.byQuota[of] == 0 {
+		delete(r.byQuota, of)
 	}
 }

@@ -22,10 +22,10 @@ import (
 )
 
 // all is how many large bodies are read, and how many of them are kept.
-func (r *room) all() (all, kept int) {
+func (r *largeBodies) all() (all, kept int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, n := range r.of {
+	for _, n := range r.byQuota {
 		all += n
 	}
 	return all, r.taken
@@ -215,7 +215,7 @@ func TestTheLargeBodyOfAStrangerIsNotKept(t *testing.T) {
 // answering sees how much room is taken when an answer is written.
 type answering struct {
 	*httptest.ResponseRecorder
-	large      *room
+	large      *largeBodies
 	all, taken int
 }
 

@@ -27,22 +27,22 @@ var (
 
 // Lengths in the annotation, in bytes.
 const (
-	// lengthOfSender and lengthOfDigest are 6 and 12 bytes in base64.
-	lengthOfSender = 8
-	lengthOfDigest = 16
-	// lengthOfTime is for the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
-	lengthOfTime = 2
-	// lengthOfNote is the length of an annotation that has nothing but a note of no receiver.
-	lengthOfNote = len("1234567890,:xAB")
+	// senderLength and lengthOfDigest are 6 and 12 bytes in base64.
+	senderLength = 8
+	digestLength = 16
+	// timeLength is for the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
+	timeLength = 2
+	// minRecordLength is the length of an annotation that has nothing but a note of no receiver.
+	minRecordLength = len("1234567890,:xAB")
 )
 
-// deliveryOf identifies a webhook among those that a Gate records: by a digest of the receiver and one of the webhook, of 48 and 96 bits.
+// deliveryID identifies a webhook among those that a Gate records: by a digest of the receiver and one of the webhook, of 48 and 96 bits.
 //
 // A webhook always has the same digest, so collisions never let it open twice. They can only refuse a webhook that is new, because the
 // digest of another one is recorded. An attacker who knows the token can find two webhooks with the same digest in 2^48 steps, and has the
 // second one refused: not sending it has the same effect. To block the webhook of another sender, the attacker needs the digest of that webhook, which
 // takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
-func deliveryOf(receiver, delivery string) string {
+func deliveryID(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
 	return encoding.EncodeToString(sender[:6]) + encoding.EncodeToString(digest[:12])
 }
@@ -53,9 +53,9 @@ var encoding = base64.RawURLEncoding
 const (
 	opened = 'o'
 	closed = 'c'
-	// forgotten is for a webhook that closed and is no longer recorded. It has the time
+	// dropped is for a webhook that closed and is no longer recorded. It has the time
 	// when the webhook was accepted. Its id is the receiver alone, or empty for any receiver.
-	forgotten = 'x'
+	dropped = 'x'
 )
 
 // item of the annotation.
@@ -69,25 +69,25 @@ type item struct {
 func roundUp(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
 // sender is the receiver in an id.
-func sender(id string) string { return id[:min(len(id), lengthOfSender)] }
+func sender(id string) string { return id[:min(len(id), senderLength)] }
 
 // size returns the length of an item without its receiver.
 func (i item) size() int {
-	if i.kind == forgotten {
-		return 1 + lengthOfTime
+	if i.kind == dropped {
+		return 1 + timeLength
 	}
-	return 1 + lengthOfTime + lengthOfDigest
+	return 1 + timeLength + digestLength
 }
 
-// memory has the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
-type memory []item
+// deliveries has the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
+type deliveries []item
 
 // groupSyntax matches a group: the digest of a receiver or nothing, a colon, and items.
 var groupSyntax = regexp.MustCompile(fmt.Sprintf(`^(?:[\w-]{%[1]d}:(?:[oc][\w-]{%[2]d}|x[\w-]{%[3]d})+|:x[\w-]{%[3]d})$`,
-	lengthOfSender, lengthOfTime+lengthOfDigest, lengthOfTime))
+	senderLength, timeLength+digestLength, timeLength))
 
 // recall parses an annotation that memory.String has written, and skips expired items. It returns errUnreadable if any part of it is malformed.
-func recall(annotation string, now time.Time) (m memory, err error) {
+func recall(annotation string, now time.Time) (m deliveries, err error) {
 	if annotation == "" {
 		return nil, nil
 	}
@@ -104,8 +104,8 @@ func recall(annotation string, now time.Time) (m memory, err error) {
 		for items != "" {
 			i := item{id: by, kind: items[0]}
 			size := i.size()
-			i.id += items[1+lengthOfTime : size]
-			offset, _ := encoding.DecodeString("AA" + items[1:1+lengthOfTime])
+			i.id += items[1+timeLength : size]
+			offset, _ := encoding.DecodeString("AA" + items[1:1+timeLength])
 			i.at = from + int64(offset[1])<<8 + int64(offset[2])
 			if now.Sub(time.Unix(i.at, 0)).Abs() <= replayWindow {
 				m = append(m, i)
@@ -117,7 +117,7 @@ func recall(annotation string, now time.Time) (m memory, err error) {
 }
 
 // size is the length of the annotation.
-func (m memory) size() int {
+func (m deliveries) size() int {
 	if len(m) == 0 {
 		return 0
 	}
@@ -133,13 +133,13 @@ func (m memory) size() int {
 }
 
 // first returns the time of the oldest item.
-func (m memory) first() int64 {
+func (m deliveries) first() int64 {
 	return slices.MinFunc(m, func(a, b item) int { return cmp.Compare(a.at, b.at) }).at
 }
 
 // String returns the annotation: the time of the oldest item in seconds since 1970, and for each receiver a comma, its digest, a colon and its items.
 // An item has its kind, the seconds since the oldest, and the digest of the webhook.
-func (m memory) String() string {
+func (m deliveries) String() string {
 	if len(m) == 0 {
 		return ""
 	}
@@ -150,7 +150,7 @@ func (m memory) String() string {
 			order = append(order, by)
 		}
 		seconds := encoding.EncodeToString([]byte{0, byte(offset >> 8), byte(offset)})
-		groups[by] = append(append(append(groups[by], i.kind), seconds[len(seconds)-lengthOfTime:]...), i.id[len(by):]...)
+		groups[by] = append(append(append(groups[by], i.kind), seconds[len(seconds)-timeLength:]...), i.id[len(by):]...)
 	}
 	var text strings.Builder
 	text.WriteString(strconv.FormatInt(first, 10))
@@ -162,24 +162,24 @@ func (m memory) String() string {
 }
 
 // has returns whether a webhook was taken before.
-func (m memory) has(id string) bool {
+func (m deliveries) has(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.id == id })
 }
 
-// doubts returns whether a webhook may be a forgotten one that closed. It could open now:
+// mayRepeat returns whether a webhook may be a forgotten one that closed. It could open now:
 // what a receiver makes of it may depend on headers that nobody signed.
-func (m memory) doubts(id string) bool {
-	return slices.ContainsFunc(m, func(i item) bool { return i.kind == forgotten && (i.id == "" || i.id == sender(id)) })
+func (m deliveries) mayRepeat(id string) bool {
+	return slices.ContainsFunc(m, func(i item) bool { return i.kind == dropped && (i.id == "" || i.id == sender(id)) })
 }
 
 // used returns how many webhooks of its receiver an id is recorded with, and how many bytes these take.
-func (m memory) used(id string) (webhooks, bytes int) {
+func (m deliveries) used(id string) (webhooks, bytes int) {
 	for _, i := range m {
 		if sender(i.id) != sender(id) {
 			continue
 		}
 		bytes += i.size()
-		if i.kind != forgotten {
+		if i.kind != dropped {
 			webhooks++
 		}
 	}
@@ -187,29 +187,29 @@ func (m memory) used(id string) (webhooks, bytes int) {
 }
 
 // fits returns whether a receiver is within its quota, and uses at most half of the bytes that the others leave.
-func (m memory) fits(id string, room int) bool {
+func (m deliveries) fits(id string, room int) bool {
 	webhooks, bytes := m.used(id)
 	return webhooks <= maxDeliveries && bytes <= room-m.size()
 }
 
 // replaces returns whether m needs no more bytes than before, within the quota of a receiver.
-func (m memory) replaces(before memory, id string, room int) bool {
+func (m deliveries) replaces(before deliveries, id string, room int) bool {
 	webhooks, _ := m.used(id)
 	return webhooks <= maxDeliveries && m.size() <= min(room, before.size())
 }
 
-// with returns the memory with one more webhook. One that opens is refused if it cannot be
+// add returns the memory with one more webhook. One that opens is refused if it cannot be
 // recorded, or if it may be a repetition. One that closes is never refused: it takes the
 // place of the oldest one of its receiver that closed. If there is none, it is itself
 // forgotten.
-func (m memory) with(id string, action v1alpha1.RequestAction, room int, now time.Time) (memory, error) {
+func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now time.Time) (deliveries, error) {
 	kind := byte(closed)
 	if action != v1alpha1.RequestClose {
 		kind = opened
 	}
 	next := append(slices.Clone(m), item{id, kind, roundUp(now)})
 	if kind == opened {
-		if m.doubts(id) || !next.fits(id, room) {
+		if m.mayRepeat(id) || !next.fits(id, room) {
 			return nil, errTooMany
 		}
 		return next, nil
@@ -219,26 +219,26 @@ func (m memory) with(id string, action v1alpha1.RequestAction, room int, now tim
 		if oldest < 0 {
 			break
 		}
-		next = next.forget(oldest, room)
+		next = next.drop(oldest, room)
 	}
 	return next, nil
 }
 
-// forget replaces an item by a note that there was one. The note names its receiver, or
+// drop replaces an item by a note that there was one. The note names its receiver, or
 // none if there is no room for that.
-func (m memory) forget(index, room int) memory {
-	dropped := m[index]
+func (m deliveries) drop(index, room int) deliveries {
+	last := m[index]
 	rest := slices.Delete(slices.Clone(m), index, index+1)
-	if next := rest.note(item{sender(dropped.id), forgotten, dropped.at}); next.size() <= room {
+	if next := rest.addDropped(item{sender(last.id), dropped, last.at}); next.size() <= room {
 		return next
 	}
-	return rest.note(item{"", forgotten, dropped.at})
+	return rest.addDropped(item{"", dropped, last.at})
 }
 
-// note adds a note. If the same note is there already, it makes that one last as long.
-func (m memory) note(note item) memory {
+// addDropped adds a note. If the same note is there already, it makes that one last as long.
+func (m deliveries) addDropped(note item) deliveries {
 	for i := range m {
-		if m[i].kind == forgotten && m[i].id == note.id {
+		if m[i].kind == dropped && m[i].id == note.id {
 			next := slices.Clone(m)
 			next[i].at = max(m[i].at, note.at)
 			return next
@@ -247,15 +247,15 @@ func (m memory) note(note item) memory {
 	return append(slices.Clone(m), note)
 }
 
-// remember returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the annotation cannot
+// recordDelivery returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the annotation cannot
 // be read, it returns errUnreadable for a webhook that opens. A webhook that closes starts a new record, as if it had replaced all others.
-func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
+func recordDelivery(obj *v1alpha1.Gate, a gateRequest, now time.Time) (string, error) {
 	known, err := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
 	if err != nil {
 		if a.action != v1alpha1.RequestClose {
 			return "", err
 		}
-		known = memory{{kind: forgotten, at: roundUp(now)}}
+		known = deliveries{{kind: dropped, at: roundUp(now)}}
 	}
 	id := cmp.Or(a.delivery, a.repeats)
 	switch {
@@ -265,23 +265,23 @@ func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
 		return "", nil
 	case known.has(id):
 		return "", errReplayed
-	case a.delivery == "" && a.action == v1alpha1.RequestOpen && known.doubts(id):
+	case a.delivery == "" && a.action == v1alpha1.RequestOpen && known.mayRepeat(id):
 		return "", errTooMany
 	case a.delivery == "":
 		return "", nil
 	}
-	next, err := known.with(id, a.action, roomOf(obj), now)
+	next, err := known.add(id, a.action, availableBytes(obj), now)
 	return next.String(), err
 }
 
-// roomOf returns how many bytes the annotation may have besides the other annotations of a
+// availableBytes returns how many bytes the annotation may have besides the other annotations of a
 // Gate and a note.
-func roomOf(obj *v1alpha1.Gate) int {
+func availableBytes(obj *v1alpha1.Gate) int {
 	room := validation.TotalAnnotationSizeLimitB - maxRequestBytes - len(v1alpha1.DeliveriesAnnotation)
 	for name, value := range obj.Annotations {
 		if name != v1alpha1.DeliveriesAnnotation {
 			room -= len(name) + len(value)
 		}
 	}
-	return min(room, maxDeliveriesBytes) - lengthOfNote
+	return min(room, maxDeliveriesBytes) - minRecordLength
 }

@@ -29,10 +29,10 @@ func newRemembering(t *testing.T) *remembering {
 
 // take has a receiver take a webhook that is to be remembered.
 func (r *remembering) take(receiver, delivery string, action v1alpha1.RequestAction) error {
-	return r.write(ask{action: action, delivery: deliveryOf("apps/"+receiver, delivery)})
+	return r.write(gateRequest{action: action, delivery: deliveryID("apps/"+receiver, delivery)})
 }
 
-func (r *remembering) write(a ask) error {
+func (r *remembering) write(a gateRequest) error {
 	r.Helper()
 	next := r.gate.DeepCopy()
 	// The controller has handled all before.
@@ -49,7 +49,7 @@ func (r *remembering) write(a ask) error {
 }
 
 // recorded returns the items in the annotation.
-func (r *remembering) recorded() memory {
+func (r *remembering) recorded() deliveries {
 	r.Helper()
 	m, err := recall(r.annotation(), r.now)
 	if err != nil {
@@ -97,20 +97,20 @@ func TestADeliveryIsRememberedForTheReplayWindow(t *testing.T) {
 				t.Errorf("after %s: not pruned: %q", after, r.annotation())
 			}
 			r.gate = first.DeepCopy()
-			r.want(fmt.Sprint("not to be remembered, after ", after), r.write(ask{action: action, repeats: deliveryOf("apps/ci", "1")}), want)
-			r.want("another one", r.write(ask{action: action, repeats: deliveryOf("apps/ci", "2")}), nil)
+			r.want(fmt.Sprint("not to be remembered, after ", after), r.write(gateRequest{action: action, repeats: deliveryID("apps/ci", "1")}), want)
+			r.want("another one", r.write(gateRequest{action: action, repeats: deliveryID("apps/ci", "2")}), nil)
 		}
 	}
 }
 
 func TestDeliveriesOfTwoReceiversDiffer(t *testing.T) {
-	if deliveryOf("apps/a", "b1") == deliveryOf("apps/ab", "1") || deliveryOf("apps/a", "1") == deliveryOf("apps/b", "1") {
+	if deliveryID("apps/a", "b1") == deliveryID("apps/ab", "1") || deliveryID("apps/a", "1") == deliveryID("apps/b", "1") {
 		t.Error("they are the same")
 	}
-	if sender(deliveryOf("apps/a", "1")) != sender(deliveryOf("apps/a", "2")) || sender(deliveryOf("apps/a", "1")) == sender(deliveryOf("apps/b", "1")) {
+	if sender(deliveryID("apps/a", "1")) != sender(deliveryID("apps/a", "2")) || sender(deliveryID("apps/a", "1")) == sender(deliveryID("apps/b", "1")) {
 		t.Error("they do not tell their receiver")
 	}
-	if got := deliveryOf("apps/a", strings.Repeat("x", 1<<20)); len(got) != lengthOfSender+lengthOfDigest || strings.ContainsAny(got, ",:") {
+	if got := deliveryID("apps/a", strings.Repeat("x", 1<<20)); len(got) != senderLength+digestLength || strings.ContainsAny(got, ",:") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -159,21 +159,21 @@ func TestWhatClosedAndIsForgottenOpensNothing(t *testing.T) {
 	r.want("as something that opens", r.take("ci", "captured", opens), errReplayed)
 	r.now = testNow.Add(5 * time.Minute)
 	r.fill("ci", closes)
-	captured := ask{action: opens, repeats: deliveryOf("apps/ci", "captured")}
+	captured := gateRequest{action: opens, repeats: deliveryID("apps/ci", "captured")}
 	for _, after := range []time.Duration{5 * time.Minute, replayWindow} {
 		r.now = testNow.Add(after)
 		r.want("it is forgotten, and opens", r.take("ci", "captured", opens), errTooMany)
 		r.want("without being remembered", r.write(captured), errTooMany)
 		r.want("another one that opens", r.take("ci", "new", opens), errTooMany)
 		r.want("another receiver's", r.take("other", fmt.Sprint(after), opens), nil)
-		r.want("one that closes", r.write(ask{action: closes, repeats: captured.repeats}), nil)
+		r.want("one that closes", r.write(gateRequest{action: closes, repeats: captured.repeats}), nil)
 	}
 	// One that was taken later is forgotten as well, and the doubt lasts for that one.
 	later := newRemembering(t)
 	later.gate, later.now = r.gate.DeepCopy(), testNow.Add(replayWindow)
 	later.want("one more that closes", later.take("ci", "last", closes), nil)
 	later.now = testNow.Add(replayWindow + time.Second)
-	later.want("the second one that is forgotten, to open", later.write(ask{action: opens, repeats: deliveryOf("apps/ci", fmt.Sprint(closes, 0))}), errTooMany)
+	later.want("the second one that is forgotten, to open", later.write(gateRequest{action: opens, repeats: deliveryID("apps/ci", fmt.Sprint(closes, 0))}), errTooMany)
 	// It is older than what is remembered at all, but the receiver has its quota full.
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("after the window", r.write(captured), nil)
@@ -201,7 +201,7 @@ func TestTheAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
 	if !strings.HasPrefix(r.annotation(), before) {
 		t.Error("what opened is forgotten")
 	}
-	r.want("what may be a repetition of them", r.write(ask{action: opens, repeats: deliveryOf("apps/alerts-1900", "1")}), errTooMany)
+	r.want("what may be a repetition of them", r.write(gateRequest{action: opens, repeats: deliveryID("apps/alerts-1900", "1")}), errTooMany)
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("later", r.take("ci-0", "1", opens), nil)
 }
@@ -218,7 +218,7 @@ func TestOtherAnnotationsOfAGateLeaveLessRoom(t *testing.T) {
 	for r.take("ci", fmt.Sprint("more", opened), opens) == nil {
 		opened++
 	}
-	if opened == 0 || opened > 1000/lengthOfDigest {
+	if opened == 0 || opened > 1000/digestLength {
 		t.Errorf("%d have room", opened)
 	}
 	for _, receiver := range []string{"ci", "alerts"} {
@@ -281,8 +281,8 @@ func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
 
 // malformedRecords returns annotations that memory.String does not write. Most of them contain a webhook of the receiver smoke.
 func malformedRecords() map[string]string {
-	id, now := deliveryOf("apps/smoke", "1"), testNow.Unix()
-	by, digest := sender(id), id[lengthOfSender:]
+	id, now := deliveryID("apps/smoke", "1"), testNow.Unix()
+	by, digest := sender(id), id[senderLength:]
 	return map[string]string{
 		"garbage": "x,y:,:,:1,:o,o:o,,,", "not a number": fmt.Sprintf("soon,%s:oAA%s", by, digest), "the end of time": fmt.Sprintf("%d,%s:oAA%s", math.MaxInt64, by, digest),
 		"the beginning of time": fmt.Sprintf("%d,%s:oAA%s", math.MinInt64, by, digest),
@@ -290,7 +290,7 @@ func malformedRecords() map[string]string {
 		"a time alone":          fmt.Sprint(now),
 		"no items":              fmt.Sprintf("%d,%s:", now, by),
 		"many without a digest": fmt.Sprint(now) + strings.Repeat(","+by+":oAA", 1024),
-		"no digits of base64":   fmt.Sprintf("%d,%s:oAA%s", now, by, strings.Repeat("!", lengthOfDigest)),
+		"no digits of base64":   fmt.Sprintf("%d,%s:oAA%s", now, by, strings.Repeat("!", digestLength)),
 		"no time of base64":     fmt.Sprintf("%d,%s:o!!%s", now, by, digest),
 		"of no kind":            fmt.Sprintf("%d,%s:AA%s", now, by, digest),
 		"of another kind":       fmt.Sprintf("%d,%s:zAA%s", now, by, digest),
@@ -304,8 +304,8 @@ func malformedRecords() map[string]string {
 
 func TestWithAnUnreadableRecordNoWebhookOpens(t *testing.T) {
 	for name, value := range malformedRecords() {
-		repeats := deliveryOf("apps/ci", "1")
-		for request, open := range map[string]ask{
+		repeats := deliveryID("apps/ci", "1")
+		for request, open := range map[string]gateRequest{
 			"that is recorded": {action: opens, delivery: repeats}, "that must not repeat another": {action: opens, repeats: repeats}, "that may be repeated": {action: opens},
 		} {
 			r := newRemembering(t)
@@ -329,12 +329,12 @@ func TestWithAnUnreadableRecordNoWebhookOpens(t *testing.T) {
 
 // A clock may have been set.
 func TestWebhooksOfAnotherTimeAreNotRecorded(t *testing.T) {
-	id := deliveryOf("apps/smoke", "1")
+	id := deliveryID("apps/smoke", "1")
 	for _, ago := range []time.Duration{replayWindow + time.Second, -replayWindow - time.Second} {
 		r := newRemembering(t)
-		r.gate.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: memory{{id, opened, testNow.Add(-ago).Unix()}}.String()}
+		r.gate.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: deliveries{{id, opened, testNow.Add(-ago).Unix()}}.String()}
 		r.want(fmt.Sprint(ago, " ago"), r.take("smoke", "1", opens), nil)
-		if want := (memory{{id, opened, testNow.Unix()}}).String(); r.annotation() != want {
+		if want := (deliveries{{id, opened, testNow.Unix()}}).String(); r.annotation() != want {
 			t.Errorf("%s ago: got %.100q", ago, r.annotation())
 		}
 	}

@@ -167,8 +167,8 @@ func (e *entry) readable(header http.Header) map[string]any {
 	return values
 }
 
-// wanted returns the Gates that a webhook is for.
-func (e *entry) wanted(hook *webhook) []types.NamespacedName {
+// gatesFor returns the Gates that a webhook is for.
+func (e *entry) gatesFor(hook *webhook) []types.NamespacedName {
 	var gates []types.NamespacedName
 	for _, ref := range e.spec.GateRefs {
 		if hook.gates == nil || slices.Contains(hook.gates, ref.Name) {

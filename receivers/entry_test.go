@@ -129,7 +129,7 @@ func TestAWebhookIsForTheGatesThatBothName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, names := range map[int][]string{2: nil, 1: {"b", "b", "other", "../a"}, 0: {}} {
-		if got := e.wanted(&webhook{gates: names}); len(got) != want {
+		if got := e.gatesFor(&webhook{gates: names}); len(got) != want {
 			t.Errorf("%q: got %v", names, got)
 		}
 	}

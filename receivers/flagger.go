@@ -183,9 +183,9 @@ func (f *Flagger) open(ctx context.Context, key types.NamespacedName) bool {
 
 // request serves the paths that change a Gate.
 func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
-	a := &answer{code: http.StatusForbidden, text: flaggerForbidden}
+	a := &response{code: http.StatusForbidden, text: flaggerForbidden}
 	switch key, ok := f.gate(c, endpoint); {
 	case endpoint.action == v1alpha1.RequestOpen:
 		a.text, a.details = flaggerOpens, []any{"path", r.URL.Path}
@@ -207,17 +207,17 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 
 // close requests a close through the sender's first receiver that closes. If there is none,
 // it returns the refusal of one of them, or Forbidden if they request something else.
-func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *answer {
+func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *response {
 	token := c.token(r.Header)
 	bearers, certain := f.Handler.Table.bearersFor(token, key)
 	if len(bearers) == 0 && !certain {
 		return busy()
 	}
-	result := &answer{code: http.StatusForbidden, text: flaggerForbidden}
+	result := &response{code: http.StatusForbidden, text: flaggerForbidden}
 	for _, e := range bearers {
 		in := &incoming{path: pathsOf(e.key, []string{token})[0], header: r.Header, tokens: e.credentials.Tokens, now: f.Handler.Clock.Now()}
 		hook := &webhook{reason: c.reason(), body: c.fields}
-		wanted, refused := f.Handler.wants(ctx, e, in, hook)
+		wanted, refused := f.Handler.decide(ctx, e, in, hook)
 		switch {
 		case refused != nil:
 			result, result.from = refused, e.key
@@ -227,17 +227,17 @@ func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key typ
 		}
 		result = f.Handler.put(ctx, e, in, hook, wanted, []types.NamespacedName{key})
 		result.from = e.key
-		if result.code == http.StatusOK && !f.seesClosed(ctx, key) {
-			return &answer{code: http.StatusServiceUnavailable, text: "the gate is asked to close, but may still pass for open here", from: e.key}
+		if result.code == http.StatusOK && !f.isClosed(ctx, key) {
+			return &response{code: http.StatusServiceUnavailable, text: "the gate is asked to close, but may still pass for open here", from: e.key}
 		}
 		return result
 	}
 	return result
 }
 
-// seesClosed waits until checks say that a Gate is closed. After we have said so, the next
+// isClosed waits until checks say that a Gate is closed. After we have said so, the next
 // check must not say otherwise.
-func (f *Flagger) seesClosed(ctx context.Context, key types.NamespacedName) bool {
+func (f *Flagger) isClosed(ctx context.Context, key types.NamespacedName) bool {
 	return wait.PollUntilContextCancel(ctx, cacheInterval, true, func(ctx context.Context) (bool, error) {
 		return !f.open(ctx, key), nil
 	}) == nil

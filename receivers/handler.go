@@ -25,17 +25,17 @@ type Handler struct {
 	Log     logr.Logger
 	Metrics *Metrics
 
-	large room
+	large largeBodies
 }
 
 // NewHandler returns a Handler for the receivers in a Table.
 func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Handler {
-	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: room{of: map[share]int{}}}
+	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: largeBodies{byQuota: map[quotaKey]int{}}}
 }
 
-// answer is what a sender gets. The text is empty unless the sender has proved who it
+// response is what a sender gets. The text is empty unless the sender has proved who it
 // is.
-type answer struct {
+type response struct {
 	code int
 	text string
 	// from is the receiver, zero if the sender has not proved to be from one.
@@ -48,7 +48,7 @@ type answer struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recovered(w)
-	a := h.answer(w, r)
+	a := h.respond(w, r)
 	h.Metrics.count(a.from, a.code)
 	h.log(r, a)
 	h.write(w, a)
@@ -63,25 +63,25 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 	}
 }
 
-// answer reads a request and answers it. The path is looked up first, so that only senders
+// respond reads a request and answers it. The path is looked up first, so that only senders
 // with an existing path take memory. All others cannot tell whether a path exists.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
+func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
 		return refused
 	}
 	e, certain := h.Table.Find(r.URL.Path)
 	in := &incoming{path: r.URL.Path, header: r.Header, now: h.Clock.Now()}
 	proven, a := admit(r.Context(), e, in)
-	of := shareOf(in.path)
+	of := newQuotaKey(in.path)
 	if proven {
-		of = shareOf(e.key.String())
+		of = newQuotaKey(e.key.String())
 	}
 	body, release, refused := h.read(w, r, of, a != nil)
 	defer release()
 	if refused != nil {
 		return refused
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
 	// It counts as sent now: the receiver may have changed or gone while the body arrived.
 	in.body, in.now = body, h.Clock.Now()
@@ -102,16 +102,16 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
 
 // admit looks at the headers of a request. It returns whether they prove who sent it, and
 // how to answer a stranger, nil if the sender may be the right one.
-func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *answer) {
+func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *response) {
 	if e == nil {
-		return false, &answer{code: http.StatusNotFound}
+		return false, &response{code: http.StatusNotFound}
 	}
 	in.tokens, in.signingTokens = e.credentials.Tokens, e.credentials.SigningTokens
 	proof, ok := e.verifier.(headerVerifier)
 	if !ok {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	proven, err := proof.prove(ctx, in)
 	if err != nil {
@@ -121,7 +121,7 @@ func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *
 }
 
 // handle answers a request that was read.
-func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *answer {
+func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response {
 	hook, err := e.verifier.verify(ctx, in)
 	if err != nil {
 		return unverified(e, err)
@@ -139,12 +139,12 @@ func pretend(in *incoming) {
 }
 
 // unverified returns how to answer a request that is not verified.
-func unverified(e *entry, err error) *answer {
+func unverified(e *entry, err error) *response {
 	switch {
 	case errors.Is(err, errUnverified):
-		return &answer{code: http.StatusNotFound, err: err, details: []any{"receiver", e.key.String()}}
+		return &response{code: http.StatusNotFound, err: err, details: []any{"receiver", e.key.String()}}
 	case errors.Is(err, errMalformed):
-		return &answer{code: http.StatusBadRequest, text: err.Error(), err: err, from: e.key}
+		return &response{code: http.StatusBadRequest, text: err.Error(), err: err, from: e.key}
 	}
 	a := busy()
 	a.err, a.from = err, e.key
@@ -152,71 +152,71 @@ func unverified(e *entry, err error) *answer {
 }
 
 // take does what a verified webhook asks for.
-func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *answer {
-	action, refused := h.wants(ctx, e, in, hook)
-	gates := e.wanted(hook)
+func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *response {
+	action, refused := h.decide(ctx, e, in, hook)
+	gates := e.gatesFor(hook)
 	switch {
 	case refused != nil:
 		return refused
 	case action == v1alpha1.RequestOpen && hook.pathOnly:
-		return &answer{code: http.StatusForbidden, text: "a webhook whose path is its only secret cannot open a gate: sign it, as generic-hmac does"}
+		return &response{code: http.StatusForbidden, text: "a webhook whose path is its only secret cannot open a gate: sign it, as generic-hmac does"}
 	case action == "" || len(gates) == 0:
-		return &answer{code: http.StatusOK, text: "nothing to request"}
+		return &response{code: http.StatusOK, text: "nothing to request"}
 	}
 	return h.put(ctx, e, in, hook, action, gates)
 }
 
-// wants returns what a receiver makes of a verified webhook, or how to answer one that
+// decide returns what a receiver makes of a verified webhook, or how to answer one that
 // it does not take.
-func (h *Handler) wants(ctx context.Context, e *entry, in *incoming, hook *webhook) (v1alpha1.RequestAction, *answer) {
+func (h *Handler) decide(ctx context.Context, e *entry, in *incoming, hook *webhook) (v1alpha1.RequestAction, *response) {
 	switch {
 	case e.spec.Suspend:
-		return "", &answer{code: http.StatusServiceUnavailable, text: "the receiver is suspended"}
+		return "", &response{code: http.StatusServiceUnavailable, text: "the receiver is suspended"}
 	case e.broken != nil:
-		return "", &answer{code: http.StatusServiceUnavailable, text: "the receiver is not ready", err: e.broken}
+		return "", &response{code: http.StatusServiceUnavailable, text: "the receiver is not ready", err: e.broken}
 	case !e.limiter.AllowN(in.now, 1):
-		return "", &answer{code: http.StatusTooManyRequests, text: fmt.Sprintf("more than %d requests in a second", requestsPerSecond)}
+		return "", &response{code: http.StatusTooManyRequests, text: fmt.Sprintf("more than %d requests in a second", requestsPerSecond)}
 	case !e.takes(hook.event):
-		return "", &answer{code: http.StatusBadRequest, text: fmt.Sprintf("the event %q is not among the events of the receiver", hook.event)}
+		return "", &response{code: http.StatusBadRequest, text: fmt.Sprintf("the event %q is not among the events of the receiver", hook.event)}
 	}
 	action, err := e.decide(ctx, in.header, hook)
 	if err != nil {
-		return "", &answer{code: http.StatusInternalServerError, text: err.Error(), err: err}
+		return "", &response{code: http.StatusInternalServerError, text: err.Error(), err: err}
 	}
 	return action, nil
 }
 
 // put requests an action on Gates in the name of a receiver.
-func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, action v1alpha1.RequestAction, gates []types.NamespacedName) *answer {
-	if refused := h.still(ctx, e, in); refused != nil {
+func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, action v1alpha1.RequestAction, gates []types.NamespacedName) *response {
+	if refused := h.recheckToken(ctx, e, in); refused != nil {
 		return refused
 	}
-	a := ask{action: action, by: e.by(), reason: hook.reason, window: e.spec.Window}
+	a := gateRequest{action: action, by: e.by(), reason: hook.reason, window: e.spec.Window}
 	if hook.delivery != "" {
-		a.delivery = deliveryOf(e.key.String(), hook.delivery)
+		a.delivery = deliveryID(e.key.String(), hook.delivery)
 	}
 	if hook.repeats != "" {
-		a.repeats = deliveryOf(e.key.String(), hook.repeats)
+		a.repeats = deliveryID(e.key.String(), hook.repeats)
 	}
 	return h.request(ctx, gates, a, in)
 }
 
-// still makes sure that the token has not been removed from its Secret since the last
+// recheckToken makes sure that the token has not been removed from its Secret since the last
 // read.
-func (h *Handler) still(ctx context.Context, e *entry, in *incoming) *answer {
+func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *response {
 	now, err := retried(ctx, func() (endpoint.Credentials, error) { return h.Table.credentials(ctx, e) })
 	switch {
 	case errors.As(err, new(*Refused)):
-		return &answer{code: http.StatusNotFound, err: err}
+		return &response{code: http.StatusNotFound, err: err}
 	case err != nil:
-		return &answer{code: http.StatusServiceUnavailable, text: "try again", err: err}
+		return &response{code: http.StatusServiceUnavailable, text: "try again", err: err}
 	case now.Equal(e.credentials):
 		return nil
 	}
 	fresh := *in
 	fresh.tokens, fresh.signingTokens = now.Tokens, now.SigningTokens
 	if _, err := e.verifier.verify(ctx, &fresh); err != nil || !equalToAny(in.path, pathsOf(e.key, now.PathTokens())) {
-		return &answer{code: http.StatusNotFound, err: errUnverified}
+		return &response{code: http.StatusNotFound, err: errUnverified}
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (h *Handler) still(ctx context.Context, e *entry, in *incoming) *answer {
 // request asks all Gates. If some could not be asked, the sender has to try again. Those
 // that remember the webhook are then skipped. A request that others have to approve is
 // taken as any other: the answer says that it waits.
-func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a ask, in *incoming) *answer {
+func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a gateRequest, in *incoming) *response {
 	var errs []error
 	replayed, taken := 0, fmt.Sprintf("%s requested", a.action)
 	for _, key := range gates {
@@ -234,11 +234,11 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 			continue
 		}
 		if lacks > 0 {
-			taken += fmt.Sprintf("\ngate '%s': the request %s", key, ledger.WaitsForOthers(key.Namespace, key.Name, lacks))
+			taken += fmt.Sprintf("\ngate '%s': the request %s", key, ledger.ApprovalMessage(key.Namespace, key.Name, lacks))
 		}
 		errs = append(errs, err)
 	}
-	result := &answer{details: []any{"action", a.action, "gates", gates, "reason", a.reason}}
+	result := &response{details: []any{"action", a.action, "gates", gates, "reason", a.reason}}
 	switch err := errors.Join(errs...); {
 	case replayed == len(gates):
 		result.code, result.text, result.err = http.StatusConflict, errReplayed.Error(), errReplayed
@@ -247,22 +247,22 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 	case errors.Is(err, errTooMany):
 		result.code, result.text, result.err = http.StatusTooManyRequests, errTooMany.Error(), err
 	case errors.Is(err, errUnreadable):
-		result.code, result.text, result.err = http.StatusInternalServerError, told(errs, errUnreadable), err
-	case errors.Is(err, errAway):
+		result.code, result.text, result.err = http.StatusInternalServerError, errorTexts(errs, errUnreadable), err
+	case errors.Is(err, errUnavailable):
 		result.code, result.text, result.err = http.StatusServiceUnavailable, "not every gate could be asked, try again", err
 	case errors.Is(err, ledger.ErrClosedByPeople):
-		result.code, result.text, result.err = http.StatusForbidden, told(errs, ledger.ErrClosedByPeople), err
+		result.code, result.text, result.err = http.StatusForbidden, errorTexts(errs, ledger.ErrClosedByPeople), err
 	case errors.Is(err, errNoGate):
-		result.code, result.text, result.err = http.StatusInternalServerError, told(errs, errNoGate), err
+		result.code, result.text, result.err = http.StatusInternalServerError, errorTexts(errs, errNoGate), err
 	default:
 		result.code, result.text, result.err = http.StatusInternalServerError, "not every gate could be asked, see the log of the controller", err
 	}
 	return result
 }
 
-// told returns the texts of the errors of one kind. The others are only for the log: they
+// errorTexts returns the texts of the errors of one kind. The others are only for the log: they
 // may quote the API server.
-func told(errs []error, kind error) string {
+func errorTexts(errs []error, kind error) string {
 	var words []string
 	for _, err := range errs {
 		if errors.Is(err, kind) {
@@ -273,10 +273,10 @@ func told(errs []error, kind error) string {
 }
 
 // busy asks a sender to try again. It looks the same whether the path exists or not.
-func busy() *answer { return &answer{code: http.StatusServiceUnavailable} }
+func busy() *response { return &response{code: http.StatusServiceUnavailable} }
 
 // log says what came of a webhook.
-func (h *Handler) log(r *http.Request, a *answer) {
+func (h *Handler) log(r *http.Request, a *response) {
 	log := h.Log.WithValues(append([]any{"code", a.code, "remote", r.RemoteAddr}, a.details...)...)
 	if a.from.Name != "" {
 		log = log.WithValues("receiver", a.from.String())
@@ -291,7 +291,7 @@ func (h *Handler) log(r *http.Request, a *answer) {
 	}
 }
 
-func (h *Handler) write(w http.ResponseWriter, a *answer) {
+func (h *Handler) write(w http.ResponseWriter, a *response) {
 	text := a.text
 	if text != "" {
 		text += "\n"

@@ -30,15 +30,15 @@ const (
 
 	// writeTimeout is for a body and its answer: readTimeout, answerTimeout, and a
 	// second to write.
-	writeTimeout = readTimeout + answerTimeout + time.Second
+	writeTimeout = readTimeout + responseTimeout + time.Second
 
 	// idleTimeout is how long a connection is kept for the next request.
 	idleTimeout = time.Minute
 
-	// answerTimeout is how long a request that was read may take. GitHub, GitLab and
+	// responseTimeout is how long a request that was read may take. GitHub, GitLab and
 	// Alertmanager give up after 10s. If the request could not be written by then, the
 	// answer is 503, while the sender still listens.
-	answerTimeout = 8 * time.Second
+	responseTimeout = 8 * time.Second
 
 	// retryInterval is how long to wait before asking the API server again.
 	retryInterval = 100 * time.Millisecond
@@ -49,7 +49,7 @@ const (
 
 	// shutdownTimeout is for requests that are being answered when the process ends. It is
 	// less than the terminationGracePeriodSeconds of config/manager without its preStop.
-	shutdownTimeout = answerTimeout + time.Second
+	shutdownTimeout = responseTimeout + time.Second
 
 	// maxConnections bounds the memory for strangers: each connection may use
 	// smallBodyBytes and maxHeaderBytes. More connections wait for their turn.

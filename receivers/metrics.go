@@ -8,18 +8,18 @@ import (
 )
 
 // Metrics count webhooks.
-type Metrics struct{ answered *prometheus.CounterVec }
+type Metrics struct{ responses *prometheus.CounterVec }
 
 // MustMakeMetrics registers the metrics of webhooks and panics if that fails.
 func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{answered: prometheus.NewCounterVec(prometheus.CounterOpts{
+	m := &Metrics{responses: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gating_webhooks_total",
 		Help: "Number of webhooks by their receiver, empty if they have proved to be from none, and by the status code of the answer.",
 	}, []string{"name", "namespace", "code"})}
-	registry.MustRegister(m.answered)
+	registry.MustRegister(m.responses)
 	return m
 }
 
 func (m *Metrics) count(key types.NamespacedName, code int) {
-	m.answered.WithLabelValues(key.Name, key.Namespace, strconv.Itoa(code)).Inc()
+	m.responses.WithLabelValues(key.Name, key.Namespace, strconv.Itoa(code)).Inc()
 }

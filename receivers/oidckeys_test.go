@@ -307,7 +307,7 @@ func TestAnIssuerThatNeverAnswersIsGivenUpBeforeTheSenderGivesUp(t *testing.T) {
 	t.Parallel()
 	issuer := newTestIssuer(t, standardKeys()...)
 	holdDiscovery(issuer)
-	ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), responseTimeout)
 	defer cancel()
 	_, err := oidcVerifier(t, issuer.provider()).verify(ctx, withTokenAt(issuer, 0, rsaKey(), "rsa"))
 	if !isUnavailable(err) || ctx.Err() != nil {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pace is how fast a sender must send a body.
-type pace struct {
+// bodyRate is how fast a sender must send a body.
+type bodyRate struct {
 	// interval is how long so many bytes, or the rest of the body, may take.
 	interval time.Duration
 	bytes    int
@@ -17,17 +17,17 @@ type pace struct {
 	whole time.Duration
 }
 
-// usualPace is the pace of all servers.
-var usualPace = pace{interval: progressInterval, bytes: progressBytes, whole: readTimeout}
+// defaultBodyRate is the pace of all servers.
+var defaultBodyRate = bodyRate{interval: progressInterval, bytes: progressBytes, whole: readTimeout}
 
 // keep returns a handler that cuts off senders that are too slow, even while net/http
 // reads what the handler has left.
-func (p pace) keep(next http.Handler) http.Handler {
+func (p bodyRate) keep(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A deadline would end the context of a request without a body.
 		if r.Body != http.NoBody {
 			now := clock.RealClock{}.Now()
-			body := &pacedBody{ReadCloser: r.Body, pace: p, conn: http.NewResponseController(w), end: now.Add(p.whole), came: p.bytes}
+			body := &pacedBody{ReadCloser: r.Body, bodyRate: p, conn: http.NewResponseController(w), end: now.Add(p.whole), came: p.bytes}
 			body.extend(now)
 			// net/http looks at the body of its own request, so this is a copy.
 			paced := *r
@@ -41,7 +41,7 @@ func (p pace) keep(next http.Handler) http.Handler {
 // pacedBody is a body that arrives fast enough, or ends with os.ErrDeadlineExceeded.
 type pacedBody struct {
 	io.ReadCloser
-	pace
+	bodyRate
 
 	conn *http.ResponseController
 	end  time.Time

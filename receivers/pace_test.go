@@ -13,7 +13,7 @@ import (
 )
 
 // patient waits for anybody.
-var patient = pace{interval: time.Hour, bytes: 1, whole: time.Hour}
+var patient = bodyRate{interval: time.Hour, bytes: 1, whole: time.Hour}
 
 // head is the beginning of a request with a body of some bytes.
 func head(path string, length int, headers ...string) string {
@@ -22,7 +22,7 @@ func head(path string, length int, headers ...string) string {
 
 func TestWhoStallsWithABodyIsCutOffLongBeforeItsTimeIsOver(t *testing.T) {
 	table, path := oneReceiver(t)
-	short := pace{interval: 100 * time.Millisecond, bytes: 1000, whole: time.Hour}
+	short := bodyRate{interval: 100 * time.Millisecond, bytes: 1000, whole: time.Hour}
 	for name, tc := range map[string]struct{ text, want string }{
 		"a body":                         {head("/hook/x", 1000) + "{", "HTTP/1.1 408"},
 		"a body on a path that there is": {head(path, 1000) + "{", "HTTP/1.1 408"},
@@ -58,7 +58,7 @@ func trickle(conn io.Writer) {
 
 func TestWhoTricklesIsCutOffBySlowProgressAndByTheTimeOfAll(t *testing.T) {
 	table, path := oneReceiver(t)
-	for name, p := range map[string]pace{
+	for name, p := range map[string]bodyRate{
 		"too slow":         {interval: 100 * time.Millisecond, bytes: smallBodyBytes, whole: time.Hour},
 		"fast, and no end": {interval: time.Hour, bytes: 1, whole: 300 * time.Millisecond},
 	} {
@@ -112,7 +112,7 @@ func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
 		"progress until the end": {[]int{100, 100, 100, 100}, time.Minute, 6},
 	} {
 		w := &deadlines{ResponseWriter: httptest.NewRecorder()}
-		p := pace{interval: 2 * time.Minute, bytes: 100, whole: tc.whole}
+		p := bodyRate{interval: 2 * time.Minute, bytes: 100, whole: tc.whole}
 		began := time.Now()
 		p.keep(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			buffer := make([]byte, 1000)
@@ -136,7 +136,7 @@ func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
 
 // A sender of a whole request may wait for the answer as long as that takes.
 func TestTheAnswerMayTakeLongerThanTheBody(t *testing.T) {
-	p := pace{interval: 50 * time.Millisecond, bytes: 1, whole: time.Hour}
+	p := bodyRate{interval: 50 * time.Millisecond, bytes: 1, whole: time.Hour}
 	for name, text := range map[string]string{
 		"a body":  head("/", 2) + "{}",
 		"chunks":  "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",

@@ -22,12 +22,12 @@ import (
 var (
 	// errNoGate is for a Gate that does not exist or is being deleted.
 	errNoGate = errors.New("does not exist")
-	// errAway is for an API server that did not take the request in time.
-	errAway = errors.New("the request could not be written in time")
+	// errUnavailable is for an API server that did not take the request in time.
+	errUnavailable = errors.New("the request could not be written in time")
 )
 
-// ask is a request on a Gate.
-type ask struct {
+// gateRequest is a request on a Gate.
+type gateRequest struct {
 	action     v1alpha1.RequestAction
 	by, reason string
 	window     *v1alpha1.Duration
@@ -48,21 +48,21 @@ type Gates struct {
 
 	// writing makes requests on one Gate wait for each other, instead of causing a
 	// conflict.
-	writing turns
+	writing gateMutexes
 }
 
 // NewGates returns Gates that a client without a cache writes.
 func NewGates(c client.Client) *Gates {
-	return &Gates{Client: c, writing: turns{gates: map[types.NamespacedName]*turn{}}}
+	return &Gates{Client: c, writing: gateMutexes{gates: map[types.NamespacedName]*gateMutex{}}}
 }
 
 // request writes a request into the annotations of a Gate. It tries until the context is
 // done, as long as another try may help. If there is no error, the request is stored, and
 // lacks is how many people have to approve it before it counts.
-func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) (lacks int, err error) {
+func (g *Gates) request(ctx context.Context, key types.NamespacedName, a gateRequest, now time.Time) (lacks int, err error) {
 	done, err := g.writing.take(ctx, key)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errAway, err)
+		return 0, fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	defer done()
 	perhaps := "" // what may have been written although the answer was lost
@@ -95,7 +95,7 @@ type tried struct {
 }
 
 // try tries once.
-func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now time.Time, perhaps string) (t tried, err error) {
+func (g *Gates) try(ctx context.Context, key types.NamespacedName, a gateRequest, now time.Time, perhaps string) (t tried, err error) {
 	obj := &v1alpha1.Gate{}
 	if err := g.Get(ctx, key, obj); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -119,11 +119,11 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 			return t, fmt.Errorf("gate '%s' stays closed, %w", key, err)
 		}
 		if errors.Is(err, ledger.ErrAhead) {
-			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errAway, key, err)
+			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errUnavailable, key, err)
 		}
 		t.again = errors.Is(err, ledger.ErrUnhandled)
 		if t.again && obj.Spec.Suspend { // nobody will look at it soon
-			return tried{}, fmt.Errorf("%w: gate '%s' is suspended and %w", errAway, key, err)
+			return tried{}, fmt.Errorf("%w: gate '%s' is suspended and %w", errUnavailable, key, err)
 		}
 		return t, err
 	}
@@ -133,7 +133,7 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 }
 
 // refuse emits an event about a request that is refused before it is written.
-func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
+func (g *Gates) refuse(obj *v1alpha1.Gate, a gateRequest, cause error) {
 	if g.Events == nil {
 		return
 	}
@@ -166,7 +166,7 @@ func until(ctx context.Context, try func() (again time.Duration, err error)) err
 		again, err = try()
 		return err == nil || again == 0, nil
 	}); over != nil {
-		return fmt.Errorf("%w: %w", errAway, err)
+		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	return err
 }
@@ -178,8 +178,8 @@ func transient(err error) bool {
 }
 
 // write changes the annotations of a Gate.
-func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
-	deliveries, err := remember(obj, a, now)
+func write(obj *v1alpha1.Gate, a gateRequest, now time.Time) error {
+	deliveries, err := recordDelivery(obj, a, now)
 	if err != nil {
 		return err
 	}

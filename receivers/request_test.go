@@ -62,7 +62,7 @@ func TestAnotherTryWaitsAsLongAsItsFaultTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: tc.faults}
 			began := time.Now()
-			_, err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: opens}, testNow)
+			_, err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, gateRequest{action: opens}, testNow)
 			if took := time.Since(began); err != nil || c.writes != len(tc.faults)+1 || took < tc.least || took > tc.most {
 				t.Errorf("%d writes in %s: %v", c.writes, took, err)
 			}
@@ -76,23 +76,23 @@ func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing
 	away := apierrors.NewServerTimeout(gates, "patch", 1)
 	key := types.NamespacedName{Namespace: "apps", Name: "production"}
 	c := &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: []error{forbidden}}
-	if _, err := NewGates(c).request(t.Context(), key, ask{action: opens}, testNow); !apierrors.IsForbidden(err) || errors.Is(err, errAway) || c.writes != 1 {
+	if _, err := NewGates(c).request(t.Context(), key, gateRequest{action: opens}, testNow); !apierrors.IsForbidden(err) || errors.Is(err, errUnavailable) || c.writes != 1 {
 		t.Errorf("forbidden: %d writes, %v", c.writes, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*retryInterval)
 	defer cancel()
 	c = &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: times(1000, away)}
-	if _, err := NewGates(c).request(ctx, key, ask{action: opens}, testNow); !errors.Is(err, errAway) || !errors.Is(err, away) || c.writes > 3 {
+	if _, err := NewGates(c).request(ctx, key, gateRequest{action: opens}, testNow); !errors.Is(err, errUnavailable) || !errors.Is(err, away) || c.writes > 3 {
 		t.Errorf("away: %d writes, %v", c.writes, err)
 	}
 	// One try is made all the same, as the answer may be there before anybody looks.
 	calls := 0
 	value, err := retried(ctx, func() (int, error) { calls++; return calls, away })
-	if value != 1 || calls != 1 || !errors.Is(err, errAway) || !errors.Is(err, away) {
+	if value != 1 || calls != 1 || !errors.Is(err, errUnavailable) || !errors.Is(err, away) {
 		t.Errorf("without time: %d calls, %v", calls, err)
 	}
 	refused := endpoint.Refuse("TokenNotFound", fmt.Errorf("no token"))
-	if _, err := retried(t.Context(), func() (int, error) { calls++; return 0, refused }); !errors.Is(err, refused) || errors.Is(err, errAway) || calls != 2 {
+	if _, err := retried(t.Context(), func() (int, error) { calls++; return 0, refused }); !errors.Is(err, refused) || errors.Is(err, errUnavailable) || calls != 2 {
 		t.Errorf("refused: %d calls, %v", calls, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T)
 		for _, name := range strings.Fields(names) {
 			keys = append(keys, types.NamespacedName{Namespace: "apps", Name: name})
 		}
-		got := handler.request(t.Context(), keys, ask{action: opens, delivery: deliveryOf("apps/ci", "1")}, &incoming{now: testNow})
+		got := handler.request(t.Context(), keys, gateRequest{action: opens, delivery: deliveryID("apps/ci", "1")}, &incoming{now: testNow})
 		if got.code != want.code || got.text != want.text {
 			t.Errorf("%s: %d %q, want %d %q", names, got.code, got.text, want.code, want.text)
 		}
@@ -181,7 +181,7 @@ func TestTheAnswerSaysThatARequestWaitsForApprovals(t *testing.T) {
 		for _, name := range strings.Fields(tc.gates) {
 			keys = append(keys, types.NamespacedName{Namespace: "apps", Name: name})
 		}
-		got := handler.request(t.Context(), keys, ask{action: tc.action}, &incoming{now: testNow})
+		got := handler.request(t.Context(), keys, gateRequest{action: tc.action}, &incoming{now: testNow})
 		if got.code != tc.code || got.text != tc.want {
 			t.Errorf("%s %s: %d %q, want %d %q", tc.action, tc.gates, got.code, got.text, tc.code, tc.want)
 		}

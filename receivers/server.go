@@ -18,11 +18,11 @@ import (
 func NewServer(addr string, handler http.Handler, table *Table, cache client.Reader) *endpoint.Server {
 	return &endpoint.Server{
 		Addr: addr, Serve: func(ctx context.Context, listener net.Listener) error { return Serve(ctx, listener, handler) },
-		Objects: &v1alpha1.GateReceiverList{}, Cache: cache, Looked: table.Looked,
+		Objects: &v1alpha1.GateReceiverList{}, Cache: cache, IsReconciled: table.IsReconciled,
 	}
 }
 
-func newServer(handler http.Handler, p pace) *http.Server {
+func newServer(handler http.Handler, p bodyRate) *http.Server {
 	return &http.Server{
 		Handler:           p.keep(handler),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
@@ -35,5 +35,5 @@ func newServer(handler http.Handler, p pace) *http.Server {
 // Serve serves a handler within the limits of this package, until the context is done
 // and the requests that are being answered then are.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	return endpoint.Serve(ctx, listener, newServer(handler, usualPace), endpoint.Limits{Connections: maxConnections, Grace: shutdownTimeout})
+	return endpoint.Serve(ctx, listener, newServer(handler, defaultBodyRate), endpoint.Limits{Connections: maxConnections, Grace: shutdownTimeout})
 }

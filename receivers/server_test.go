@@ -18,12 +18,12 @@ import (
 func slow(t *testing.T, change func(*http.Server)) func(text string) net.Conn {
 	t.Helper()
 	table, _ := newTable(nil)
-	dial, _ := serve(t, table, usualPace, change)
+	dial, _ := serve(t, table, defaultBodyRate, change)
 	return dial
 }
 
 // serve serves a Table at a pace, and returns a connection.
-func serve(t *testing.T, table *Table, p pace, changes ...func(*http.Server)) (func(text string) net.Conn, *Handler) {
+func serve(t *testing.T, table *Table, p bodyRate, changes ...func(*http.Server)) (func(text string) net.Conn, *Handler) {
 	t.Helper()
 	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
 	server := newServer(handler, p)
@@ -61,11 +61,11 @@ func code(t *testing.T, conn net.Conn) int {
 }
 
 func TestTheServerHasAllBounds(t *testing.T) {
-	s := newServer(nil, usualPace)
+	s := newServer(nil, defaultBodyRate)
 	if s.ReadHeaderTimeout != readHeaderTimeout || s.ReadTimeout != readTimeout || s.WriteTimeout != writeTimeout || s.IdleTimeout != idleTimeout || s.MaxHeaderBytes != maxHeaderBytes {
 		t.Errorf("got %+v", s)
 	}
-	if writeTimeout <= readTimeout+answerTimeout || shutdownTimeout <= answerTimeout {
+	if writeTimeout <= readTimeout+responseTimeout || shutdownTimeout <= responseTimeout {
 		t.Error("an answer may be cut off")
 	}
 }

@@ -77,7 +77,7 @@ func (t *Table) keep(e *entry) bool {
 // of their names. certain is false if there may be more.
 func (t *Table) bearersFor(token string, gate types.NamespacedName) (found []*entry, certain bool) {
 	found, certain = t.FindBearers(token)
-	found = slices.DeleteFunc(found, func(e *entry) bool { return !slices.Contains(e.wanted(&webhook{}), gate) })
+	found = slices.DeleteFunc(found, func(e *entry) bool { return !slices.Contains(e.gatesFor(&webhook{}), gate) })
 	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(a.key.Name, b.key.Name) })
 	return found, certain
 }

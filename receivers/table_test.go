@@ -79,7 +79,7 @@ func TestBothTokensArePathsUntilOneIsTakenOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	table.Forget(client.ObjectKeyFromObject(obj))
-	if has(table, path) != "" || table.Looked(client.ObjectKeyFromObject(obj)) || table.Len() > 0 {
+	if has(table, path) != "" || table.IsReconciled(client.ObjectKeyFromObject(obj)) || table.Len() > 0 {
 		t.Error("something is left of it")
 	}
 }
@@ -158,7 +158,7 @@ func TestAReceiverThatMayBeReadyLeavesUnknownPathsOpen(t *testing.T) {
 			if reason != tc.reason || (err == nil) != (tc.data["token"] != "") {
 				t.Errorf("got %q, %v", reason, err)
 			}
-			if _, certain := table.Find("/hook/unknown"); certain != tc.certain || !table.Looked(client.ObjectKeyFromObject(obj)) {
+			if _, certain := table.Find("/hook/unknown"); certain != tc.certain || !table.IsReconciled(client.ObjectKeyFromObject(obj)) {
 				t.Errorf("certain %t, want %t", certain, tc.certain)
 			}
 			table.Forget(client.ObjectKeyFromObject(obj))

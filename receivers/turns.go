@@ -7,26 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// turns makes requests on one Gate wait for each other, and for no other Gate's. Somebody
+// gateMutexes makes requests on one Gate wait for each other, and for no other Gate's. Somebody
 // who may write a Gate in one namespace must not keep others from being closed.
-type turns struct {
+type gateMutexes struct {
 	mu    sync.Mutex
-	gates map[types.NamespacedName]*turn
+	gates map[types.NamespacedName]*gateMutex
 }
 
-// turn belongs to a Gate as long as somebody has it or waits for it.
-type turn struct {
+// gateMutex belongs to a Gate as long as somebody has it or waits for it.
+type gateMutex struct {
 	taken chan struct{}
 	users int
 }
 
 // take waits for the turn of a Gate, or until the context is done. It returns a function
 // that gives the turn back.
-func (t *turns) take(ctx context.Context, key types.NamespacedName) (func(), error) {
+func (t *gateMutexes) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	t.mu.Lock()
 	this := t.gates[key]
 	if this == nil {
-		this = &turn{taken: make(chan struct{}, 1)}
+		this = &gateMutex{taken: make(chan struct{}, 1)}
 		t.gates[key] = this
 	}
 	this.users++
@@ -43,7 +43,7 @@ func (t *turns) take(ctx context.Context, key types.NamespacedName) (func(), err
 	}
 }
 
-func (t *turns) leave(key types.NamespacedName, this *turn) {
+func (t *gateMutexes) leave(key types.NamespacedName, this *gateMutex) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if this.users--; this.users == 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOneHasTheTurnOfAGateAndNobodyWaitsForThatOfAnother(t *testing.T) {
-	turns := turns{gates: map[types.NamespacedName]*turn{}}
+	turns := gateMutexes{gates: map[types.NamespacedName]*gateMutex{}}
 	production := types.NamespacedName{Namespace: "apps", Name: "production"}
 	done, err := turns.take(t.Context(), production)
 	if err != nil {
@@ -65,8 +65,8 @@ func TestASuspendedGateIsNotWaitedFor(t *testing.T) {
 	c := &oneGate{gate: &v1alpha1.Gate{}}
 	c.gate.Spec.Suspend = true
 	c.gate.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: testNow.Add(time.Hour).Format(time.RFC3339)}
-	_, err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: v1alpha1.RequestOpen}, testNow)
-	if !errors.Is(err, errAway) || c.reads != 1 {
+	_, err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, gateRequest{action: v1alpha1.RequestOpen}, testNow)
+	if !errors.Is(err, errUnavailable) || c.reads != 1 {
 		t.Errorf("%d reads, %v", c.reads, err)
 	}
 }

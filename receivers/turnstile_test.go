@@ -17,7 +17,7 @@ import (
 
 func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
 	const callers, perSecond = 20, 500
-	turnstile := newTurnstile(perSecond)
+	turnstile := newSerialLimiter(perSecond)
 	var inside, passed atomic.Int64
 	var all sync.WaitGroup
 	began := time.Now()
@@ -44,7 +44,7 @@ func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
 // Strangers could queue up and go away, and the sender would wait behind them all the
 // same.
 func TestWhoGivesUpAtATurnstileTakesNothingFromThoseBehind(t *testing.T) {
-	turnstile := newTurnstile(rate.Every(500 * time.Millisecond))
+	turnstile := newSerialLimiter(rate.Every(500 * time.Millisecond))
 	ctx, giveUp := context.WithCancel(t.Context())
 	if err := turnstile.do(ctx, func() {}); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWhoGivesUpAtATurnstileTakesNothingFromThoseBehind(t *testing.T) {
 func withKeyWork(t *testing.T, perSecond rate.Limit) {
 	t.Helper()
 	usual := keyWork
-	keyWork = newTurnstile(perSecond)
+	keyWork = newSerialLimiter(perSecond)
 	t.Cleanup(func() { keyWork = usual })
 }
 
@@ -78,7 +78,7 @@ func TestAForgedTokenCostsOneTurn(t *testing.T) {
 	v := oidcVerifier(t, issuer.provider())
 	verified(t, v, withTokenAt(issuer, 0, rsaKey(), "rsa"))
 	withKeyWork(t, rate.Every(24*time.Hour))
-	ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), responseTimeout)
 	defer cancel()
 	if _, err := v.verify(ctx, withTokenAt(issuer, 0, rsaOther(), "made up")); !errors.Is(err, errUnverified) {
 		t.Errorf("with a key that nobody has: %v", err)

@@ -41,9 +41,9 @@ type Handlers struct {
 	// Locks reads GateLocks.
 	Locks view.LockReader
 	// Tally records the targets that are pending for a Gate.
-	Tally *summary.Tally
+	Tally *summary.Summary
 	// Book has the targets that are released in waves: changes of their readiness enqueue them.
-	Book *waves.Book
+	Book *waves.Rollouts
 	// Queues enqueues.
 	Queues Enqueuer
 
@@ -104,9 +104,9 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
 				class = queue.Resync
 			} else {
-				e.Tally.Wake(summary.KeyFor(g), governed)
+				e.Tally.MarkPending(summary.KeyFor(g), governed)
 			}
-			if verdict.Governing("", g, now).Stand == verdict.Closed && class != queue.Resync {
+			if verdict.Governing("", g, now).Effect == verdict.Closed && class != queue.Resync {
 				class = queue.Hold
 			}
 		}
@@ -148,7 +148,7 @@ func (e *Handlers) EnqueueAll(ctx context.Context, g *v1alpha1.Gate) error {
 		return err
 	}
 	if e.Tally.Sums(summary.KeyFor(g)).Awaits {
-		e.Tally.Wake(summary.KeyFor(g), governed)
+		e.Tally.MarkPending(summary.KeyFor(g), governed)
 	}
 	all, namespaces := view.KeySet{}, view.KeySetOf[string]{}
 	all.AddKeys(governed...)
@@ -203,7 +203,7 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 		}
 		e.Queues.Targets(class, key)
 	case e.Versions.IsOwn(key, obj.GetResourceVersion()):
-		e.Queues.Targets(queue.Tell, key)
+		e.Queues.Targets(queue.Report, key)
 	default:
 		e.Queues.Targets(classOf(before, after), key)
 	}
@@ -311,7 +311,7 @@ func Matters(before, after *unstructured.Unstructured) bool {
 }
 
 // ReadinessChanged has a target looked at that is released in waves, if it says something else than before of whether it is ready.
-func ReadinessChanged(book *waves.Book, wake Enqueuer, before, after *unstructured.Unstructured) {
+func ReadinessChanged(book *waves.Rollouts, wake Enqueuer, before, after *unstructured.Unstructured) {
 	if book.IsEmpty() {
 		return
 	}
@@ -319,7 +319,7 @@ func ReadinessChanged(book *waves.Book, wake Enqueuer, before, after *unstructur
 	if key := target.KeyOf(obj); book.Has(key) {
 		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
 		if is, says := target.ReadinessOf(obj); is != was || says != said {
-			wake.Targets(queue.Tell, key)
+			wake.Targets(queue.Report, key)
 		}
 	}
 }

@@ -63,8 +63,8 @@ func newOrdered[T comparable](name string, order *queue.Queue[T], limiter workqu
 }
 
 // addUrgent adds a key with at least an urgency.
-func (q ordered[T]) addUrgent(key T, urgency queue.Urgency) {
-	q.order.Urge(key, urgency)
+func (q ordered[T]) addUrgent(key T, urgency queue.Priority) {
+	q.order.Prioritize(key, urgency)
 	q.Add(key)
 }
 
@@ -74,7 +74,9 @@ type gateQueue struct {
 }
 
 // Add implements workqueue.TypedInterface. The delays of AddAfter and AddRateLimited do not end here.
-func (q gateQueue) Add(gate reconcile.Request) { q.addUrgent(gate, queue.Urgency{Class: queue.Change}) }
+func (q gateQueue) Add(gate reconcile.Request) {
+	q.addUrgent(gate, queue.Priority{Class: queue.Change})
+}
 
 // NewQueues returns queues whose retries are limited.
 func NewQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Queues {
@@ -95,7 +97,7 @@ func (q *Queues) Gate(key types.NamespacedName) {
 
 // PrioritizeGate implements Waker.
 func (q *Queues) PrioritizeGate(key types.NamespacedName, class queue.Class) {
-	q.GateQueue.order.Urge(reconcile.Request{NamespacedName: key}, queue.Urgency{Class: class})
+	q.GateQueue.order.Prioritize(reconcile.Request{NamespacedName: key}, queue.Priority{Class: class})
 }
 
 // GateSoon implements Waker. Of several the first counts.
@@ -106,7 +108,7 @@ func (q *Queues) GateSoon(key types.NamespacedName) {
 // Targets implements Waker.
 func (q *Queues) Targets(class queue.Class, keys ...target.Key) {
 	for i, key := range keys {
-		urgency := queue.Urgency{Class: class, Place: i}
+		urgency := queue.Priority{Class: class, Place: i}
 		if target.Pins(key.GroupKind) {
 			q.GatedSourceQueue.addUrgent(reconcile.Request{NamespacedName: key.NamespacedName}, urgency)
 		} else {
@@ -117,11 +119,11 @@ func (q *Queues) Targets(class queue.Class, keys ...target.Key) {
 
 // Prioritize implements Waker.
 func (q *Queues) Prioritize(key target.Key) {
-	urgency := queue.Urgency{Class: queue.Hold}
+	urgency := queue.Priority{Class: queue.Hold}
 	if target.Pins(key.GroupKind) {
-		q.GatedSourceQueue.order.Urge(reconcile.Request{NamespacedName: key.NamespacedName}, urgency)
+		q.GatedSourceQueue.order.Prioritize(reconcile.Request{NamespacedName: key.NamespacedName}, urgency)
 	} else {
-		q.TargetQueue.order.Urge(key, urgency)
+		q.TargetQueue.order.Prioritize(key, urgency)
 	}
 }
 

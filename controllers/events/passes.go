@@ -16,30 +16,30 @@ func (n *Recorder) passed(r *verdict.Ruling, gates []verdict.Gate) {
 	if !pass.IsNew(r.Observed.Pass) {
 		return
 	}
-	said := New(Normal, v1alpha1.PassGrantedReason, pass.Granted(r.Observed.HeldBy))
+	said := New(Normal, v1alpha1.PassGrantedReason, pass.GrantedMessage(r.Observed.HeldBy))
 	switch pass.State {
 	case verdict.PassEnded:
 		n.Metrics.passes.WithLabelValues(pass.Outcome).Inc()
-		said.Reason, said.Message = v1alpha1.PassEndedReason, pass.EndedSaying()
+		said.Reason, said.Message = v1alpha1.PassEndedReason, pass.EndedMessage()
 		if pass.IsFailure() {
 			said.Type = Warning
 		}
 	case verdict.PassRefused:
 		n.Metrics.passes.WithLabelValues(string(verdict.PassRefused)).Inc()
-		said = New(Warning, v1alpha1.PassRefusedReason, pass.RefusedSaying(pass.Message))
-	case verdict.PassGoesOn:
+		said = New(Warning, v1alpha1.PassRefusedReason, pass.RefusedMessage(pass.Message))
+	case verdict.PassInProgress:
 	}
 	n.emitPass(r, gates, pass, said)
 }
 
 // passRefused emits an event if a pass is refused and that is not recorded on the target, once in the life of this process.
 func (n *Recorder) passRefused(r *verdict.Ruling, gates []verdict.Gate) {
-	if r.Step.Refused == "" || !n.isNewRefusal(target.KeyOf(r.Object), r.Observed.Ask.Pass.Value+r.Step.Refused) {
+	if r.Step.Refused == "" || !n.isNewRefusal(target.KeyOf(r.Object), r.Observed.Request.Pass.Value+r.Step.Refused) {
 		return
 	}
-	pass := r.Observed.Ask.Pass
+	pass := r.Observed.Request.Pass
 	n.Metrics.passes.WithLabelValues(string(verdict.PassRefused)).Inc()
-	n.emitPass(r, gates, pass, New(Warning, v1alpha1.PassRefusedReason, pass.RefusedSaying(r.Step.Refused)))
+	n.emitPass(r, gates, pass, New(Warning, v1alpha1.PassRefusedReason, pass.RefusedMessage(r.Step.Refused)))
 }
 
 func (n *Recorder) emitPass(r *verdict.Ruling, gates []verdict.Gate, pass verdict.Pass, said Event) {

@@ -125,12 +125,12 @@ func (r *Reconciler) look(ctx context.Context, obj *v1alpha1.GateException, now 
 // remove deletes an exception, once it is time by the clock of the API server, too.
 func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
-		t := gate.ServerTime{Asked: r.Clock.Now()}
-		t.Shown, t.Err = r.ServerTime(ctx)
+		t := gate.ServerTime{RequestedAt: r.Clock.Now()}
+		t.Reported, t.Err = r.ServerTime(ctx)
 		if err := t.Unknown(); err != nil {
 			return ctrl.Result{}, err
 		}
-		if t.Shown.Before(at) {
+		if t.Reported.Before(at) {
 			return ctrl.Result{RequeueAfter: min(t.Until(at), ExceptionInterval)}, nil
 		}
 	}

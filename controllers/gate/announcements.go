@@ -21,7 +21,7 @@ import (
 // announcer tells in time that Gates open and close.
 type announcer struct {
 	selector   *view.Selector
-	tally      *summary.Tally
+	tally      *summary.Summary
 	events     kuberecorder.EventRecorder
 	background *Background
 }
@@ -42,13 +42,13 @@ func (t announcer) look(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gat
 			return unchanged
 		}
 	}
-	return s.With(obj).Forecast(now)
+	return s.WithGate(obj).Forecast(now)
 }
 
 // start announces a forecast for an instant in the background. The forecast must be in the status, because what that contains is never
 // announced again, even if this process ends first.
 func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
-	if f.IsSilent() {
+	if f.IsEmpty() {
 		return
 	}
 	seen, log := obj.DeepCopy(), ctrl.LoggerFrom(ctx) // obj may change from here on
@@ -62,9 +62,9 @@ func (t announcer) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the targets of the gate")
 	}
 	name := client.ObjectKeyFromObject(obj).String()
-	if len(f.CalledOff) > 0 {
+	if len(f.Canceled) > 0 {
 		said := events.Details{events.GateKey: name, events.ReasonKey: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: events.Token(at)}
-		text := CalledOff(f.CalledOff) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
+		text := CalledOff(f.Canceled) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
 		t.say(obj, p, said, v1alpha1.AnnouncementCalledOffReason, func(*Prospects) string { return text })
 	}
 	for _, n := range f.Notices {

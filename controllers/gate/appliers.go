@@ -83,7 +83,7 @@ func heldOrigin(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *A
 		if obj == nil {
 			continue // the labels are of before
 		}
-		known := applier.Known{root: obj}
+		known := applier.Objects{root: obj}
 		for _, ref := range known.Sources(root) {
 			if adapter, err := target.For("", ref.Kind); err == nil {
 				source, err := s.Targets.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})

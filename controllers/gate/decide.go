@@ -104,9 +104,9 @@ func (r *Decider) readDependencies(ctx context.Context, obj *v1alpha1.Gate, d *d
 }
 
 func (r *Decider) readServerTime(ctx context.Context) *gate.ServerTime {
-	t := &gate.ServerTime{Asked: r.Clock.Now()}
-	t.Shown, t.Err = r.ServerTime(ctx)
-	t.Answered = r.Clock.Now()
+	t := &gate.ServerTime{RequestedAt: r.Clock.Now()}
+	t.Reported, t.Err = r.ServerTime(ctx)
+	t.ReceivedAt = r.Clock.Now()
 	if t.Err == nil {
 		r.Skew.WithLabelValues().Set(t.Ahead().Seconds())
 	}
@@ -118,7 +118,7 @@ func (r *Decider) logDelay(ctx context.Context, before *v1alpha1.Gate, d *decisi
 	delayed := func(message string) bool { return strings.HasSuffix(message, gate.ClocksDiffer) }
 	if t := d.observed.Server; t != nil && d.State == v1alpha1.StateClosed && delayed(d.Message) && !delayed(conditions.GetMessage(before, v1alpha1.OpenedCondition)) {
 		ctrl.LoggerFrom(ctx).Info("Gate stays closed until the clock of the API server says that it is open, too",
-			"gate", client.ObjectKeyFromObject(before).String(), "clock", t.Asked.UTC(), "server", t.Shown.UTC(), "ahead", t.Ahead().String())
+			"gate", client.ObjectKeyFromObject(before).String(), "clock", t.RequestedAt.UTC(), "server", t.Reported.UTC(), "ahead", t.Ahead().String())
 	}
 }
 

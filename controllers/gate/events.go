@@ -118,7 +118,7 @@ func (n recorder) toldOfRequests(ctx context.Context, gate string) []*target.Obj
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
 		state := target.Of(&t.Unstructured).Observe(t, verdict.Us)
-		return state == target.Free || state == target.Foreign
+		return state == target.Free || state == target.SuspendedByOthers
 	})
 	slices.SortFunc(held, func(a, b *target.Object) int {
 		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetKind(), b.GetKind()), strings.Compare(a.GetName(), b.GetName()))

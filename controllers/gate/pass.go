@@ -138,7 +138,7 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	t.Passes, t.Release, t.Stop = p.Passes.Entries(obj.UID), t.status, t.stop
 	if t.found = p.diagnostics().look(ctx, p.before, obj, t.sums, d.At); t.found != nil {
 		t.rechecks = append(t.rechecks, t.found.again)
-		t.Unmatched, t.Origin = t.found.message, t.found.held
+		t.Unmatched, t.Applier = t.found.message, t.found.held
 	}
 	return t, nil
 }
@@ -154,7 +154,7 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	after := p.after(p.decision.Status(&t.Progress))
 	events := releaseEvents(p.before, after, t.waves)
 	at := p.mayWrite(after, t.sums, p.decision.At)
-	isUrgent := p.decision.IsNew && !p.written || !t.forecast.IsSilent() || p.decision.Err != nil || len(t.called)+len(events) > 0 || failsNow(p.before, t.sums)
+	isUrgent := p.decision.IsNew && !p.written || !t.forecast.IsEmpty() || p.decision.Err != nil || len(t.called)+len(events) > 0 || failsNow(p.before, t.sums)
 	if !at.IsZero() && !isUrgent {
 		return ctrl.Result{RequeueAfter: p.requeueAfter(after, append(t.rechecks, at))}, p.writer.removeLines(ctx, p.before)
 	}
@@ -162,7 +162,7 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 		p.Turns.Recall(after.UID, t.called)
 		return ctrl.Result{}, err
 	}
-	p.Turns.Noted(after.UID, t.n)
+	p.Turns.Recorded(after.UID, t.n)
 	p.Events.Queues.Targets(queue.Release, t.called...) // those that have a release slot
 	p.notifyDecision(ctx, after)
 	p.announcer().start(ctx, after, t.forecast, p.decision.At)

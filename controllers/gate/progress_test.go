@@ -18,12 +18,12 @@ import (
 // that has nothing left to write tells it at once.
 func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
 	for n, interval := range map[int]time.Duration{1: time.Second, 39: time.Second, 40: 2 * time.Second, 200: 10 * time.Second} {
-		r := &Reconciler{State: &State{}, Tally: &summary.Tally{}}
+		r := &Reconciler{State: &State{}, Tally: &summary.Summary{}}
 		gates := make([]*v1alpha1.Gate, n)
 		for i := range gates {
 			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
 			r.State.see(g, start)
-			r.Tally.Wake(summary.KeyFor(g), []target.Key{{NamespacedName: client.ObjectKeyFromObject(g)}})
+			r.Tally.MarkPending(summary.KeyFor(g), []target.Key{{NamespacedName: client.ObjectKeyFromObject(g)}})
 			gates[i] = g
 		}
 		pending := r.Tally.Sums(summary.KeyFor(gates[0]))

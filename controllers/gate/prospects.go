@@ -50,7 +50,7 @@ func prospectsOf(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f ga
 			continue // it goes or comes just now
 		}
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
-		case state == target.Foreign:
+		case state == target.SuspendedByOthers:
 			continue
 		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // nothing is written on a GatedSource
 			p.Held = append(p.Held, found)

@@ -54,7 +54,7 @@ type Reconciler struct {
 	// Locks reads GateLocks.
 	Locks view.LockReader
 	// Tally has what became of the targets, Turns those that wait to be released.
-	Tally *summary.Tally
+	Tally *summary.Summary
 	Turns *rollout.Turns
 	// Book has the targets of Gates that release in waves.
 	Book *rollout.Book
@@ -223,7 +223,7 @@ func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *g
 }
 
 // waitFor returns an error if a failure keeps a Gate from going, and when to look again if that is only a matter of time.
-func waitFor(t *summary.Tally, g summary.Gate) (ctrl.Result, error) {
+func waitFor(t *summary.Summary, g summary.Gate) (ctrl.Result, error) {
 	var all []error
 	for _, f := range t.Failures(g) {
 		all = append(all, errors.New(f.Key.String()+": "+f.Message))

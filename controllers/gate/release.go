@@ -18,7 +18,7 @@ import (
 // releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
 type releaser struct {
 	turns  *rollout.Turns
-	tally  *summary.Tally
+	tally  *summary.Summary
 	book   *rollout.Book
 	memory *State
 }
@@ -41,7 +41,7 @@ type released struct {
 
 // release gives as many targets of a Gate their turn as are due.
 func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) released {
-	before := released{status: obj.Status.Release, stop: gate.StopOf(obj)}
+	before := released{status: obj.Status.Release, stop: gate.CurrentStop(obj)}
 	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
 		return r.end(obj)
 	}
@@ -117,7 +117,7 @@ func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may rol
 	case perMinute == 0 || !inWaves && waiting == 0:
 		status.NextAt = nil
 	case !inWaves || len(called)+left > 0:
-		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), slots.Wake(next, now)
+		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), slots.NextCheck(next, now)
 	default: // something has to happen before another target may have a turn
 	}
 	return done

@@ -50,7 +50,7 @@ func (r *Reconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d decis
 // countsOf returns the numbers of targets for the status.
 func countsOf(s summary.Sums) v1alpha1.TargetCounts {
 	return v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.SuspendedByOthers, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 }
 

@@ -54,7 +54,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 		release.Soaks = append(release.Soaks, obj.Spec.Release.Waves[i].Soak.Or(0))
 	}
 	d := &waveDecision{before: progressOf(obj, status.Waves, members)}
-	if len(status.Waves.Done) == 0 && status.Waves.Total == 0 && !release.Begins() {
+	if len(status.Waves.Done) == 0 && status.Waves.Total == 0 && !release.IsNeeded() {
 		status.Waves.Current = ""
 		return r.afterWaves(obj, status, now)
 	}

@@ -50,7 +50,7 @@ type Reconciler struct {
 	// Gates looks up the Gates of a GatedSource.
 	Gates *view.GateIndex
 	// Tally counts the outcomes for the Gates. Turns has the GatedSources that wait for a release slot.
-	Tally *summary.Tally
+	Tally *summary.Summary
 	Turns *rollout.Turns
 	// Wake enqueues Gates and GatedSources.
 	Wake enqueue.Enqueuer
@@ -88,7 +88,7 @@ func TargetKey(name types.NamespacedName) target.Key {
 // Reconcile promotes the revision that the Gates of a GatedSource let through, and reports the outcome to them.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := TargetKey(req.NamespacedName)
-	r.Tally.Look(key)
+	r.Tally.StartReconcile(key)
 	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.writer.Versions, key)
 	switch {
 	case err != nil:

@@ -72,9 +72,9 @@ func (s *PromotionState) Entries() []summary.Entry {
 		if !g.IsOurs() || !counts && s.failure == nil {
 			continue
 		}
-		e := summary.Entry{Gate: summary.KeyFor(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Stand == verdict.Undecided}
+		e := summary.Entry{Gate: summary.KeyFor(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Effect == verdict.Undecided}
 		switch {
-		case !counts || g.Stand != verdict.Closed || s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
+		case !counts || g.Effect != verdict.Closed || s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
 		case s.isPending():
 			e.Outcome = summary.Held
 		default:
@@ -105,7 +105,7 @@ func (s *PromotionState) Member(g verdict.Gate) waves.Member {
 	case s.Waits:
 	case isHeld && s.failure != nil:
 		m.Message = s.failure.Message
-	case isHeld && g.Stand == verdict.Open:
+	case isHeld && g.Effect == verdict.Open:
 		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(s.closedGates(), ", ")
 	case isHeld:
 	case !s.isPending() && len(verdict.Judge(verdict.Observed{}, s.Gates).Holders) > 0:
@@ -132,7 +132,7 @@ func (s *PromotionState) closedGates() []string {
 func (s *PromotionState) NextCheck(sharded bool) time.Time {
 	next := s.Recheck
 	switch {
-	case slices.ContainsFunc(s.Gates, func(g verdict.Gate) bool { return g.Stand == verdict.Elsewhere }):
+	case slices.ContainsFunc(s.Gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard }):
 		next.NotLaterThan(s.Now.Add(view.CacheDelay))
 	case s.isPending() && sharded || s.Input.Older != "": // the older one may be deleted
 		next.NotLaterThan(s.Now.Add(shardInterval))

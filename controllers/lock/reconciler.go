@@ -44,7 +44,7 @@ type Reconciler struct {
 	// Targets reads targets.
 	Targets view.TargetReader
 	// Tally takes the failures.
-	Tally *summary.Tally
+	Tally *summary.Summary
 }
 
 // Reconcile makes the GateLock of a namespace, which is the name in the request, or that of all namespaces what all Gates want it
@@ -156,14 +156,14 @@ func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) erro
 
 // shares returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
 // it is. It returns the Gates of this shard among them.
-func (r *Reconciler) shares(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
+func (r *Reconciler) shares(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
 	namespace := view.LockedNamespace(obj)
 	all, err := view.ListGates(ctx, r.Gates.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
 	named, read := r.namedIn(ctx, namespace)
-	shares, known := map[string]*lock.Share{}, map[string]bool{}
+	shares, known := map[string]*lock.Part{}, map[string]bool{}
 	var gates []*v1alpha1.Gate
 	for _, g := range all {
 		if !r.Watches(g.Namespace) {
@@ -237,13 +237,13 @@ func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.Targ
 // shareOf returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
 // suspended. A Gate that respects a resume locks nothing, and neither does one with mode Audit: it lets go. It has an entry all the
 // same, as an open Gate has one, because what names a Gate that the GateLock does not know is locked.
-func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Share, stays bool) {
-	switch verdict.Governing("", g, now).Stand {
+func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Part, stays bool) {
+	switch verdict.Governing("", g, now).Effect {
 	case verdict.Undecided, verdict.Suspended:
-		return lock.Share{}, true
+		return lock.Part{}, true
 	case verdict.Closed:
-		return lock.NewShare(g.Spec.Mode != v1alpha1.ModeLenient, refs...), false
+		return lock.NewPart(g.Spec.Mode != v1alpha1.ModeLenient, refs...), false
 	default:
-		return lock.NewShare(false), false
+		return lock.NewPart(false), false
 	}
 }

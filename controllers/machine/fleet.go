@@ -88,13 +88,13 @@ func (f *fleet) judge(ctx context.Context) error {
 			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "has an invalid spec")
 		case v.Audits:
 			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "has mode Audit")
-		case v.Stand == verdict.Suspended:
+		case v.Effect == verdict.Suspended:
 			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "is suspended")
-		case v.Stand == verdict.Open:
+		case v.Effect == verdict.Open:
 			if last := g.Status.LastTransition; last != nil && last.At.After(f.opened) {
 				f.opened = last.At.Time
 			}
-		case v.Stand == verdict.Closed:
+		case v.Effect == verdict.Closed:
 			terms := verdict.Terms([]verdict.Gate{v})
 			f.policy.Open, f.policy.Strict = false, f.policy.Strict || terms.Strict
 			f.policy.Margin = min(f.policy.Margin, terms.Margin, f.obj.Spec.Lifetime()/6)

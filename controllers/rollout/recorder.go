@@ -20,13 +20,13 @@ import (
 )
 
 // Turns has the targets that wait for their turn to be released, by Gate.
-type Turns = slots.Turns[types.UID, target.Key]
+type Turns = slots.Slots[types.UID, target.Key]
 
 // Book has the targets of the Gates that release in waves.
-type Book = waves.Book
+type Book = waves.Rollouts
 
 // Which says which targets may have their turn.
-type Which = slots.Which[target.Key]
+type Which = slots.Eligible[target.Key]
 
 // NewItem returns what decides on the turn of a target.
 func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
@@ -62,7 +62,7 @@ func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func
 			r.Wake.GateSoon(of.NamespacedName)
 		}
 		if added { // its changes of readiness were not observed before
-			r.Wake.Targets(queue.Tell, key)
+			r.Wake.Targets(queue.Report, key)
 		}
 	}
 	for _, of := range r.Book.Keep(key, gates...) {

@@ -50,8 +50,8 @@ func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case would.Step.Hold:
 		return summary.WouldHold
-	case would.Step.Outcome == verdict.Foreign:
-		return summary.Foreign
+	case would.Step.Outcome == verdict.SuspendedByOthers:
+		return summary.SuspendedByOthers
 	case would.Step.Outcome == verdict.Exempt:
 		return summary.Exempt
 	}

@@ -45,7 +45,7 @@ type Reconciler struct {
 	// Locks reads GateLocks.
 	Locks view.LockReader
 	// Tally counts what became of targets.
-	Tally *summary.Tally
+	Tally *summary.Summary
 	// Turns has the targets that wait for a release slot.
 	Turns *rollout.Turns
 	// Book has the targets of Gates that release in waves.
@@ -76,7 +76,7 @@ func New(r Reconciler) *Reconciler {
 // Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
 func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	r.Tally.Look(key)
+	r.Tally.StartReconcile(key)
 	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.Versions, key)
 	switch {
 	case err != nil:
@@ -192,7 +192,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 		lever = target.Lever(obj)
 	}
 	if step.Claim {
-		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj), ruling.Observed.Noted()})
+		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj), ruling.Observed.PassAnnotations()})
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	if !step.Hold {
 		lever = nil
 	}
-	_, err := r.writer.apply(ctx, obj, share{step.Names, lever, step.Noted()})
+	_, err := r.writer.apply(ctx, obj, share{step.Names, lever, step.PassAnnotations()})
 	return err
 }
 

@@ -20,7 +20,7 @@ type releaseSlots struct {
 // missing returns the Gates with a pace that have no slot for a target yet.
 func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
 	for _, g := range gates {
-		if g.HasPace() && !s.Turns.Look(g.Object.UID, target.KeyOf(obj)) {
+		if g.HasPace() && !s.Turns.HasSlot(g.Object.UID, target.KeyOf(obj)) {
 			names = append(names, g.Name)
 		}
 	}

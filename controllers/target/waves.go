@@ -16,21 +16,21 @@ func (r *Reconciler) rollout() rollout.Recorder { return rollout.Recorder{Book: 
 func (s *Result) member(g verdict.Gate) waves.Member {
 	obj, step := s.Ruling.Object, s.Ruling.Step
 	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}
-	held := s.Ruling.Observed.State != target.Free && s.Ruling.Observed.State != target.Foreign
+	held := s.Ruling.Observed.State != target.Free && s.Ruling.Observed.State != target.SuspendedByOthers
 	switch {
 	case s.Ruling.Wait == verdict.ForSlot:
 	case s.Ruling.Wait != verdict.NoWait:
 		m.Message = "waits until it is unlocked"
 	case held && s.Failure != nil && !s.Wrote:
 		m.Message = s.Failure.Message
-	case step.Outcome == verdict.Passing && g.Stand == verdict.Open:
+	case step.Outcome == verdict.Passing && g.Effect == verdict.Open:
 		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(step.Names, ", ")+", one reconciliation passes"
 	case step.Outcome == verdict.Passing: // it is held again
-	case step.Hold && g.Stand == verdict.Open:
+	case step.Hold && g.Effect == verdict.Open:
 		others := slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return name == g.Name })
 		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(others, ", ")
 	case step.Hold:
-	case step.Outcome == verdict.Foreign || step.Outcome == verdict.Exempt:
+	case step.Outcome == verdict.SuspendedByOthers || step.Outcome == verdict.Exempt:
 		m.Phase = waves.Skipped
 	case s.Wrote && s.Ruling.Releases():
 		m.Phase = waves.Progressing

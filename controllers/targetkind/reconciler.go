@@ -35,7 +35,7 @@ type Reconciler struct {
 	Gates   client.Reader
 	Targets *view.TargetCache
 	Locks   *view.LockCache
-	Tally   *summary.Tally
+	Tally   *summary.Summary
 	Wake    enqueue.Enqueuer
 	// AllGates has the metadata of the Gates of all shards, nil unless there are shards.
 	AllGates ctrlcache.Cache

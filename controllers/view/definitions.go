@@ -135,7 +135,7 @@ func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before st
 	}
 	s, err := target.ReadSchema(raw)
 	f.Fault = UnsupportedError(added.Fault(s, crd.Spec.Scope == apiextensionsv1.NamespaceScoped))
-	f.definition.Untold = !s.Tells() || !hasStatus(crd, f.version)
+	f.definition.Untold = !s.AcceptsConditions() || !hasStatus(crd, f.version)
 	return f, err
 }
 

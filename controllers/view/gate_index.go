@@ -156,9 +156,9 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 	if err != nil || !exists {
 		return i.without(name, obj), err
 	}
-	elsewhere := verdict.Gate{Name: name, Stand: verdict.Elsewhere}
+	elsewhere := verdict.Gate{Name: name, Effect: verdict.OtherShard}
 	if NamesGate(&obj.Unstructured, name) && !i.Reaches(obj.GetNamespace(), key.Namespace) {
-		elsewhere.Stand = verdict.Denied
+		elsewhere.Effect = verdict.Denied
 		return elsewhere, nil
 	}
 	if _, renews := target.As[target.Renewer](&obj.Unstructured); renews { // the terms of the Gate count
@@ -176,13 +176,13 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 // names the Gate itself, and let go if it does not.
 func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	key := ParseKey(name)
-	g := verdict.Gate{Name: name, Stand: verdict.Open}
+	g := verdict.Gate{Name: name, Effect: verdict.Open}
 	switch {
 	case !NamesGate(&obj.Unstructured, name):
 	case !i.Watches(key.Namespace) || !i.Reaches(obj.GetNamespace(), key.Namespace):
-		g.Stand = verdict.Denied
+		g.Effect = verdict.Denied
 	default:
-		g.Stand = verdict.Missing
+		g.Effect = verdict.Missing
 	}
 	return g
 }

@@ -42,7 +42,7 @@ func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
 	}
-	if message := n.foreign(us, n.Live, live); message != "" {
+	if message := n.refuseUnowned(us, n.Live, live); message != "" {
 		return message
 	}
 	// Somebody who may write a Certificate must not copy any Secret with it.
@@ -73,7 +73,7 @@ func (n Names) Invalid() string {
 
 // RefusePrevious says why a Secret cannot keep what was in the live one, empty if it can.
 func (n Names) RefusePrevious(us Identity, previous *Secret) string {
-	if message := n.foreign(us, n.Previous(), previous); message != "" || previous == nil {
+	if message := n.refuseUnowned(us, n.Previous(), previous); message != "" || previous == nil {
 		return message
 	}
 	if previous.Annotations[us.Certificate] == "" {
@@ -82,8 +82,8 @@ func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	return unwritable(n.Previous(), previous)
 }
 
-// foreign says why a Secret is not ours to write, empty if it is ours.
-func (n Names) foreign(us Identity, name string, s *Secret) string {
+// refuseUnowned says why a Secret is not ours to write, empty if it is ours.
+func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	if s == nil {
 		return ""
 	}

@@ -58,7 +58,7 @@ const shutdownTimeout = 11 * time.Second
 // Run starts the controller and blocks until the context is done.
 func Run(ctx context.Context, o Options) error {
 	logger.SetLogger(logger.NewLogger(o.Log))
-	leaveRoom()
+	lowerMemoryLimit()
 	log := ctrl.Log.WithName("setup")
 
 	if err := tz.Use(o.ZoneInfo); err != nil { // before the first zone is loaded
@@ -105,9 +105,9 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// leaveRoom lowers the memory limit in GOMEMLIMIT by a tenth. config/manager sets it to the limit of the Pod, and the Go runtime does not
+// lowerMemoryLimit lowers the memory limit in GOMEMLIMIT by a tenth. config/manager sets it to the limit of the Pod, and the Go runtime does not
 // manage all of that memory.
-func leaveRoom() {
+func lowerMemoryLimit() {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
 	}

@@ -27,13 +27,13 @@ func (kubernetesCheck) NeedLeaderElection() bool { return false }
 
 // Start never fails.
 func (k kubernetesCheck) Start(context.Context) error {
-	tellKubernetes(k.log, k.server)
+	logKubernetesVersion(k.log, k.server)
 	return nil
 }
 
-// tellKubernetes says in the log what the version of Kubernetes means for the user. Nothing fails here: what is missing is an error where
+// logKubernetesVersion says in the log what the version of Kubernetes means for the user. Nothing fails here: what is missing is an error where
 // it is missed.
-func tellKubernetes(log logr.Logger, server discovery.ServerVersionInterface) {
+func logKubernetesVersion(log logr.Logger, server discovery.ServerVersionInterface) {
 	found, err := server.ServerVersion()
 	if err != nil {
 		log.Error(err, "unable to ask for the version of Kubernetes")

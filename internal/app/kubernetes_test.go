@@ -37,7 +37,7 @@ func TestTheLogSaysWhatTheVersionOfKubernetesMeans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""
-			tellKubernetes(funcr.New(func(_, args string) { said += args }, funcr.Options{}), tc.server)
+			logKubernetesVersion(funcr.New(func(_, args string) { said += args }, funcr.Options{}), tc.server)
 			if !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
 				t.Errorf("%q, want %q", said, tc.want)
 			}

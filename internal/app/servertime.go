@@ -25,10 +25,10 @@ func serverTime(mgr ctrl.Manager) (func(context.Context) (time.Time, error), err
 	if err != nil {
 		return nil, fmt.Errorf("unable to tell the address of the API server: %w", err)
 	}
-	return askTimeAt(mgr.GetHTTPClient(), base.JoinPath("version").String()), nil
+	return requestTimeFrom(mgr.GetHTTPClient(), base.JoinPath("version").String()), nil
 }
 
-func askTimeAt(client *http.Client, url string) func(context.Context) (time.Time, error) {
+func requestTimeFrom(client *http.Client, url string) func(context.Context) (time.Time, error) {
 	return func(ctx context.Context) (time.Time, error) {
 		ctx, cancel := context.WithTimeout(ctx, serverTimeTimeout)
 		defer cancel()

@@ -32,13 +32,13 @@ func TestTheTimeIsWhatTheHeaderOfTheAnswerSays(t *testing.T) {
 				w.WriteHeader(tc.code)
 			}))
 			defer server.Close()
-			got, err := askTimeAt(server.Client(), server.URL+"/version")(t.Context())
+			got, err := requestTimeFrom(server.Client(), server.URL+"/version")(t.Context())
 			if (err == nil) != tc.fine || tc.fine && !got.Equal(shown) {
 				t.Errorf("%s, %v", got, err)
 			}
 		})
 	}
-	if _, err := askTimeAt(http.DefaultClient, "http://127.0.0.1:1/version")(t.Context()); err == nil {
+	if _, err := requestTimeFrom(http.DefaultClient, "http://127.0.0.1:1/version")(t.Context()); err == nil {
 		t.Error("nobody answers, and that is not an error")
 	}
 }

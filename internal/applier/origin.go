@@ -34,11 +34,11 @@ func Appliers(labels map[string]string) (found []Reference) {
 	return found
 }
 
-// Known are objects by what they are called. Those that could not be read are missing.
-type Known map[Reference]*unstructured.Unstructured
+// Objects are objects by what they are called. Those that could not be read are missing.
+type Objects map[Reference]*unstructured.Unstructured
 
-// of returns an object, or one that has nothing but its name.
-func (k Known) of(r Reference) *unstructured.Unstructured {
+// get returns an object, or one that has nothing but its name.
+func (k Objects) get(r Reference) *unstructured.Unstructured {
 	if obj := k[r]; obj != nil {
 		return obj
 	}
@@ -53,8 +53,8 @@ func (k Known) of(r Reference) *unstructured.Unstructured {
 }
 
 // Sources returns what an applier gets its content from. It is empty if the applier is not known.
-func (k Known) Sources(applier Reference) (all []Reference) {
-	obj := k.of(applier)
+func (k Objects) Sources(applier Reference) (all []Reference) {
+	obj := k.get(applier)
 	for i, path := range [][]string{target.SourceRefPath, target.ChartRefPath, target.ChartSourceRefPath} {
 		ref := target.ReferenceAt(obj, path)
 		if ref.Name == "" {
@@ -70,7 +70,7 @@ func (k Known) Sources(applier Reference) (all []Reference) {
 }
 
 // Bootstrap returns the objects that "flux bootstrap" creates: a source and a Kustomization with the name of their namespace.
-func (k Known) Bootstrap() (all []Reference) {
+func (k Objects) Bootstrap() (all []Reference) {
 	for r := range k {
 		if r.Name == r.Namespace && slices.Contains(gate.BootstrapKinds, r.Kind) {
 			all = append(all, r)
@@ -81,10 +81,10 @@ func (k Known) Bootstrap() (all []Reference) {
 }
 
 // Governed returns what a Gate governs of some appliers and their sources.
-func (k Known) Governed(g *v1alpha1.Gate, appliers []Reference, scope verdict.Scope) (governed []Reference) {
+func (k Objects) Governed(g *v1alpha1.Gate, appliers []Reference, scope verdict.Scope) (governed []Reference) {
 	for _, a := range appliers {
 		for _, r := range append([]Reference{a}, k.Sources(a)...) {
-			if scope.GovernsInReach(g, k.of(r)) {
+			if scope.GovernsInReach(g, k.get(r)) {
 				governed = append(governed, r)
 			}
 		}

@@ -37,7 +37,7 @@ func TestWhatAppliesAGateAndWhereThatComesFrom(t *testing.T) {
 		"a chart that Flux makes":         {map[string]any{"chart": map[string]any{"spec": map[string]any{"chart": "x", "sourceRef": ref("HelmRepository", "charts", "sources")}}}, appliers[1], []string{"HelmRepository sources/charts", "HelmChart sources/team-gates"}},
 		"nothing that anybody could read": {nil, appliers[0], nil},
 	} {
-		known := applier.Known{}
+		known := applier.Objects{}
 		if test.spec != nil {
 			known[test.applier] = &unstructured.Unstructured{Object: map[string]any{"spec": test.spec}}
 		}
@@ -56,11 +56,11 @@ func TestAGateGovernsByNameWhatNobodyCouldRead(t *testing.T) {
 	g.Namespace = "flux-system"
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}
 	ref := applier.Reference{Kind: "Kustomization", Namespace: "flux-system", Name: "gates"}
-	if got := (applier.Known{}).Governed(g, []applier.Reference{ref}, verdict.Scope{}); !slices.Equal(got, []applier.Reference{ref}) {
+	if got := (applier.Objects{}).Governed(g, []applier.Reference{ref}, verdict.Scope{}); !slices.Equal(got, []applier.Reference{ref}) {
 		t.Errorf("got %v", got)
 	}
 	ref.Namespace = "elsewhere"
-	if got := (applier.Known{}).Governed(g, []applier.Reference{ref}, verdict.Scope{}); len(got) > 0 {
+	if got := (applier.Objects{}).Governed(g, []applier.Reference{ref}, verdict.Scope{}); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -21,30 +21,30 @@ type Handler struct {
 	Log     logr.Logger
 	Metrics *Metrics
 
-	// turn is whose calendar is computed: one after the other, so that all together use one processor.
-	turn *semaphore.Weighted
+	// computing is whose calendar is computed: one after the other, so that all together use one processor.
+	computing *semaphore.Weighted
 }
 
 // NewHandler returns a Handler for the calendars in a Table.
 func NewHandler(table *Table, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Handler {
-	return &Handler{Table: table, Clock: clock, Log: log, Metrics: metrics, turn: semaphore.NewWeighted(1)}
+	return &Handler{Table: table, Clock: clock, Log: log, Metrics: metrics, computing: semaphore.NewWeighted(1)}
 }
 
-// answered notes the code of an answer.
-type answered struct {
+// statusRecorder notes the code of an answer.
+type statusRecorder struct {
 	http.ResponseWriter
 	code int
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answered) WriteHeader(code int) {
+func (a *statusRecorder) WriteHeader(code int) {
 	a.code = code
 	a.ResponseWriter.WriteHeader(code)
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := &answered{ResponseWriter: w, code: http.StatusOK}
+	a := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
 	e, err := h.serve(a, r)
 	h.Metrics.count(e, a.code)
 	log := h.Log.WithValues("code", a.code, "remote", r.RemoteAddr)
@@ -89,9 +89,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (e *entry, err e
 
 // show answers with a calendar.
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, e *entry) error {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
-	v, err := h.of(ctx, e)
+	v, err := h.currentVersion(ctx, e)
 	if err != nil {
 		endpoint.Respond(w, http.StatusServiceUnavailable, "the calendar is not ready, try again\n")
 		return err

@@ -176,7 +176,7 @@ func (r *replica) change(obj client.Object, change func()) {
 }
 
 // later moves the clock so far that the objects are looked at again.
-func (r *replica) later() { r.clock.SetTime(r.clock.Now().Add(lookInterval)) }
+func (r *replica) later() { r.clock.SetTime(r.clock.Now().Add(checkInterval)) }
 
 // watches are the ConfigMaps of a cluster. One that is not in known is not read yet, and nil does not exist.
 type watches struct {

@@ -13,14 +13,14 @@ const (
 	// maxBytes is the size of all events. Some programs refuse calendars of more than 1 MiB.
 	maxBytes = 1<<20 - 8<<10
 
-	// lookInterval is how often a calendar looks whether something has changed. In between, its readers get what it had.
-	lookInterval = 10 * time.Second
+	// checkInterval is how often a calendar looks whether something has changed. In between, its readers get what it had.
+	checkInterval = 10 * time.Second
 
-	// share is of how many parts of its time a calendar uses one for computing itself: what takes a second is not done again for 20.
-	share = 20
+	// idleFactor is of how many parts of its time a calendar uses one for computing itself: what takes a second is not done again for 20.
+	idleFactor = 20
 
-	// answerTimeout is for a calendar that has to be computed, or waits for its turn. Then the answer is 503.
-	answerTimeout = 8 * time.Second
+	// responseTimeout is for a calendar that has to be computed, or waits for its turn. Then the answer is 503.
+	responseTimeout = 8 * time.Second
 
 	// readTimeout is how long a ConfigMap is waited for that is watched for the first time.
 	readTimeout = 5 * time.Second
@@ -43,13 +43,13 @@ const (
 	headerTimeout = 10 * time.Second
 
 	// writeTimeout is for an answer: answerTimeout, and what the slowest reader needs for a calendar.
-	writeTimeout = answerTimeout + 30*time.Second
+	writeTimeout = responseTimeout + 30*time.Second
 
 	// idleTimeout is how long a connection is kept for the next request.
 	idleTimeout = time.Minute
 
 	// shutdownTimeout is for requests that are being answered when the process ends. It is less than config/manager waits.
-	shutdownTimeout = answerTimeout + time.Second
+	shutdownTimeout = responseTimeout + time.Second
 
 	// maxConnections bounds the memory for strangers. More connections wait for their turn.
 	maxConnections = 256

@@ -7,15 +7,15 @@ import (
 )
 
 // Metrics count requests for calendars.
-type Metrics struct{ answered *prometheus.CounterVec }
+type Metrics struct{ responses *prometheus.CounterVec }
 
 // MustMakeMetrics registers the metrics of calendars and panics if that fails.
 func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{answered: prometheus.NewCounterVec(prometheus.CounterOpts{
+	m := &Metrics{responses: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gating_calendar_requests_total",
 		Help: "Number of requests for calendars by the CalendarFeed, empty for a path that is that of none, and by the status code of the answer.",
 	}, []string{"name", "namespace", "code"})}
-	registry.MustRegister(m.answered)
+	registry.MustRegister(m.responses)
 	return m
 }
 
@@ -24,5 +24,5 @@ func (m *Metrics) count(e *entry, code int) {
 	if e != nil {
 		name, namespace = e.key.Name, e.key.Namespace
 	}
-	m.answered.WithLabelValues(name, namespace, strconv.Itoa(code)).Inc()
+	m.responses.WithLabelValues(name, namespace, strconv.Itoa(code)).Inc()
 }

@@ -14,13 +14,13 @@ import (
 
 // page is what the readers of a calendar get.
 type page struct {
-	// one reader at a time looks at the objects, the others wait for what comes of it.
-	one *semaphore.Weighted
+	// refreshing reader at a time looks at the objects, the others wait for what comes of it.
+	refreshing *semaphore.Weighted
 
 	// latest is what they got last, nil before the first.
 	latest *version
-	// looked is when the objects were looked at, and next when to look at them again.
-	looked, next time.Time
+	// checkedAt is when the objects were looked at, and next when to look at them again.
+	checkedAt, next time.Time
 }
 
 // version is what readers get for a while.
@@ -30,49 +30,49 @@ type version struct {
 	etag string
 	// modified is when this replica had another body last.
 	modified time.Time
-	// of names the objects that it was made of.
-	of string
+	// sources names the objects that it was made of.
+	sources string
 	// generation is that of the calendar, and day the first that it shows.
 	generation int64
 	day        time.Time
 }
 
-func newPage() *page { return &page{one: semaphore.NewWeighted(1)} }
+func newPage() *page { return &page{refreshing: semaphore.NewWeighted(1)} }
 
-// of returns what a reader gets. It is computed once for each state of the objects and each day.
-func (h *Handler) of(ctx context.Context, e *entry) (*version, error) {
+// currentVersion returns what a reader gets. It is computed once for each state of the objects and each day.
+func (h *Handler) currentVersion(ctx context.Context, e *entry) (*version, error) {
 	p := e.page
-	if err := p.one.Acquire(ctx, 1); err != nil {
+	if err := p.refreshing.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer p.one.Release(1)
+	defer p.refreshing.Release(1)
 	now := h.Clock.Now()
 	day := now.UTC().Truncate(24 * time.Hour)
 	same := p.latest != nil && p.latest.generation == e.obj.Generation && p.latest.day.Equal(day)
-	if back := now.Before(p.looked); same && now.Before(p.next) && !back {
+	if back := now.Before(p.checkedAt); same && now.Before(p.next) && !back {
 		return p.latest, nil
 	}
 	c, err := h.Table.Source.read(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if of := c.versions(); !same || p.latest.of != of {
+	if of := c.versions(); !same || p.latest.sources != of {
 		body, err := h.write(ctx, c, e, day)
 		if err != nil {
 			return nil, err
 		}
-		p.latest = p.latest.replaced(&version{body: body, of: of, generation: e.obj.Generation, day: day}, now)
+		p.latest = p.latest.replaced(&version{body: body, sources: of, generation: e.obj.Generation, day: day}, now)
 	}
-	p.looked, p.next = now, h.Clock.Now().Add(max(lookInterval, share*h.Clock.Since(now)))
+	p.checkedAt, p.next = now, h.Clock.Now().Add(max(checkInterval, idleFactor*h.Clock.Since(now)))
 	return p.latest, nil
 }
 
 // write computes a calendar when it is its turn.
 func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Time) ([]byte, error) {
-	if err := h.turn.Acquire(ctx, 1); err != nil {
+	if err := h.computing.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer h.turn.Release(1)
+	defer h.computing.Release(1)
 	return c.write(ctx, e, day)
 }
 

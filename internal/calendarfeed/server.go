@@ -20,7 +20,7 @@ func NewServer(addr string, handler *Handler, cache client.Reader) *endpoint.Ser
 			defer handler.Table.Source.Stop()
 			return Serve(ctx, listener, handler)
 		},
-		Objects: &v1alpha1.CalendarFeedList{}, Cache: cache, Looked: handler.Table.Looked,
+		Objects: &v1alpha1.CalendarFeedList{}, Cache: cache, IsReconciled: handler.Table.IsReconciled,
 	}
 }
 

@@ -50,7 +50,7 @@ func TestTheServerHasAllBounds(t *testing.T) {
 	if s.ReadHeaderTimeout != headerTimeout || s.ReadTimeout != headerTimeout || s.WriteTimeout != writeTimeout || s.IdleTimeout != idleTimeout || s.MaxHeaderBytes != maxHeaderBytes {
 		t.Errorf("got %+v", s)
 	}
-	if writeTimeout <= answerTimeout || shutdownTimeout <= answerTimeout || readTimeout >= answerTimeout {
+	if writeTimeout <= responseTimeout || shutdownTimeout <= responseTimeout || readTimeout >= responseTimeout {
 		t.Error("an answer may be cut off")
 	}
 }

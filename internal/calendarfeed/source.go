@@ -131,7 +131,7 @@ func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, na
 	defer cancel()
 	for name, watch := range watches {
 		if err := wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (known bool, _ error) {
-			found[name], known = seen(watch)
+			found[name], known = latestState(watch)
 			return known, nil
 		}); err != nil {
 			return nil, fmt.Errorf("the ConfigMap %s/%s has not been read yet", name.Namespace, name.Name)
@@ -140,8 +140,8 @@ func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, na
 	return found, nil
 }
 
-// seen returns what a watch knows.
-func seen(watch ConfigMapWatch) (found configMap, known bool) {
+// latestState returns what a watch knows.
+func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	if apierrors.IsForbidden(watch.Failed()) {
 		return configMap{err: errors.New("the controller may not read it, install config/calendars or give it a Role")}, true
 	}
@@ -183,8 +183,8 @@ func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[
 	return watches
 }
 
-// forget ends the watches that only a calendar needs that is gone.
-func (s *Source) forget(by types.NamespacedName) { s.follow(by, nil) }
+// unfollow ends the watches that only a calendar needs that is gone.
+func (s *Source) unfollow(by types.NamespacedName) { s.follow(by, nil) }
 
 // Stop ends all watches.
 func (s *Source) Stop() {

@@ -96,7 +96,7 @@ func (t *Table) keep(e *entry) bool {
 // Forget removes a calendar.
 func (t *Table) Forget(key types.NamespacedName) {
 	t.Table.Forget(key)
-	t.Source.forget(key)
+	t.Source.unfollow(key)
 }
 
 // compile returns an entry without tokens.

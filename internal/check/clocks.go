@@ -13,16 +13,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// Asked is when an API server was asked for the time, what it said, which is cut off to the second, and when.
-type Asked struct{ Before, Said, After time.Time }
+// ServerTime is when an API server was asked for the time, what it said, which is cut off to the second, and when.
+type ServerTime struct{ Before, Reported, After time.Time }
 
 // Skew returns how far the clock here is ahead of that of the API server at least, negative if it is behind.
-func (a Asked) Skew() time.Duration {
+func (a ServerTime) Skew() time.Duration {
 	switch {
-	case a.Before.After(a.Said.Add(time.Second)):
-		return a.Before.Sub(a.Said.Add(time.Second))
-	case a.After.Before(a.Said):
-		return a.After.Sub(a.Said)
+	case a.Before.After(a.Reported.Add(time.Second)):
+		return a.Before.Sub(a.Reported.Add(time.Second))
+	case a.After.Before(a.Reported):
+		return a.After.Sub(a.Reported)
 	}
 	return 0
 }
@@ -31,8 +31,8 @@ func (a Asked) Skew() time.Duration {
 const tolerable = 2 * time.Second
 
 // Clocks finds clocks that are not right. If the API server does not say what time it is, it has not been asked.
-func Clocks(asked Asked, gates []v1alpha1.Gate) (findings []Finding) {
-	if asked.Said.IsZero() {
+func Clocks(asked ServerTime, gates []v1alpha1.Gate) (findings []Finding) {
+	if asked.Reported.IsZero() {
 		findings = append(findings, Finding{Warning, "clocks", "the API server does not say what time it is", "let its answers have the header Date: a proxy may take it out"})
 	} else if skew := asked.Skew(); skew.Abs() > tolerable {
 		how := "ahead of"

@@ -21,15 +21,15 @@ const ahead = 30 * 24 * time.Hour
 // pair are two Gates, in the order of their names.
 type pair struct{ a, b *v1alpha1.Gate }
 
-// Deciding is what decides when Gates are open, besides themselves.
-type Deciding struct {
+// Inputs is what decides when Gates are open, besides themselves.
+type Inputs struct {
 	Exceptions []*v1alpha1.GateException
 	Calendars  timetable.Calendars
 }
 
-// Contradictions finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
+// Conflicts finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
 // each of them opens.
-func Contradictions(gates []v1alpha1.Gate, with Deciding, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
+func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
 	shared := map[pair][]string{}
 	index := newIndex(gates, scope)
 	for _, obj := range objects {
@@ -109,7 +109,7 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 
 // open returns when a Gate is open in the days ahead. One with an invalid spec never is, nobody knows it of one with a calendar
 // that cannot be read.
-func (s Deciding) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
+func (s Inputs) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
 	snapshot := gate.NewSnapshot(g, s.Calendars, s.Exceptions...)
 	intervals, errs := snapshot.Intervals(now, now.Add(ahead))
 	if len(errs) > 0 || len(snapshot.Broken()) > 0 {

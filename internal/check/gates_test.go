@@ -91,13 +91,13 @@ func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T
 func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 	labels := map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "repo", Namespace: "sources"}
-	known := applier.Known{
+	known := applier.Objects{
 		{Kind: "Kustomization", Namespace: "flux-system", Name: "gates"}: kustomization(t, "gates", ", labels: {tier: platform}}\nspec: {sourceRef: {kind: GitRepository, name: repo, namespace: sources}}"),
 	}
 	for name, tc := range map[string]struct {
 		labels  map[string]string
 		targets []v1alpha1.TargetReference
-		known   applier.Known
+		known   applier.Objects
 		want    []string
 	}{
 		"another Kustomization":          {labels, gate("", "apps").Spec.Targets, known, nil},
@@ -116,7 +116,7 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil, verdict.Scope{}), tc.want...)
 		})
 	}
-	bootstrap := applier.Known{{Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system"}: kustomization(t, "flux-system", ", labels: {freeze: exempt}}")}
+	bootstrap := applier.Objects{{Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system"}: kustomization(t, "flux-system", ", labels: {freeze: exempt}}")}
 	all, exempted := gate("production", "*"), gate("production", "*")
 	exempted.Spec.Targets[0].MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "freeze", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"exempt"}}}
 	finds(t, check.OwnSource([]v1alpha1.Gate{all}, bootstrap, nil, verdict.Scope{}), "warning Gate flux-system/production: it holds Kustomization flux-system/flux-system, from which Flux applies this cluster")
@@ -132,7 +132,7 @@ func TestAGateHoldsNoSourceOutOfReach(t *testing.T) {
 	g := gate("production")
 	g.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "elsewhere"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: "*"}}
-	gates, bootstrap := []v1alpha1.Gate{g}, applier.Known{{Kind: "Kustomization", Namespace: "infra", Name: "infra"}: object(t, "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: infra, name: infra}}")}
+	gates, bootstrap := []v1alpha1.Gate{g}, applier.Objects{{Kind: "Kustomization", Namespace: "infra", Name: "infra"}: object(t, "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: infra, name: infra}}")}
 	installs := applier.Appliers(g.Labels)
 	finds(t, check.OwnSource(gates, bootstrap, installs, verdict.Scope{}), "error Gate flux-system/production: it holds its own source", "error Gate flux-system/production: it holds Kustomization elsewhere/gates", "warning Gate flux-system/production: it holds Kustomization infra/infra")
 	finds(t, check.OwnSource(gates, bootstrap, installs, ownNamespace))
@@ -160,7 +160,7 @@ func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) 
 	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
 	release := object(t, "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: team, name: gates}, spec: {chartRef: {kind: OCIRepository, name: charts}}}")
-	known := applier.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
+	known := applier.Objects{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
 	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil, verdict.Scope{}), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
 }
 
@@ -169,7 +169,7 @@ func TestSkewIsWhatIsCertainOfIt(t *testing.T) {
 		{0, 0, 0}, {999 * time.Millisecond, time.Second, 0}, {-time.Second, 0, 0}, {-time.Minute, time.Minute, 0},
 		{3 * time.Second, 4 * time.Second, 2 * time.Second}, {-4 * time.Second, -3 * time.Second, -3 * time.Second},
 	} {
-		if got := (check.Asked{Before: noon.Add(tc.before), Said: noon, After: noon.Add(tc.after)}).Skew(); got != tc.want {
+		if got := (check.ServerTime{Before: noon.Add(tc.before), Reported: noon, After: noon.Add(tc.after)}).Skew(); got != tc.want {
 			t.Errorf("from %s until %s: %s, want %s", tc.before, tc.after, got, tc.want)
 		}
 	}
@@ -217,7 +217,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Contradictions(tc.gates, check.Deciding{Exceptions: tc.exceptions}, tc.objects, ownNamespace, noon), tc.want...)
+			finds(t, check.Conflicts(tc.gates, check.Inputs{Exceptions: tc.exceptions}, tc.objects, ownNamespace, noon), tc.want...)
 		})
 	}
 }
@@ -238,10 +238,10 @@ func TestClocksThatAreApartAreFound(t *testing.T) {
 		"nobody says what time it is":       {0, 0, []v1alpha1.Gate{with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "")}, []string{"error Gate flux-system/production: it stays closed, because the API server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Clocks(check.Asked{Before: noon.Add(tc.before), Said: noon, After: noon.Add(tc.after)}, tc.gates), tc.want...)
+			finds(t, check.Clocks(check.ServerTime{Before: noon.Add(tc.before), Reported: noon, After: noon.Add(tc.after)}, tc.gates), tc.want...)
 		})
 	}
-	finds(t, check.Clocks(check.Asked{Before: noon, After: noon}, nil), "warning clocks: the API server does not say what time it is")
+	finds(t, check.Clocks(check.ServerTime{Before: noon, After: noon}, nil), "warning clocks: the API server does not say what time it is")
 }
 
 func TestAGateWithModeAuditIsNotedWithWhatItWouldHold(t *testing.T) {

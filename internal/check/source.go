@@ -18,7 +18,7 @@ func ControllerAppliers(controllers []Controller) (found []applier.Reference) {
 }
 
 // OwnSource finds Gates that hold what brings them into the cluster, what installs the controller, or what "flux bootstrap" created.
-func OwnSource(gates []v1alpha1.Gate, known applier.Known, installs []applier.Reference, scope verdict.Scope) (findings []Finding) {
+func OwnSource(gates []v1alpha1.Gate, known applier.Objects, installs []applier.Reference, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
 		own := known.Governed(g, applier.Appliers(g.Labels), scope)

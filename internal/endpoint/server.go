@@ -30,9 +30,9 @@ type Server struct {
 	// Objects is an empty list of the kind, Cache reads it, and Looked says whether an object was looked at. They say when to begin: once all
 	// objects in the cache were looked at. A client that finds nobody listening tries again. One that gets a 404 may not. Objects is nil if
 	// nothing has to be looked at.
-	Objects client.ObjectList
-	Cache   client.Reader
-	Looked  func(types.NamespacedName) bool
+	Objects      client.ObjectList
+	Cache        client.Reader
+	IsReconciled func(types.NamespacedName) bool
 	// Ready returns once there is everything else that is needed. Nil if nothing is.
 	Ready func(context.Context) error
 
@@ -84,7 +84,7 @@ func (s *Server) await(ctx context.Context) error {
 		if first == nil {
 			first = maps.Clone(now)
 		}
-		maps.DeleteFunc(first, func(key types.NamespacedName, _ bool) bool { return s.Looked(key) || !now[key] })
+		maps.DeleteFunc(first, func(key types.NamespacedName, _ bool) bool { return s.IsReconciled(key) || !now[key] })
 		return len(first) == 0, nil
 	})
 }

@@ -32,7 +32,7 @@ func (l *listed) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 func TestAReplicaWaitsForTheObjectsThatThereAreAndNotForThoseThatComeLater(t *testing.T) {
 	table := NewTable[*thing]()
 	cache := &listed{names: []string{"one", "two"}}
-	server := &Server{Objects: &v1alpha1.GateReceiverList{}, Cache: cache, Looked: table.Looked}
+	server := &Server{Objects: &v1alpha1.GateReceiverList{}, Cache: cache, IsReconciled: table.IsReconciled}
 	look := func(name string) {
 		table.Put(types.NamespacedName{Namespace: "apps", Name: name}, nil, false)
 	}

@@ -151,8 +151,8 @@ func (t *Table[E]) FindBearers(token string) (found []E, certain bool) {
 	return slices.Collect(maps.Keys(t.bearers[digest])), len(t.unsettled) == 0
 }
 
-// Looked returns whether an object was looked at.
-func (t *Table[E]) Looked(key types.NamespacedName) bool {
+// IsReconciled returns whether an object was looked at.
+func (t *Table[E]) IsReconciled(key types.NamespacedName) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, ok := t.settled[key]

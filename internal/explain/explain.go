@@ -15,8 +15,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Known is what somebody knows of a cluster.
-type Known struct {
+// Cluster is what somebody knows of a cluster.
+type Cluster struct {
 	// Gates that somebody may see.
 	Gates []*v1alpha1.Gate
 	// Namespaces are those whose Gates are all in Gates, nil if that is all namespaces.
@@ -118,7 +118,7 @@ type Remedy struct {
 }
 
 // Explain says why an object is what it is. The object is as the API server has it, with its managed fields.
-func Explain(obj *unstructured.Unstructured, k Known) Explanation {
+func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
 	gates := k.about(t)
@@ -142,7 +142,7 @@ func Explain(obj *unstructured.Unstructured, k Known) Explanation {
 }
 
 // about returns the Gates that have to do with an object, by name.
-func (k Known) about(t *target.Object) []verdict.Gate {
+func (k Cluster) about(t *target.Object) []verdict.Gate {
 	var gates []verdict.Gate
 	known := map[string]bool{}
 	for _, g := range k.Gates {
@@ -161,23 +161,23 @@ func (k Known) about(t *target.Object) []verdict.Gate {
 }
 
 // without returns what follows from the name of a Gate that nobody has shown.
-func (k Known) without(name string, t *target.Object) verdict.Gate {
+func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	namespace, _, _ := strings.Cut(name, "/")
 	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)
 	switch {
 	case k.Namespaces != nil && !slices.Contains(k.Namespaces, namespace) && !slices.Contains(k.Absent, name):
-		return verdict.Gate{Name: name, Stand: verdict.Elsewhere}
+		return verdict.Gate{Name: name, Effect: verdict.OtherShard}
 	case !named:
-		return verdict.Gate{Name: name, Stand: verdict.Open}
+		return verdict.Gate{Name: name, Effect: verdict.Open}
 	case namespace != t.GetNamespace() && isDenied(t):
-		return verdict.Gate{Name: name, Stand: verdict.Denied}
+		return verdict.Gate{Name: name, Effect: verdict.Denied}
 	}
-	return verdict.Gate{Name: name, Stand: verdict.Missing}
+	return verdict.Gate{Name: name, Effect: verdict.Missing}
 }
 
 // scope returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
 // the Gate tells.
-func (k Known) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
+func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	return verdict.Scope{Labels: k.Labels, Own: k.Own, Reaches: func(from, to string) bool {
 		if from == t.GetNamespace() {
 			return from == to || !isDenied(t)
@@ -208,7 +208,7 @@ func definitionOf(t *target.Object) target.Definition {
 // stateOf returns what an object is at present.
 func stateOf(r verdict.Ruling) State {
 	switch r.Observed.State {
-	case target.Foreign:
+	case target.SuspendedByOthers:
 		return Suspended
 	case target.Overridden:
 		return Overridden
@@ -223,7 +223,7 @@ func stateOf(r verdict.Ruling) State {
 		return Resumed
 	case verdict.Exempt:
 		return Exempt
-	case verdict.Free, verdict.Held, verdict.Foreign, verdict.Passing:
+	case verdict.Free, verdict.Held, verdict.SuspendedByOthers, verdict.Passing:
 	}
 	return Free
 }

@@ -23,7 +23,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		obj     *unstructured.Unstructured
-		known   explain.Known
+		known   explain.Cluster
 		state   explain.State
 		becomes explain.State
 		// says is all that is said.
@@ -124,12 +124,12 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 			"Kustomization shop/apps is not held: the controller has not decided on gate production.",
 		},
 		{
-			"a gate that nobody may see holds it", kustomization(heldBy("ops/qa")), explain.Known{Namespaces: []string{"shop"}, Now: noon}, explain.Held, "",
+			"a gate that nobody may see holds it", kustomization(heldBy("ops/qa")), explain.Cluster{Namespaces: []string{"shop"}, Now: noon}, explain.Held, "",
 			"Kustomization shop/apps is held by gate ops/qa. You may not see gate ops/qa, so nobody here knows what it is.",
 		},
 		{
 			"a gate of another namespace is known not to exist", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa")),
-			explain.Known{Namespaces: []string{"shop"}, Absent: []string{"ops/qa"}, Now: noon}, explain.Held, "",
+			explain.Cluster{Namespaces: []string{"shop"}, Absent: []string{"ops/qa"}, Now: noon}, explain.Held, "",
 			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates.",
 		},
 	} {

@@ -60,14 +60,14 @@ type Gate struct {
 }
 
 // gate says what a Gate is for an object.
-func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
+func (k Cluster) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: k.rules(g.Name, g.Object, &t.Unstructured)}
-	switch g.Stand {
+	switch g.Effect {
 	case verdict.Missing:
 		is.State = Missing
 	case verdict.Denied:
 		is.State = Denied
-	case verdict.Elsewhere:
+	case verdict.OtherShard:
 		is.Hidden = true
 	default:
 	}
@@ -84,7 +84,7 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 		return is
 	}
 	is.State, is.Reason, is.Message = Closed, opened.Reason, opened.Message
-	if opened.Status == metav1.ConditionTrue && g.Stand != verdict.Closed {
+	if opened.Status == metav1.ConditionTrue && g.Effect != verdict.Closed {
 		is.State = Opened
 	}
 	if last := status.LastTransition; last != nil {
@@ -101,7 +101,7 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 
 // rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
 // it is unknown.
-func (k Known) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
+func (k Cluster) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
 	rules := []string{}
 	if g != nil {
 		scope := verdict.Scope{Labels: k.Labels, Own: k.Own}

@@ -150,8 +150,8 @@ func watching(g *v1alpha1.Gate) {
 }
 
 // in returns what somebody knows who sees all Gates.
-func in(gates ...*v1alpha1.Gate) explain.Known {
-	return explain.Known{Gates: gates, Now: noon, Command: "kubectl gate"}
+func in(gates ...*v1alpha1.Gate) explain.Cluster {
+	return explain.Cluster{Gates: gates, Now: noon, Command: "kubectl gate"}
 }
 
 // commands are those of the remedies.

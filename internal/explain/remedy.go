@@ -47,7 +47,7 @@ func openFor(g *v1alpha1.Gate) time.Duration {
 }
 
 // remedy adds the commands that would change what an object is.
-func (k Known) remedy(e *Explanation, r verdict.Ruling) {
+func (k Cluster) remedy(e *Explanation, r verdict.Ruling) {
 	switch {
 	case e.Becomes != "":
 		return // it changes by itself
@@ -71,8 +71,8 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 }
 
 // lift returns what ends the hold of one Gate.
-func (k Known) lift(g verdict.Gate, obj *target.Object) []Remedy {
-	switch g.Stand {
+func (k Cluster) lift(g verdict.Gate, obj *target.Object) []Remedy {
+	switch g.Effect {
 	case verdict.Missing, verdict.Denied:
 		return []Remedy{unname(g.Name, obj)}
 	case verdict.Suspended:
@@ -91,7 +91,7 @@ func (k Known) lift(g verdict.Gate, obj *target.Object) []Remedy {
 }
 
 // open returns what opens a closed Gate. It tries in memory whether a request does.
-func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
+func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	if g.RequiredApprovals() > 0 {
 		return k.openApproved(g, done)
 	}
@@ -114,13 +114,13 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 	case v1alpha1.ClosePeriodReason:
 		return []Remedy{{edit, fmt.Sprintf("lets you change its close period %s, which has override: Deny: neither a request nor an exception opens it before that is over", d.By)}}
 	case v1alpha1.DependencyNotReadyReason:
-		return mend(g)
+		return dependencyRemedies(g)
 	}
 	return []Remedy{{k.onGate("status", g, ""), "says why a request does not open it: " + d.Message}}
 }
 
 // openApproved returns what opens a closed Gate that asks for approvals: the request, if there is none, and what others do then.
-func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
+func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	free := g.DeepCopy()
 	free.Spec.Approvals = nil
 	opens := k.open(free, done)
@@ -143,7 +143,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 }
 
 // lasts says how long a Gate stays open if it is asked to, and whose close requests that ends.
-func (k Known) lasts(g, asked *v1alpha1.Gate) string {
+func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	_, text := OpenFlags(g)
 	text = " for " + text
 	after := gate.NewSnapshot(asked, k.Calendars).Decide(k.Now.Add(openFor(g) + time.Second))
@@ -164,7 +164,7 @@ func (k Known) lasts(g, asked *v1alpha1.Gate) string {
 }
 
 // requested returns a copy of a Gate with the open request that is suggested.
-func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
+func (k Cluster) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Annotations == nil {
 		g.Annotations = map[string]string{}
@@ -175,8 +175,8 @@ func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return g
 }
 
-// mend returns where to look at the objects that keep a Gate closed.
-func mend(g *v1alpha1.Gate) []Remedy {
+// dependencyRemedies returns where to look at the objects that keep a Gate closed.
+func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	var all []Remedy
 	for _, w := range g.Status.Dependencies {
 		if !w.Ready {
@@ -208,7 +208,7 @@ func unname(name string, obj *target.Object) Remedy {
 }
 
 // onGate returns a command of the plug-in for a Gate.
-func (k Known) onGate(action string, g *v1alpha1.Gate, flags string) string {
+func (k Cluster) onGate(action string, g *v1alpha1.Gate, flags string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s -n %s %s", k.Command, action, g.Name, g.Namespace, flags))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // summarize says in sentences what an object is.
-func (k Known) summarize(e *Explanation, r verdict.Ruling) {
+func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	subject := e.Target.String()
 	governed, holders := e.names(governs), e.names(func(g Gate) bool { return g.Holds })
 	switch {
@@ -57,7 +57,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 		add("%s", refusal)
 	}
 	if e.State == Passing {
-		add("%s", r.Observed.Pass.Granted(r.Observed.HeldBy))
+		add("%s", r.Observed.Pass.GrantedMessage(r.Observed.HeldBy))
 	}
 	if e.State == Overridden {
 		add("Somebody has resumed it, and the lock has put the hold back.")

@@ -57,18 +57,18 @@ type Waiting struct {
 	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
-// words say what waits if that is not a revision.
-var words = map[Reason]string{
+// shortReasons say what waits if that is not a revision.
+var shortReasons = map[Reason]string{
 	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal",
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
 }
 
-// Words says in a few words what waits. A revision is as ShortRevision has it.
-func (w *Waiting) Words() string {
+// Short says in a few words what waits. A revision is as ShortRevision has it.
+func (w *Waiting) Short() string {
 	if w.Reason == NewRevision {
 		return ShortRevision(w.Waits)
 	}
-	return words[w.Reason]
+	return shortReasons[w.Reason]
 }
 
 // IsNew returns whether something may wait, as far as anybody knows.
@@ -92,7 +92,7 @@ func passing(obj *unstructured.Unstructured) *verdict.Pass {
 	}
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
-	if p := verdict.PassOf(t); p.State == verdict.PassGoesOn {
+	if p := verdict.PassOf(t); p.State == verdict.PassInProgress {
 		return &p
 	}
 	return nil

@@ -138,7 +138,7 @@ func TestWhatWaitsHasAFewWords(t *testing.T) {
 		explain.RenewalDue: "renewal", explain.Passes: "one reconciliation passes", explain.SourceUnknown: "source unknown",
 	} {
 		w := explain.Waiting{Reason: reason, Waits: "main@sha1:0123456789abcdef"}
-		if got := w.Words(); got != want {
+		if got := w.Short(); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
 	}

@@ -126,12 +126,12 @@ func compile(text string, output *cel.Type, variables []string) (*program, error
 			return r.program, r.err
 		}
 	}
-	p, err := compileAnew(text, output, variables)
+	p, err := compileUncached(text, output, variables)
 	compiled.Add(key, result{p, err})
 	return p, err
 }
 
-func compileAnew(text string, output *cel.Type, variables []string) (*program, error) {
+func compileUncached(text string, output *cel.Type, variables []string) (*program, error) {
 	env, err := bounded()
 	if err != nil {
 		return nil, fmt.Errorf("failed to create CEL environment: %w", err)

@@ -197,7 +197,7 @@ func (in *Snapshot) DecideIfReady(now time.Time) Decision {
 	for i := range ready.Spec.DependsOn {
 		ready.Status.Dependencies[i] = RecordDependency(in.Gate, &ready.Spec.DependsOn[i], true, "", now)
 	}
-	return in.With(ready).Decide(now)
+	return in.WithGate(ready).Decide(now)
 }
 
 // isHard returns whether an open request does not lift a close period.

@@ -14,9 +14,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// maxForetold is how many changes of the state of a Gate are told in advance: the soonest. The status has room for more, which
+// maxAnnouncements is how many changes of the state of a Gate are told in advance: the soonest. The status has room for more, which
 // were the soonest before the schedule changed.
-const maxForetold = v1alpha1.MaxAnnounced / 2
+const maxAnnouncements = v1alpha1.MaxAnnounced / 2
 
 // Forecast is what is to be told in advance of a Gate at an instant, by its schedule with its requests, exceptions and calendars.
 type Forecast struct {
@@ -24,8 +24,8 @@ type Forecast struct {
 	Announced []v1alpha1.Announcement
 	// Notices are to be told, the soonest change first.
 	Notices []Notice
-	// CalledOff has been told and does not come.
-	CalledOff []v1alpha1.Announcement
+	// Canceled has been told and does not come.
+	Canceled []v1alpha1.Announcement
 	// Next is when there is something to tell if nothing changes, zero for never.
 	Next time.Time
 }
@@ -39,8 +39,8 @@ type Notice struct {
 	Instead time.Time
 }
 
-// IsSilent returns whether there is nothing to tell.
-func (f *Forecast) IsSilent() bool { return len(f.Notices)+len(f.CalledOff) == 0 }
+// IsEmpty returns whether there is nothing to tell.
+func (f *Forecast) IsEmpty() bool { return len(f.Notices)+len(f.Canceled) == 0 }
 
 // Forecast returns what is to be told in advance of a Gate at an instant, if its status says what has been told. A Gate whose spec does not
 // compile is left as it is.
@@ -53,25 +53,25 @@ func (in *Snapshot) Forecast(now time.Time) Forecast {
 	if len(errs) > 0 {
 		return Forecast{Announced: g.Status.Memory.Announced}
 	}
-	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Memory.Announced}
+	f := &forecaster{now: now, state: plan.Decide(now).State, announced: g.Status.Memory.Announced}
 	for _, lead := range g.Spec.NotifyBefore {
 		f.leads = append(f.leads, lead.Or(0))
 	}
-	f.look(plan.Transitions(now))
+	f.collect(plan.Transitions(now))
 	if spent := (*schedule.BudgetError)(nil); errors.As(plan.Err(), &spent) {
 		f.reached = spent.Reached
 	}
-	f.tell()
-	f.callOff()
+	f.announce()
+	f.cancel()
 	return f.Forecast
 }
 
 // forecaster makes a Forecast.
 type forecaster struct {
 	Forecast
-	now   time.Time
-	leads []time.Duration
-	told  []v1alpha1.Announcement
+	now       time.Time
+	leads     []time.Duration
+	announced []v1alpha1.Announcement
 	// state is that at now. coming are the changes from then on, as far as they matter.
 	state  schedule.State
 	coming []schedule.Transition
@@ -81,25 +81,25 @@ type forecaster struct {
 	fresh []int
 }
 
-// look takes note of the changes that may be told, of the first after them, and of all until the last one that has been told.
-func (f *forecaster) look(ahead iter.Seq[schedule.Transition]) {
+// collect takes note of the changes that may be told, of the first after them, and of all until the last one that has been told.
+func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	horizon, last := f.now.Add(slices.Max(f.leads)), time.Time{}
-	if n := len(f.told); n > 0 {
-		last = f.told[n-1].At.Time
+	if n := len(f.announced); n > 0 {
+		last = f.announced[n-1].At.Time
 	}
 	for t := range ahead {
 		f.coming = append(f.coming, t)
-		if t.At.After(last) && (t.At.After(horizon) || len(f.coming) == maxForetold) {
+		if t.At.After(last) && (t.At.After(horizon) || len(f.coming) == maxAnnouncements) {
 			return
 		}
 	}
 }
 
-// tell finds what is to be told of the changes to come, and when of the next. A change that is over is kept for as long as the clock of
+// announce finds what is to be told of the changes to come, and when of the next. A change that is over is kept for as long as the clock of
 // another replica may be behind.
-func (f *forecaster) tell() {
+func (f *forecaster) announce() {
 	var unknown []v1alpha1.Announcement
-	for _, a := range f.told {
+	for _, a := range f.announced {
 		switch {
 		case !a.At.After(f.now) && a.At.After(f.now.Add(-ledger.MaxSkew)):
 			f.Announced = append(f.Announced, a)
@@ -108,21 +108,21 @@ func (f *forecaster) tell() {
 		}
 	}
 	room := v1alpha1.MaxAnnounced - len(f.Announced) - len(unknown)
-	for _, a := range f.told {
+	for _, a := range f.announced {
 		if f.comes(a) {
 			room--
 		}
 	}
-	if len(f.coming) >= maxForetold { // another is among the soonest once the first has come
+	if len(f.coming) >= maxAnnouncements { // another is among the soonest once the first has come
 		f.Next = f.coming[0].At
 	}
 	for i, t := range f.coming {
-		entry, known := f.entryOf(t)
+		entry, known := f.entry(t)
 		due, next := f.due(t, entry.Before.Duration)
-		f.wake(t, next)
-		isNew := !known && due > 0 && i < maxForetold
+		f.scheduleNotice(t, next)
+		isNew := !known && due > 0 && i < maxAnnouncements
 		if isNew && room <= 0 {
-			f.waitForRoom()
+			f.waitForSpace()
 			isNew = false
 		}
 		if isNew {
@@ -148,10 +148,10 @@ func (f *forecaster) isUnknown(a v1alpha1.Announcement) bool {
 	return !f.reached.IsZero() && !a.At.Time.Before(f.reached)
 }
 
-// entryOf returns what has been told of a change. If that is nothing, it returns an entry for it that has room for each lead.
-func (f *forecaster) entryOf(t schedule.Transition) (entry v1alpha1.Announcement, known bool) {
-	if i := slices.IndexFunc(f.told, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
-		return f.told[i], true
+// entry returns what has been told of a change. If that is nothing, it returns an entry for it that has room for each lead.
+func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, known bool) {
+	if i := slices.IndexFunc(f.announced, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
+		return f.announced[i], true
 	}
 	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: v1alpha1.Duration{Duration: math.MaxInt64}}, false
 }
@@ -172,24 +172,24 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 	return due, next
 }
 
-// waitForRoom computes the next forecast when the first change that is over need not be kept any more.
-func (f *forecaster) waitForRoom() {
+// waitForSpace computes the next forecast when the first change that is over need not be kept any more.
+func (f *forecaster) waitForSpace() {
 	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
 		f.Next = schedule.Earlier(f.Next, f.Announced[0].At.Add(ledger.MaxSkew))
 	}
 }
 
-// wake has somebody look again when it is time to tell of a change.
-func (f *forecaster) wake(t schedule.Transition, lead time.Duration) {
+// scheduleNotice has somebody look again when it is time to tell of a change.
+func (f *forecaster) scheduleNotice(t schedule.Transition, lead time.Duration) {
 	if lead > 0 {
 		f.Next = schedule.Earlier(f.Next, t.At.Add(-lead))
 	}
 }
 
-// callOff finds what has been told and does not come. A new change to the same state takes its place, and where the Gate has that state
+// cancel finds what has been told and does not come. A new change to the same state takes its place, and where the Gate has that state
 // all the same, nothing is to be said.
-func (f *forecaster) callOff() {
-	for _, a := range f.told {
+func (f *forecaster) cancel() {
+	for _, a := range f.announced {
 		if !a.At.After(f.now) || f.comes(a) || f.isUnknown(a) {
 			continue
 		}
@@ -197,7 +197,7 @@ func (f *forecaster) callOff() {
 			f.Notices[f.fresh[i]].Instead = a.At.Time
 			f.fresh = slices.Delete(f.fresh, i, i+1)
 		} else if f.stateAt(a.At.Time) != a.State {
-			f.CalledOff = append(f.CalledOff, a)
+			f.Canceled = append(f.Canceled, a)
 		}
 	}
 }

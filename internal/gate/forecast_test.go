@@ -28,7 +28,7 @@ func foretold(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcep
 	f := gate.NewSnapshot(g, nil, exceptions...).Forecast(now)
 	g.Status.Memory.Announced = f.Announced
 	var said []string
-	for _, a := range f.CalledOff {
+	for _, a := range f.Canceled {
 		said = append(said, fmt.Sprintf("not %s at %s", a.State, a.At.UTC().Format("02 15:04")))
 	}
 	for _, n := range f.Notices {
@@ -178,8 +178,8 @@ func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
 		minute := 2*i + 1
 		g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(cron(fmt.Sprintf("p%d", i), fmt.Sprintf("%d-59/10 * * * *", minute), time.Minute), ""))
 		f := gate.NewSnapshot(g, nil).Forecast(noon)
-		if len(f.CalledOff) > 0 || len(f.Announced) != want || len(f.Notices) != want-len(g.Status.Memory.Announced) {
-			t.Errorf("%d: %d announced, want %d; %d told, called off %v", i, len(f.Announced), want, len(f.Notices), f.CalledOff)
+		if len(f.Canceled) > 0 || len(f.Announced) != want || len(f.Notices) != want-len(g.Status.Memory.Announced) {
+			t.Errorf("%d: %d announced, want %d; %d told, called off %v", i, len(f.Announced), want, len(f.Notices), f.Canceled)
 		}
 		for _, a := range g.Status.Memory.Announced {
 			if !slices.Contains(f.Announced, a) {
@@ -201,8 +201,8 @@ func TestAChangeWithoutRoomIsToldOnceTheFirstIsForgotten(t *testing.T) {
 		announce(noon.Add(time.Duration(i+2)*time.Minute), []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}[i%2])
 	}
 	f := gate.NewSnapshot(g, nil).Forecast(now)
-	if want := over.Add(time.Minute); !f.IsSilent() || !f.Next.Equal(want) {
-		t.Fatalf("the next forecast is at %s, want %s, and says %v, %v", f.Next, want, f.Notices, f.CalledOff)
+	if want := over.Add(time.Minute); !f.IsEmpty() || !f.Next.Equal(want) {
+		t.Fatalf("the next forecast is at %s, want %s, and says %v, %v", f.Next, want, f.Notices, f.Canceled)
 	}
 	if f := gate.NewSnapshot(g, nil).Forecast(f.Next); len(f.Notices) != 1 || !f.Notices[0].At.Time.Equal(noon.Add(time.Minute)) {
 		t.Errorf("got notices %+v, want the opening at 12:01", f.Notices)

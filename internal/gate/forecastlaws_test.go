@@ -105,7 +105,7 @@ func (l *listener) listen() gate.Forecast {
 // checkCalledOff checks that all that was told and does not come is called off or replaced, unless the Gate has that state all the same.
 func (l *listener) checkCalledOff(f gate.Forecast, coming []change, stateAt func(int64) v1alpha1.State, instead map[int64]bool) {
 	off := map[change]bool{}
-	for _, a := range f.CalledOff {
+	for _, a := range f.Canceled {
 		off[change{a.At.Unix(), a.State}] = true
 	}
 	for c := range l.told {
@@ -142,7 +142,7 @@ func (l *listener) passes(f gate.Forecast) {
 	}
 	if seconds := rapid.IntRange(0, int(most/time.Second)-1).Draw(l.T, "seconds"); rapid.Bool().Draw(l.T, "less") {
 		l.now = l.now.Add(time.Duration(seconds) * time.Second)
-		if f := l.listen(); !f.IsSilent() {
+		if f := l.listen(); !f.IsEmpty() {
 			l.Fatalf("told %+v before its time", f)
 		}
 		return
@@ -191,7 +191,7 @@ func TestEachChangeIsToldOnceAtEachLeadAndInTime(t *testing.T) {
 		l.drawLeads()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			f := l.listen()
-			if f := l.listen(); !f.IsSilent() {
+			if f := l.listen(); !f.IsEmpty() {
 				t.Fatalf("told once more: %+v", f)
 			}
 			switch rapid.IntRange(0, 6).Draw(t, "then") {

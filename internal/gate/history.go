@@ -95,8 +95,8 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 // bounded returns as much of a history as is kept. Passes have half of the room at most:
 // many of them do not push out when the Gate opened and closed.
 func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
-	all := room{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
-	passes := room{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
+	all := historyLimit{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
+	passes := historyLimit{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
 	for _, e := range history {
 		if e.Target != "" && !passes.takes(e) {
 			continue
@@ -109,11 +109,11 @@ func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	return kept
 }
 
-// room is how many entries, with how many bytes of texts, a history still has room for.
-type room struct{ entries, bytes int }
+// historyLimit is how many entries, with how many bytes of texts, a history still has room for.
+type historyLimit struct{ entries, bytes int }
 
 // takes makes room for an entry, and returns whether there is any. Once there is none, there is none for older ones.
-func (r *room) takes(e v1alpha1.HistoryEntry) bool {
+func (r *historyLimit) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
 	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)
 	return r.entries >= 0 && r.bytes >= 0

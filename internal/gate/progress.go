@@ -34,8 +34,8 @@ type Progress struct {
 	Announced []v1alpha1.Announcement
 	// Unmatched says which references match nothing, empty if all match something.
 	Unmatched string
-	// Origin says which objects that apply the Gate it holds itself, empty if none. It is nil if that is unknown.
-	Origin *string
+	// Applier says which objects that apply the Gate it holds itself, empty if none. It is nil if that is unknown.
+	Applier *string
 	// HandledReconcileAt is the handled request to reconcile, empty if there is no new one.
 	HandledReconcileAt string
 }
@@ -43,8 +43,8 @@ type Progress struct {
 // Stop is the reason and the message of the condition ReleaseStopped, zero if a release has not stopped.
 type Stop struct{ Reason, Message string }
 
-// StopOf returns why a release has stopped by the status of a Gate.
-func StopOf(g *v1alpha1.Gate) Stop {
+// CurrentStop returns why a release has stopped by the status of a Gate.
+func CurrentStop(g *v1alpha1.Gate) Stop {
 	if stopped := conditions.Get(g, v1alpha1.ReleaseStoppedCondition); stopped != nil {
 		return Stop{stopped.Reason, stopped.Message}
 	}
@@ -61,12 +61,12 @@ func (p *Progress) record(r *Resolution, g *v1alpha1.Gate) {
 	s.History = withPasses(s.History, p.Passes)
 	s.Targets = &v1alpha1.TargetStatus{TargetCounts: p.Targets, Failures: newest(p.Failures, r.snapshot.Gate.Status, r.At)}
 	setIf(g, v1alpha1.ReleaseStoppedCondition, p.Stop.Reason, p.Stop.Message)
-	if p.Origin != nil {
+	if p.Applier != nil {
 		reason := ""
-		if *p.Origin != "" {
+		if *p.Applier != "" {
 			reason = v1alpha1.HoldsItsOwnSourceCondition
 		}
-		setIf(g, v1alpha1.HoldsItsOwnSourceCondition, reason, *p.Origin)
+		setIf(g, v1alpha1.HoldsItsOwnSourceCondition, reason, *p.Applier)
 	}
 	p.summarize(r, g)
 }

@@ -32,7 +32,7 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 		if r.Reason = peers.reason(e); r.Reason == v1alpha1.InForceReason && slices.Contains(timetable.Excess(peers.counts), e) {
 			r.Reason = v1alpha1.TooManyExceptionsReason
 		}
-		i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameStretch(b, r) })
+		i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameInterval(b, r) })
 		if i >= 0 {
 			r.AppliedAt, r.ExpiredAt = before[i].AppliedAt, before[i].ExpiredAt
 			before = slices.Delete(before, i, i+1)
@@ -64,9 +64,9 @@ func applies(reason string) bool {
 	return reason == v1alpha1.InForceReason || reason == v1alpha1.TooManyExceptionsReason
 }
 
-// sameStretch returns whether a record of before goes on in one of now. An exception that
+// sameInterval returns whether a record of before goes on in one of now. An exception that
 // is interrupted begins a new record.
-func sameStretch(before, now v1alpha1.ExceptionRecord) bool {
+func sameInterval(before, now v1alpha1.ExceptionRecord) bool {
 	if before.Name != now.Name {
 		return false
 	}

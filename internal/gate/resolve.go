@@ -86,7 +86,7 @@ func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	r := &Resolution{snapshot: in, observed: o, At: now}
 	r.gate, r.Handled = r.handle(in.Gate, now)
 	if len(in.Gate.Spec.DependsOn) > 0 && o.Dependencies == nil {
-		if ready := in.With(r.gate).DecideIfReady(now); ready.State == v1alpha1.StateOpened {
+		if ready := in.WithGate(r.gate).DecideIfReady(now); ready.State == v1alpha1.StateOpened {
 			r.Needs = NeedsDependencies
 			if ready.Next != nil {
 				r.Closing = ready.Next.At.Time
@@ -127,7 +127,7 @@ func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []l
 
 // decisionOn returns the decision on another state of the Gate.
 func (r *Resolution) decisionOn(g *v1alpha1.Gate, at time.Time) Decision {
-	d := r.snapshot.With(g).Decide(at)
+	d := r.snapshot.WithGate(g).Decide(at)
 	if len(r.snapshot.Calendars) > 0 { // they were expanded only so far ahead
 		d.Recheck = schedule.Earlier(d.Recheck, at.Add(timetable.MaxCalendarAge))
 	}
@@ -170,7 +170,7 @@ func (r *Resolution) confirm(t *ServerTime) {
 		return
 	}
 	then, handled := r.handle(before, t.reached(r.At))
-	at, d := t.Shown, r.decisionOn(then, t.Shown)
+	at, d := t.Reported, r.decisionOn(then, t.Reported)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(r.At) {
 		at = d.Next.At.Time // that clock has not reached it, so it is not over
 		d = r.decisionOn(then, at)
@@ -182,7 +182,7 @@ func (r *Resolution) confirm(t *ServerTime) {
 	r.decide(d)
 	for _, recheck := range r.Rechecks {
 		if recheck.After(at) {
-			rechecks = append(rechecks, t.Asked.Add(t.Until(recheck)))
+			rechecks = append(rechecks, t.RequestedAt.Add(t.Until(recheck)))
 		}
 	}
 	r.gate, r.Handled, r.At, r.Rechecks = then, handled, at, rechecks

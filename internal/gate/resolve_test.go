@@ -26,7 +26,7 @@ func dependency(ready bool) []v1alpha1.DependencyStatus {
 func TestResolveReadsOnlyWhatADecisionNeeds(t *testing.T) {
 	lunch := windows(weekly("lunch", "12:00", "13:00"))
 	server := func(at time.Time, err error) *gate.ServerTime {
-		return &gate.ServerTime{Asked: noon, Answered: noon, Shown: at, Err: err}
+		return &gate.ServerTime{RequestedAt: noon, ReceivedAt: noon, Reported: at, Err: err}
 	}
 	for name, tc := range map[string]struct {
 		gate  *v1alpha1.Gate

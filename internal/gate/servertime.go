@@ -27,10 +27,10 @@ var ErrTimeUnknown = errors.New("the API server does not say what time it is")
 
 // ServerTime is the time that the API server returned.
 type ServerTime struct {
-	// Asked and Answered are the times of the request and of the response by the controller's clock.
-	Asked, Answered time.Time
-	// Shown is the time in the response, cut off to the second.
-	Shown time.Time
+	// RequestedAt and Answered are the times of the request and of the response by the controller's clock.
+	RequestedAt, ReceivedAt time.Time
+	// Reported is the time in the response, cut off to the second.
+	Reported time.Time
 	// Err is the error of the request, nil if it succeeded.
 	Err error
 }
@@ -45,18 +45,18 @@ func (t *ServerTime) Unknown() error {
 
 // Ahead returns by how much the controller's clock is at least ahead of that of the API server. It is negative if it is behind.
 func (t *ServerTime) Ahead() time.Duration {
-	if ahead := t.Asked.Sub(t.Shown) - serverPrecision; ahead > 0 {
+	if ahead := t.RequestedAt.Sub(t.Reported) - serverPrecision; ahead > 0 {
 		return ahead
 	}
-	return min(t.Answered.Sub(t.Shown), 0)
+	return min(t.ReceivedAt.Sub(t.Reported), 0)
 }
 
 // reached returns the latest time that the API server's clock may have had when it returned its time, and at most now if that is possible.
 // A request of the same second is therefore not taken for a later one, and the next opening begins at a full second.
 func (t *ServerTime) reached(now time.Time) time.Time {
-	switch last := t.Shown.Add(serverPrecision - 1); {
-	case now.Before(t.Shown):
-		return t.Shown
+	switch last := t.Reported.Add(serverPrecision - 1); {
+	case now.Before(t.Reported):
+		return t.Reported
 	case now.After(last):
 		return last
 	}
@@ -67,12 +67,12 @@ func (t *ServerTime) reached(now time.Time) time.Time {
 // second is unknown, but the instant is not farther away than the controller's clock is ahead. Therefore, the first wait is short, and each
 // wait is as long as all waits before it together.
 func (t *ServerTime) Until(at time.Time) time.Duration {
-	left := at.Sub(t.Shown)
+	left := at.Sub(t.Reported)
 	switch {
 	case left > serverPrecision:
 		return left - serverPrecision
-	case t.Asked.Before(at):
+	case t.RequestedAt.Before(at):
 		return left
 	}
-	return min(max(t.Asked.Sub(at), minPoll), MaxPoll)
+	return min(max(t.RequestedAt.Sub(at), minPoll), MaxPoll)
 }

@@ -34,8 +34,8 @@ type compilation struct {
 	errs field.ErrorList
 }
 
-// With returns a snapshot of the same Gate with the same spec but another status.
-func (in *Snapshot) With(g *v1alpha1.Gate) *Snapshot {
+// WithGate returns a snapshot of the same Gate with the same spec but another status.
+func (in *Snapshot) WithGate(g *v1alpha1.Gate) *Snapshot {
 	in.compile()
 	other := *in
 	other.Gate = g

@@ -37,7 +37,7 @@ func (r *Resolution) record() {
 	s.Conditions = slices.Clone(s.Conditions)
 	s.NextTransition, s.RequestedAt, s.ResetToDefaultAt = r.Next, r.RequestedAt, r.ResetToDefaultAt
 	r.recordConditions(&g)
-	s.Exceptions = r.snapshot.With(&g).exceptionRecords(r.At)
+	s.Exceptions = r.snapshot.WithGate(&g).exceptionRecords(r.At)
 	r.Changed = stateChanged(before, &g)
 	hasTransition := r.Changed || r.missed()
 	s.LastTransition = lastTransition(&g, r.Decision, r.At, hasTransition)

@@ -79,9 +79,9 @@ type NotCounted struct {
 // Period returns the period of all occurrences, whose events have the names of their
 // summaries.
 func (c *Calendar) Period(name string) schedule.Period {
-	spans := make([]schedule.Span, len(c.Occurrences))
+	spans := make([]schedule.CalendarEvent, len(c.Occurrences))
 	for i, o := range c.Occurrences {
-		spans[i] = schedule.Span{Start: o.Start, End: o.End, Name: o.Summary}
+		spans[i] = schedule.CalendarEvent{Start: o.Start, End: o.End, Name: o.Summary}
 	}
 	return schedule.Calendar(name, spans)
 }

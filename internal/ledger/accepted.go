@@ -39,11 +39,11 @@ type inForce struct {
 // lasts returns whether the request has not ended at an instant.
 func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
-// requestOf converts an accepted request to a Request.
-func requestOf(r v1alpha1.AcceptedRequest) Request {
+// newRequest converts an accepted request to a Request.
+func newRequest(r v1alpha1.AcceptedRequest) Request {
 	return Request{
 		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.RequestedBy, Reason: r.Message, source: r.Source,
-		Emergency: r.Emergency, Approvers: approversOf(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: valueOf(&r),
+		Emergency: r.Emergency, Approvers: formatApprovers(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: formatValue(&r),
 	}
 }
 
@@ -63,8 +63,8 @@ type Ledger struct {
 	// refuse an open request that no other one refuses.
 	open   *inForce
 	closes []*inForce
-	// spans are open, closes, and the requests that these have ended. An ended request may still last by the clock of another replica.
-	spans []*inForce
+	// begun are open, closes, and the requests that these have ended. An ended request may still last by the clock of another replica.
+	begun []*inForce
 	// planned are the planned requests in the order of their times.
 	planned []v1alpha1.AcceptedRequest
 	// waiting are the open requests that are due but lack approvals.
@@ -88,14 +88,14 @@ func Read(g *v1alpha1.Gate) *Ledger {
 		case r.State == v1alpha1.RequestWaiting:
 			l.waiting = append(l.waiting, r)
 		case r.EndedAt != nil:
-			l.span(r)
+			l.addBegun(r)
 		case r.Action != v1alpha1.RequestOpen:
-			l.closes = append(l.closes, l.span(r))
+			l.closes = append(l.closes, l.addBegun(r))
 		case r.State == v1alpha1.RequestInForce || r.State == v1alpha1.RequestEnded:
-			l.open = l.span(r)
+			l.open = l.addBegun(r)
 		} // an open request with an unknown state, as from another version, opens nothing
 	}
-	for _, s := range l.spans {
+	for _, s := range l.begun {
 		s.begun = true
 	}
 	l.sort()
@@ -125,18 +125,18 @@ func (l *Ledger) sort() {
 	})
 }
 
-// span adds a request that has begun to spans, with its end.
-func (l *Ledger) span(r v1alpha1.AcceptedRequest) *inForce {
-	s := &inForce{AcceptedRequest: r, end: l.endOf(&r)}
+// addBegun adds a request that has begun to spans, with its end.
+func (l *Ledger) addBegun(r v1alpha1.AcceptedRequest) *inForce {
+	s := &inForce{AcceptedRequest: r, end: l.requestEnd(&r)}
 	if r.EndedAt != nil {
 		s.end = schedule.Earlier(s.end, r.EndedAt.Time)
 	}
-	l.spans = append(l.spans, s)
+	l.begun = append(l.begun, s)
 	return s
 }
 
-// endOf returns when a request ends by itself, zero for never.
-func (l *Ledger) endOf(r *v1alpha1.AcceptedRequest) time.Time {
+// requestEnd returns when a request ends by itself, zero for never.
+func (l *Ledger) requestEnd(r *v1alpha1.AcceptedRequest) time.Time {
 	end := (&Request{Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited}).End(l.limit)
 	if r.Until != nil {
 		end = schedule.Earlier(end, r.Until.Time)
@@ -182,7 +182,7 @@ func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 		r := l.planned[0]
 		l.planned, r.State = l.planned[1:], v1alpha1.RequestInForce
 		if err := l.beginOrWait(r, r.RequestedAt.Time); err != nil {
-			void := requestOf(r)
+			void := newRequest(r)
 			void.Err = err
 			refused = append(refused, void)
 		}
@@ -214,7 +214,7 @@ func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 		}
 		before.end = schedule.Earlier(before.end, schedule.RoundUp(at))
 	}
-	l.open = l.span(r)
+	l.open = l.addBegun(r)
 	return nil
 }
 
@@ -225,7 +225,7 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 		l.ends([]*inForce{l.open}, &r)
 	}
 	l.open = nil
-	closed := l.span(r)
+	closed := l.addBegun(r)
 	if slices.ContainsFunc(l.closes, func(other *inForce) bool { return other.covers(closed) }) {
 		closed.end = closed.RequestedAt.Time
 		return
@@ -258,7 +258,7 @@ func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 			continue
 		}
 		if err := mayEnd(r, &closed.AcceptedRequest); err != nil {
-			return fmt.Errorf("is refused, %w: %s", err, requestOf(closed.AcceptedRequest))
+			return fmt.Errorf("is refused, %w: %s", err, newRequest(closed.AcceptedRequest))
 		}
 	}
 	return nil
@@ -317,7 +317,7 @@ func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 			at = r.AcceptedAt.Add(time.Microsecond)
 		}
 	}
-	for _, s := range l.spans {
+	for _, s := range l.begun {
 		note(&s.AcceptedRequest)
 	}
 	for i := range l.planned {
@@ -337,8 +337,8 @@ func (r *inForce) follows(other *inForce) bool {
 // endedEarly returns whether a request ended one for the opposite action that would still
 // be in force.
 func (l *Ledger) endedEarly(r *inForce) bool {
-	return slices.ContainsFunc(l.spans, func(s *inForce) bool {
-		end := l.endOf(&s.AcceptedRequest)
+	return slices.ContainsFunc(l.begun, func(s *inForce) bool {
+		end := l.requestEnd(&s.AcceptedRequest)
 		return r.follows(s) && (end.IsZero() || !end.Before(r.RequestedAt.Time))
 	})
 }
@@ -370,7 +370,7 @@ func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	if last := l.last(); last != nil {
 		candidates = append(candidates, last.AcceptedRequest)
 	}
-	for _, s := range slices.Backward(l.spans) {
+	for _, s := range slices.Backward(l.begun) {
 		candidates = append(candidates, s.AcceptedRequest)
 	}
 	candidates = append(candidates, l.planned...)
@@ -378,14 +378,14 @@ func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	if i < 0 {
 		return nil
 	}
-	r := requestOf(candidates[i])
+	r := newRequest(candidates[i])
 	return &r
 }
 
 // Periods returns the requests as periods of a schedule at an instant. Fractions of a second are rounded so that the Gate never opens early
 // or closes late. A close request that has begun stays in force even if the clock is now behind.
 func (l *Ledger) Periods(now time.Time) (opened, closed []schedule.Period) {
-	for _, s := range l.spans {
+	for _, s := range l.begun {
 		start := s.RequestedAt.Time
 		switch {
 		case Withdraws(s.Window): // rounded, it would last a second

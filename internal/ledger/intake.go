@@ -29,11 +29,11 @@ type intake struct {
 func (p *intake) lines() {
 	for _, r := range p.recorded(p.now) {
 		p.lastLine = max(p.lastLine, r.line)
-		if r.isLastOf(p.recordOf(r.Action)) {
+		if r.isLastHandled(p.findRecord(r.Action)) {
 			continue // already handled from its annotation, which was replaced before the status was written
 		}
-		r.Err = r.parse(p.memory(r.Action), p.now)
-		if r.Err == nil && p.stamps == StampsUnknown && p.asksApprovalOf(r) {
+		r.Err = r.parse(p.handledRecord(r.Action), p.now)
+		if r.Err == nil && p.stamps == StampsUnknown && p.needsApproval(r) {
 			r.Err = errUnknownRequester // deferring it would delay later close requests
 		}
 		p.take(r, p.acceptedAt(p.now))
@@ -47,7 +47,7 @@ func (p *intake) lines() {
 func (p *intake) annotations() {
 	at := p.acceptedAt(p.now)
 	for _, r := range p.unhandled(p.now) {
-		if p.stamps == StampsUnknown && p.asksApprovalOf(r) {
+		if p.stamps == StampsUnknown && p.needsApproval(r) {
 			continue
 		}
 		if r.Action == v1alpha1.RequestOpen && r.Err == nil {
@@ -69,16 +69,16 @@ func (p *intake) closedSince(r *Request, closes ...*Request) error {
 
 // take accepts or refuses a new request, and records it as handled.
 func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
-	memory := p.memory(r.Action)
+	memory := p.handledRecord(r.Action)
 	restored := handles(memory, r)
 	if r.Err == nil {
-		if p.knows(memory, r) {
+		if p.has(memory, r) {
 			return // Flux has restored this value after a refused one
 		}
 		if restored {
-			r.Err = errPutBack
+			r.Err = errRestored
 		} else if r.Err = p.closedSince(r, p.over); r.Err == nil {
-			r.Err = p.accept(memory, r, p.note(p.stamps, r, acceptedAt), p.now)
+			r.Err = p.accept(memory, r, p.toAccepted(p.stamps, r, acceptedAt), p.now)
 		}
 		if end := r.End(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
 			if p.over == nil || r.At.After(p.over.At) {

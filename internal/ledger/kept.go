@@ -48,7 +48,7 @@ func (l *Ledger) merge(source string) {
 	}
 	if next.RequestedAt.Before(&first.RequestedAt) {
 		next.RequestedAt = first.RequestedAt
-		next.end = l.endOf(&next.AcceptedRequest)
+		next.end = l.requestEnd(&next.AcceptedRequest)
 	}
 	l.closes = slices.DeleteFunc(l.closes, func(s *inForce) bool { return s == first })
 	first.end = schedule.Earlier(first.end, next.RequestedAt.Time)
@@ -71,16 +71,16 @@ func compareEnds(a, b time.Time) int {
 // come back, and open requests in force do not last longer.
 func (l *Ledger) keepEnds(now time.Time) bool {
 	kept := false
-	for _, s := range l.spans {
+	for _, s := range l.begun {
 		counts := s == l.open || slices.Contains(l.closes, s) && !now.Before(s.end)
 		kept = counts && keepEnd(&s.AcceptedRequest, s.end) || kept
 	}
 	for i := range l.planned {
 		r := &l.planned[i]
-		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, l.endOf(r)) || kept
+		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, l.requestEnd(r)) || kept
 	}
 	for i := range l.waiting {
-		kept = keepEnd(&l.waiting[i], l.deadlineOf(&l.waiting[i])) || kept
+		kept = keepEnd(&l.waiting[i], l.deadline(&l.waiting[i])) || kept
 	}
 	return kept
 }
@@ -97,7 +97,7 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 
 // isStale returns whether the stored state of a request differs from its state at an instant.
 func (l *Ledger) isStale(now time.Time) bool {
-	return slices.ContainsFunc(l.spans, func(s *inForce) bool { return s.State != s.stateAt(now) })
+	return slices.ContainsFunc(l.begun, func(s *inForce) bool { return s.State != s.stateAt(now) })
 }
 
 // stateAt returns the state of a request that has begun.
@@ -112,12 +112,12 @@ func (r *inForce) stateAt(now time.Time) v1alpha1.RequestState {
 func (l *Ledger) save(now time.Time) []v1alpha1.AcceptedRequest {
 	last, endedAt := l.last(), time.Time{}
 	var inForce, ended []v1alpha1.AcceptedRequest
-	for _, s := range l.spans {
+	for _, s := range l.begun {
 		if last.follows(s) {
 			endedAt = schedule.Later(endedAt, s.EndedAt.Time)
 		}
 	}
-	for _, s := range l.spans {
+	for _, s := range l.begun {
 		s.State = s.stateAt(now)
 		switch {
 		case s == l.open || slices.Contains(l.closes, s):

@@ -17,8 +17,8 @@ const emergencySource = "emergency"
 // lineForm matches a line as the policy gate-request-stamp writes it: number, action, source, value, requester and reason.
 var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + emergencySource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
 
-// linesOf returns the lines of the annotation v1alpha1.UnhandledAnnotation.
-func linesOf(g *v1alpha1.Gate) []string {
+// unhandledLines returns the lines of the annotation v1alpha1.UnhandledAnnotation.
+func unhandledLines(g *v1alpha1.Gate) []string {
 	text := g.Annotations[v1alpha1.UnhandledAnnotation]
 	if text == "" { // the usual case
 		return nil
@@ -29,7 +29,7 @@ func linesOf(g *v1alpha1.Gate) []string {
 // recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A malformed
 // line may have been a close request, so it counts as one without an end.
 func (l *Ledger) recorded(now time.Time) (all []*Request) {
-	for _, line := range linesOf(l.gate) {
+	for _, line := range unhandledLines(l.gate) {
 		r, ok := parseLine(line)
 		if !ok {
 			r = &Request{
@@ -91,7 +91,7 @@ func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 // RemoveLines removes the lines of decided from g, because all of them are handled. It keeps lines that were added since, and returns
 // whether it removed any.
 func RemoveLines(g, decided *v1alpha1.Gate) bool {
-	handled, before := linesOf(decided), linesOf(g)
+	handled, before := unhandledLines(decided), unhandledLines(g)
 	rest := slices.DeleteFunc(slices.Clone(before), func(l string) bool { return slices.Contains(handled, l) })
 	if len(rest) == len(before) {
 		return false

@@ -45,7 +45,7 @@ func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.Ac
 		}
 	}
 	for _, r := range l.planned {
-		keepEnd(&r, l.endOf(&r))
+		keepEnd(&r, l.requestEnd(&r))
 		planned = append(planned, r)
 	}
 	return inForce, planned
@@ -75,7 +75,7 @@ func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 // FirstClose returns the close request that begins first of those that have not ended at an instant, and when it begins. It returns nil if
 // there is none. A request that has begun begins now at the latest, because the clock that wrote it may be ahead.
 func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {
-	for _, r := range l.spans {
+	for _, r := range l.begun {
 		if r.Action != v1alpha1.RequestClose || !r.lasts(now) {
 			continue
 		}
@@ -84,7 +84,7 @@ func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {
 			start = schedule.Earlier(start, now)
 		}
 		if at = schedule.Earlier(at, start); at.Equal(start) {
-			request := requestOf(r.AcceptedRequest)
+			request := newRequest(r.AcceptedRequest)
 			first = &request
 		}
 	}

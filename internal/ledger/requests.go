@@ -32,8 +32,8 @@ const (
 	maxValue = annotations.MaxTime
 )
 
-// errPutBack refuses an old value of an open request, as Flux restores it from Git.
-var errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
+// errRestored refuses an old value of an open request, as Flux restores it from Git.
+var errRestored = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
 
 // Request is a request to open or close a Gate: a new one in an annotation or a line, or an accepted one.
 type Request struct {
@@ -143,7 +143,7 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
 	begun, refused := l.advance(now)
 	for _, r := range begun {
-		begins(l.memory(r.Action), &r)
+		recordBegin(l.handledRecord(r.Action), &r)
 	}
 	p := &intake{Ledger: l, stamps: s, now: now, outcomes: refused}
 	p.lines()
@@ -176,7 +176,7 @@ func (l *Ledger) unhandled(now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
 		if r := l.unhandledIn(a); r != nil {
-			r.Err = r.parse(l.memory(a.action), now)
+			r.Err = r.parse(l.handledRecord(a.action), now)
 			all = append(all, r)
 		}
 	}
@@ -214,19 +214,19 @@ func (l *Ledger) unhandledIn(a requestAnnotation) *Request {
 		}
 	}
 	r.emergency = a.action == v1alpha1.RequestOpen && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.OpenEmergencyAnnotation] == value
-	if r.isLastOf(l.recordOf(a.action)) {
+	if r.isLastHandled(l.findRecord(a.action)) {
 		return nil
 	}
 	return r
 }
 
-// isLastOf returns whether a request is the one that was handled last.
-func (r *Request) isLastOf(memory *v1alpha1.HandledRequest) bool {
+// isLastHandled returns whether a request is the one that was handled last.
+func (r *Request) isLastHandled(memory *v1alpha1.HandledRequest) bool {
 	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastRequestedBy == r.By)
 }
 
-// knows returns whether a request equals the recorded one, which has begun, or a planned one.
-func (l *Ledger) knows(memory *v1alpha1.HandledRequest, r *Request) bool {
+// has returns whether a request equals the recorded one, which has begun, or a planned one.
+func (l *Ledger) has(memory *v1alpha1.HandledRequest, r *Request) bool {
 	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
 	}
@@ -257,7 +257,7 @@ func handles(memory *v1alpha1.HandledRequest, r *Request) (putBack bool) {
 
 // accept adds a request to the ledger, or returns why it is refused. A planned request does not end the one in force.
 func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
-	if err := l.mayAsk(&accepted); err != nil {
+	if err := l.checkApprovable(&accepted); err != nil {
 		return err
 	}
 	switch {
@@ -265,7 +265,7 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 		if err := l.withdraw(accepted, now); err != nil {
 			return err
 		}
-		begins(memory, &accepted)
+		recordBegin(memory, &accepted)
 		return nil
 	case r.At.After(now) && r.source != v1alpha1.SourceWebhook:
 		r.Planned = true
@@ -283,12 +283,12 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 	if err := l.beginOrWait(accepted, now); err != nil {
 		return err
 	}
-	begins(memory, &accepted)
+	recordBegin(memory, &accepted)
 	return nil
 }
 
-// begins records a request that has begun in the record of its action.
-func begins(memory *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
+// recordBegin records a request that has begun in the record of its action.
+func recordBegin(memory *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
 	memory.RequestedAt, memory.Window, memory.Unlimited, memory.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
 }
@@ -303,8 +303,8 @@ func FormatUnlimited(at time.Time) string {
 	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
 }
 
-// valueOf returns the value of an annotation that is equivalent to an accepted request.
-func valueOf(r *v1alpha1.AcceptedRequest) string {
+// formatValue returns the value of an annotation that is equivalent to an accepted request.
+func formatValue(r *v1alpha1.AcceptedRequest) string {
 	if r.Unlimited {
 		return FormatUnlimited(r.RequestedAt.Time)
 	}
@@ -346,8 +346,8 @@ func (r *Request) form() *annotations.Form {
 	return annotations.Open
 }
 
-// recordOf returns the record of the annotation for an action, nil if none was handled.
-func (l *Ledger) recordOf(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
+// findRecord returns the record of the annotation for an action, nil if none was handled.
+func (l *Ledger) findRecord(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
 	for i := range l.handled {
 		if l.handled[i].Action == action {
 			return &l.handled[i]
@@ -356,11 +356,11 @@ func (l *Ledger) recordOf(action v1alpha1.RequestAction) *v1alpha1.HandledReques
 	return nil
 }
 
-// memory returns the record of the annotation for an action, and adds one if there is none.
-func (l *Ledger) memory(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
-	if record := l.recordOf(action); record != nil {
+// handledRecord returns the record of the annotation for an action, and adds one if there is none.
+func (l *Ledger) handledRecord(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
+	if record := l.findRecord(action); record != nil {
 		return record
 	}
 	l.handled = append(l.handled, v1alpha1.HandledRequest{Action: action})
-	return l.recordOf(action)
+	return l.findRecord(action)
 }

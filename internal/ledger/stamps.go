@@ -61,7 +61,7 @@ func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 			continue // OneLine changes the requester in the same way, so the names cannot be compared
 		}
 		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == by })
-		if what == nameOfRequest(l.gate, r) && by != "" && by != r.RequestedBy && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
+		if what == requestName(l.gate, r) && by != "" && by != r.RequestedBy && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
 			names = append(names, by)
 		}
 	}
@@ -71,18 +71,18 @@ func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 // maxRequestApprovals bounds the stored approvals of a request. No Gate can require more.
 const maxRequestApprovals = 10
 
-// nameOfRequest returns the reference to a request in an approval. A Gate accepts no two open requests at the same instant, and a Gate that
+// requestName returns the reference to a request in an approval. A Gate accepts no two open requests at the same instant, and a Gate that
 // was deleted and created again has another UID.
-func nameOfRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) string {
-	return annotations.ApproveRequest.FormatKeys(keysOfRequest(g, r))
+func requestName(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) string {
+	return annotations.ApproveRequest.FormatKeys(requestKeys(g, r))
 }
 
-// keysOfRequest returns the keys that identify a request in an approval.
-func keysOfRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) map[string]string {
+// requestKeys returns the keys that identify a request in an approval.
+func requestKeys(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) map[string]string {
 	return map[string]string{"request": r.AcceptedAt.UTC().Format(metav1.RFC3339Micro), "uid": string(g.UID)}
 }
 
 // FormatRequestApproval returns the value of the annotation that approves a request for a Gate.
 func FormatRequestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, at time.Time) string {
-	return annotations.ApproveRequest.Format(annotations.Value{At: at, Keys: keysOfRequest(g, r)})
+	return annotations.ApproveRequest.Format(annotations.Value{At: at, Keys: requestKeys(g, r)})
 }

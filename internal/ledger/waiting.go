@@ -22,19 +22,19 @@ const (
 	maxWait = 7 * 24 * time.Hour
 )
 
-// asksApprovalOf returns whether the Gate requires approvals for a request.
-func (l *Ledger) asksApprovalOf(r *Request) bool {
+// needsApproval returns whether the Gate requires approvals for a request.
+func (l *Ledger) needsApproval(r *Request) bool {
 	return l.required > 0 && r.Action == v1alpha1.RequestOpen
 }
 
-// note converts a new request to one that is accepted at an instant. If the API server stamps names, it sets Stamped and Emergency. It also
+// toAccepted converts a new request to one that is accepted at an instant. If the API server stamps names, it sets Stamped and Emergency. It also
 // sets Waits and Emergency of r.
-func (l *Ledger) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
+func (l *Ledger) toAccepted(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
 		RequestedBy: r.By, Message: r.Reason, Source: r.source,
 	}
-	if l.asksApprovalOf(r) && s == Stamped {
+	if l.needsApproval(r) && s == Stamped {
 		accepted.Stamped = r.By != ""
 		accepted.Emergency = accepted.Stamped && r.emergency
 		r.Emergency = accepted.Emergency
@@ -43,8 +43,8 @@ func (l *Ledger) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.Accept
 	return accepted
 }
 
-// mayAsk returns an error if a request needs approvals and cannot get any, or is an emergency without a reason.
-func (l *Ledger) mayAsk(r *v1alpha1.AcceptedRequest) error {
+// checkApprovable returns an error if a request needs approvals and cannot get any, or is an emergency without a reason.
+func (l *Ledger) checkApprovable(r *v1alpha1.AcceptedRequest) error {
 	switch {
 	case l.required == 0 || r.Action != v1alpha1.RequestOpen:
 		return nil
@@ -70,7 +70,7 @@ func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if l.lacks(&r) == 0 {
 		return l.begin(r, at)
 	}
-	if err := l.mayAsk(&r); err != nil { // it was planned before the Gate required approvals
+	if err := l.checkApprovable(&r); err != nil { // it was planned before the Gate required approvals
 		return err
 	}
 	if err := l.refuses(&r, at); err != nil {
@@ -92,13 +92,13 @@ func (l *Ledger) isClosed(now time.Time) bool {
 	return slices.ContainsFunc(l.closes, func(s *inForce) bool { return s.lasts(now) })
 }
 
-// deadlineOf returns when a request is dropped if it still lacks approvals.
-func (l *Ledger) deadlineOf(r *v1alpha1.AcceptedRequest) time.Time {
+// deadline returns when a request is dropped if it still lacks approvals.
+func (l *Ledger) deadline(r *v1alpha1.AcceptedRequest) time.Time {
 	own := *r
 	if Withdraws(r.Window) {
 		own.Window = nil // its duration of zero does not end the wait
 	}
-	return schedule.Earlier(l.endOf(&own), r.RequestedAt.Add(maxWait))
+	return schedule.Earlier(l.requestEnd(&own), r.RequestedAt.Add(maxWait))
 }
 
 // void drops the matching requests that lack approvals, and records them in voided, with the reason.
@@ -107,7 +107,7 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 		return slices.DeleteFunc(slices.Clone(all), func(r v1alpha1.AcceptedRequest) bool {
 			void := l.lacks(&r) > 0 && matches(&r)
 			if void {
-				request := requestOf(r)
+				request := newRequest(r)
 				request.Err = why
 				l.voided = append(l.voided, request)
 			}
@@ -120,7 +120,7 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 // voidUnapproved drops the requests without enough approvals that a close request voids when it begins: waiting ones, and planned ones that
 // were accepted before it.
 func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
-	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", requestOf(*closed))
+	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", newRequest(*closed))
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
 		return r.State == v1alpha1.RequestWaiting || closed.AcceptedAt.After(r.AcceptedAt.Time)
 	})
@@ -139,7 +139,7 @@ func (l *Ledger) voidOlder(closed *Request) {
 // requests that this changed.
 func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 	for _, r := range l.waiting {
-		if deadline := l.deadlineOf(&r); !now.Before(deadline) {
+		if deadline := l.deadline(&r); !now.Before(deadline) {
 			l.void(fmt.Errorf("is void, not enough people have approved it until %s", format.Time(deadline)),
 				func(other *v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
 		}
@@ -151,7 +151,7 @@ func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 			}
 			for _, by := range l.newApprovals(&list[i]) {
 				list[i].Approvals = append(slices.Clip(list[i].Approvals), v1alpha1.RequestApproval{ApprovedBy: by, RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond))})
-				request := requestOf(list[i])
+				request := newRequest(list[i])
 				request.ApprovedBy, request.Waits = by, l.lacks(&list[i])
 				news = append(news, request)
 			}
@@ -170,7 +170,7 @@ func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 // request, or adds an entry.
 func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now time.Time) []Request {
 	l.waiting = slices.DeleteFunc(l.waiting, func(other v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
-	was := requestOf(r)
+	was := newRequest(r)
 	i := len(news) - 1
 	for i >= 0 && !news[i].Is(&was) {
 		i--
@@ -192,7 +192,7 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now t
 
 // beginNow puts an approved request in force, or returns why it is void.
 func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
-	end := l.endOf(&r)
+	end := l.requestEnd(&r)
 	switch {
 	case Withdraws(r.Window):
 		if !l.isClosed(now) {
@@ -208,11 +208,11 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 // are due is when they are dropped.
 func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 	for _, r := range slices.Concat(l.waiting, l.planned) {
-		if l.lacks(&r) == 0 || r.State == v1alpha1.RequestWaiting && !now.Before(l.deadlineOf(&r)) {
+		if l.lacks(&r) == 0 || r.State == v1alpha1.RequestWaiting && !now.Before(l.deadline(&r)) {
 			continue
 		}
 		if r.State == v1alpha1.RequestWaiting {
-			keepEnd(&r, l.deadlineOf(&r))
+			keepEnd(&r, l.deadline(&r))
 		}
 		all = append(all, r)
 	}
@@ -222,8 +222,8 @@ func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 // Lacks returns how many approvals a request for a Gate still needs.
 func Lacks(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) int { return Read(g).lacks(r) }
 
-// WaitsForOthers returns the message that an open request for a Gate lacks approvals, with the command that approves it.
-func WaitsForOthers(namespace, name string, lacks int) string {
+// ApprovalMessage returns the message that an open request for a Gate lacks approvals, with the command that approves it.
+func ApprovalMessage(namespace, name string, lacks int) string {
 	return fmt.Sprintf("waits for %s by others: %s", format.Count(lacks, "approval"), approveCommand(namespace, name))
 }
 
@@ -251,7 +251,7 @@ func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 		what = "a request of " + r.RequestedBy + " to withdraw close requests"
 	}
 	text := fmt.Sprintf("%s at %s waits for %s", what, format.Time(r.RequestedAt.Time), format.Count(l.lacks(r), "more approval"))
-	if has := approversOf(r); has != "" {
+	if has := formatApprovers(r); has != "" {
 		text += " (has " + has + ")"
 	}
 	how := ": approve it with " + approveCommand(l.gate.Namespace, l.gate.Name)
@@ -264,8 +264,8 @@ func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 	return text + how
 }
 
-// approversOf returns the names of the approvers, cut to maxApprovedBy bytes.
-func approversOf(r *v1alpha1.AcceptedRequest) string {
+// formatApprovers returns the names of the approvers, cut to maxApprovedBy bytes.
+func formatApprovers(r *v1alpha1.AcceptedRequest) string {
 	var names []string
 	for _, a := range r.Approvals {
 		names = append(names, a.ApprovedBy)

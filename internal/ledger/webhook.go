@@ -26,7 +26,7 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 			return err
 		}
 	}
-	at, err := l.timeOfWebhook(r.Action, now)
+	at, err := l.webhookTime(r.Action, now)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
 	for _, closed := range At(l.gate, now).closes {
 		if closed.Source != v1alpha1.SourceWebhook && closed.lasts(now) {
-			return refused(requestOf(closed.AcceptedRequest))
+			return refused(newRequest(closed.AcceptedRequest))
 		}
 	}
 	for _, asked := range l.pending(v1alpha1.RequestClose, now) {
@@ -72,7 +72,7 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 // valid sets the time and the window of a new request. It returns when the request ends, zero for never, and whether it is planned. ok is
 // false if the request will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
-	memory := l.recordOf(r.Action)
+	memory := l.findRecord(r.Action)
 	if memory == nil {
 		memory = &v1alpha1.HandledRequest{Action: r.Action}
 	}
@@ -82,17 +82,17 @@ func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bo
 	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true
 }
 
-// timeOfWebhook returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than those of
+// webhookTime returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than those of
 // the last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in force.
-func (l *Ledger) timeOfWebhook(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
+func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
 	after := func(last time.Time) {
 		if !at.After(last) {
 			at = last.Add(time.Microsecond)
 		}
 	}
-	if m := l.recordOf(action); m != nil {
-		if last, ok := instantOf(m.LastHandled); ok && at.Equal(last) {
+	if m := l.findRecord(action); m != nil {
+		if last, ok := parseInstant(m.LastHandled); ok && at.Equal(last) {
 			after(last)
 		}
 		if m.RequestedAt != nil {
@@ -111,7 +111,7 @@ func (l *Ledger) timeOfWebhook(action v1alpha1.RequestAction, now time.Time) (ti
 		}
 	}
 	for _, r := range append(l.pending(v1alpha1.RequestClose, now), l.pending(v1alpha1.RequestOpen, now)...) {
-		if last, ok := instantOf(r.Value); ok && r.source == v1alpha1.SourceWebhook {
+		if last, ok := parseInstant(r.Value); ok && r.source == v1alpha1.SourceWebhook {
 			after(last)
 		}
 	}
@@ -147,8 +147,8 @@ func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	return g.Annotations[annotationsOf(action).requestedAt]
 }
 
-// instantOf returns the time in the value of a request, and whether the value is valid.
-func instantOf(value string) (time.Time, bool) {
+// parseInstant returns the time in the value of a request, and whether the value is valid.
+func parseInstant(value string) (time.Time, bool) {
 	v, err := annotations.Close.Parse(value) // this form also accepts the values of open requests
 	return v.At.Truncate(time.Microsecond), err == nil
 }

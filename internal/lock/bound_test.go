@@ -36,7 +36,7 @@ func labelledRefs(own, n, labels int) (refs []v1alpha1.TargetReference) {
 }
 
 func TestWhatThePolicyCannotCompareIsLeftOut(t *testing.T) {
-	few := NewShare(true, selectingRefs("Kustomization", 3, 1)...)
+	few := NewPart(true, selectingRefs("Kustomization", 3, 1)...)
 	for name, tc := range map[string]struct {
 		refs []v1alpha1.TargetReference
 		left []string
@@ -53,9 +53,9 @@ func TestWhatThePolicyCannotCompareIsLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := lockv1alpha1.GateLockSpec{}
-			Update(&spec, map[string]*Share{"ns/a": &few})
-			share := NewShare(true, tc.refs...)
-			Update(&spec, map[string]*Share{"ns/a": &few, "ns/b": &share})
+			Update(&spec, map[string]*Part{"ns/a": &few})
+			share := NewPart(true, tc.refs...)
+			Update(&spec, map[string]*Part{"ns/a": &few, "ns/b": &share})
 			if left := Bound(&spec); !slices.Equal(left, tc.left) {
 				t.Errorf("left out are %v, want %v", left, tc.left)
 			}
@@ -63,7 +63,7 @@ func TestWhatThePolicyCannotCompareIsLeftOut(t *testing.T) {
 				t.Error("what was there does not stay, or what has room is left out")
 			}
 			once := fmt.Sprint(spec)
-			Update(&spec, map[string]*Share{"ns/a": &few, "ns/b": &share})
+			Update(&spec, map[string]*Part{"ns/a": &few, "ns/b": &share})
 			if Bound(&spec); fmt.Sprint(spec) != once {
 				t.Error("it is another one each time")
 			}

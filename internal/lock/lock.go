@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Share is what a Gate has in one GateLock.
-type Share struct {
+// Part is what a Gate has in one GateLock.
+type Part struct {
 	// Locked means that the targets and all objects that name the Gate are locked.
 	Locked bool
 	// targets by their canonical form.
@@ -31,10 +31,10 @@ type target struct {
 	namespaceSelector *metav1.LabelSelector
 }
 
-// NewShare returns the share of a Gate whose targets are refs: those in one namespace, or those that span
+// NewPart returns the share of a Gate whose targets are refs: those in one namespace, or those that span
 // namespaces. A share that is not locked has no targets. A selector that is not valid matches nothing and is left out.
-func NewShare(locked bool, refs ...v1alpha1.TargetReference) Share {
-	s := Share{Locked: locked}
+func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
+	s := Part{Locked: locked}
 	if locked {
 		for i := range refs {
 			if t := targetOf(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
@@ -59,7 +59,7 @@ func targetOf(ref *v1alpha1.TargetReference) target {
 	return t
 }
 
-func (s *Share) add(t target) {
+func (s *Part) add(t target) {
 	if s.targets == nil {
 		s.targets = map[string]target{}
 	}
@@ -93,15 +93,15 @@ func (t target) lock() lockv1alpha1.SelectorLock {
 }
 
 // Equal returns whether two shares are the same.
-func (s Share) Equal(other Share) bool {
+func (s Part) Equal(other Part) bool {
 	return s.Locked == other.Locked && maps.EqualFunc(s.targets, other.targets, func(target, target) bool { return true })
 }
 
 // Read returns the shares in a GateLock by Gate, as namespace/name.
-func Read(spec *lockv1alpha1.GateLockSpec) map[string]Share {
-	shares := map[string]Share{}
+func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
+	shares := map[string]Part{}
 	for gate, locked := range spec.Gates {
-		shares[gate] = Share{Locked: locked}
+		shares[gate] = Part{Locked: locked}
 	}
 	add := func(gates []string, t target) {
 		for _, gate := range gates {
@@ -130,7 +130,7 @@ func Read(spec *lockv1alpha1.GateLockSpec) map[string]Share {
 
 // Update sets the shares of Gates, by namespace/name. A nil share is removed. Those of
 // other Gates stay. It returns whether anything changed.
-func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Share) bool {
+func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	before, changed := Read(spec), false
 	for _, gate := range slices.Sorted(maps.Keys(shares)) {
 		was, has := before[gate]
@@ -218,7 +218,7 @@ func isSubset(some, all map[string]string) bool {
 }
 
 // Put adds the share of a Gate that has none yet.
-func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Share) {
+func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
 	}
@@ -269,7 +269,7 @@ func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 }
 
 // Remove removes the share of a Gate.
-func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Share) {
+func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	delete(spec.Gates, gate)
 	for _, t := range share.targets {
 		switch {

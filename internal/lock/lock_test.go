@@ -48,7 +48,7 @@ func text(t *rapid.T, spec lockv1alpha1.GateLockSpec) string {
 func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := lockv1alpha1.GateLockSpec{}
-		model := map[string]Share{}
+		model := map[string]Part{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			gate := "ns/" + rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "gate")
 			if was, ok := model[gate]; ok {
@@ -56,12 +56,12 @@ func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 				delete(model, gate)
 			}
 			if rapid.Bool().Draw(t, "put") {
-				share := NewShare(rapid.Bool().Draw(t, "locked"), refs(t)...)
+				share := NewPart(rapid.Bool().Draw(t, "locked"), refs(t)...)
 				Put(&spec, gate, share)
 				model[gate] = share
 			}
 			read := Read(&spec)
-			if !maps.EqualFunc(read, model, Share.Equal) {
+			if !maps.EqualFunc(read, model, Part.Equal) {
 				t.Fatalf("got %+v, want %+v", read, model)
 			}
 			// Nothing is left of those that are gone, and the order of the steps is of
@@ -103,7 +103,7 @@ func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
 		for i := range rapid.IntRange(1, 6).Draw(t, "gates") {
 			gate := fmt.Sprintf("ns/%d", i)
 			all[gate] = refs(t)
-			Put(&spec, gate, NewShare(true, all[gate]...))
+			Put(&spec, gate, NewPart(true, all[gate]...))
 		}
 		labels := rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, "of object")
 		namespace := rapid.MapOf(rapid.Just("x"), rapid.SampledFrom([]string{"1", "2"})).Draw(t, "of namespace")

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/lock"
 )
 
-func share(locked bool, refs ...v1alpha1.TargetReference) *lock.Share {
-	s := lock.NewShare(locked, refs...)
+func share(locked bool, refs ...v1alpha1.TargetReference) *lock.Part {
+	s := lock.NewPart(locked, refs...)
 	return &s
 }
 
@@ -22,16 +22,16 @@ func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
 	team := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a"}}
 	spec := lockv1alpha1.GateLockSpec{}
 	for i, step := range []struct {
-		shares  map[string]*lock.Share
+		shares  map[string]*lock.Part
 		changed bool
 		locked  []string
 	}{
-		{map[string]*lock.Share{"shop/a": nil}, false, nil},
-		{map[string]*lock.Share{"shop/a": share(true, apps), "shop/b": share(true, team), "shop/c": share(false)}, true, []string{"shop/a", "shop/b"}},
-		{map[string]*lock.Share{"shop/a": share(true, apps)}, false, []string{"shop/a", "shop/b"}},
-		{map[string]*lock.Share{"shop/a": share(false)}, true, []string{"shop/b"}},
-		{map[string]*lock.Share{"shop/b": nil, "shop/c": nil}, true, nil},
-		{map[string]*lock.Share{"shop/a": nil, "shop/b": nil}, true, nil},
+		{map[string]*lock.Part{"shop/a": nil}, false, nil},
+		{map[string]*lock.Part{"shop/a": share(true, apps), "shop/b": share(true, team), "shop/c": share(false)}, true, []string{"shop/a", "shop/b"}},
+		{map[string]*lock.Part{"shop/a": share(true, apps)}, false, []string{"shop/a", "shop/b"}},
+		{map[string]*lock.Part{"shop/a": share(false)}, true, []string{"shop/b"}},
+		{map[string]*lock.Part{"shop/b": nil, "shop/c": nil}, true, nil},
+		{map[string]*lock.Part{"shop/a": nil, "shop/b": nil}, true, nil},
 	} {
 		if got := lock.Update(&spec, step.shares); got != step.changed {
 			t.Errorf("step %d: changed is %t", i, got)
@@ -47,7 +47,7 @@ func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
 
 func TestWhoLocksAnObject(t *testing.T) {
 	spec := lockv1alpha1.GateLockSpec{}
-	lock.Update(&spec, map[string]*lock.Share{
+	lock.Update(&spec, map[string]*lock.Part{
 		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
 		"shop/all":    share(true, v1alpha1.TargetReference{Kind: "HelmRelease", Name: v1alpha1.AnyName}),
 		"shop/labels": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a", "tier": "web"}}),
@@ -89,7 +89,7 @@ func TestWhoLocksAnObjectByTheLockOfAllNamespaces(t *testing.T) {
 		return r
 	}
 	spec := lockv1alpha1.GateLockSpec{}
-	lock.Update(&spec, map[string]*lock.Share{
+	lock.Update(&spec, map[string]*lock.Part{
 		"ops/all":   share(true, ref(func(r *v1alpha1.TargetReference) { r.Kind = "HelmRelease" })),
 		"ops/named": share(true, ref(func(r *v1alpha1.TargetReference) { r.Name = "apps" })),
 		"ops/shop": share(true, ref(func(r *v1alpha1.TargetReference) {

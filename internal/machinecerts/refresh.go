@@ -210,21 +210,21 @@ func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	case ours && m.Status == StatusFailed:
 		return over(Failed, "the provider reports that the refresh failed")
 	case ours && !deadline.After(now):
-		return over(Failed, "the refresh was not over after %s: %s", p.Timeout, m.standing())
-	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil) && !p.wants(m, now):
+		return over(Failed, "the refresh was not over after %s: %s", p.Timeout, m.describeProgress())
+	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil) && !p.keepsRequest(m, now):
 		return over(Withdrawn, "the request is withdrawn, the provider had not begun")
 	}
 	return End{}, false
 }
 
-// wants returns whether a request that the provider has not acted on yet stays.
-func (p Policy) wants(m *Machine, now time.Time) bool {
+// keepsRequest returns whether a request that the provider has not acted on yet stays.
+func (p Policy) keepsRequest(m *Machine, now time.Time) bool {
 	expiry, known := m.expiry()
 	return m.Record != nil && m.Selected && (p.Open || known && p.Imminent(expiry, now))
 }
 
-// standing says how far the provider has come.
-func (m *Machine) standing() string {
+// describeProgress says how far the provider has come.
+func (m *Machine) describeProgress() string {
 	request, status := "the request is still there", "there is no status"
 	if m.Request == None {
 		request = "the request is gone"

@@ -78,7 +78,7 @@ func TestADiffSaysThatItEndsEarly(t *testing.T) {
 	start := time.Now()
 	changes, doubts, err := preview.Diff(set, set.Applied(manifests(t, gate("restless", "11:00"))), quarter)
 	t.Log(time.Since(start))
-	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Stretches) < 100 {
+	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Differences) < 100 {
 		t.Fatalf("%+v, %v", changes, err)
 	}
 	if !slices.ContainsFunc(doubts, func(f preview.Fault) bool { return f.Incomplete }) {

@@ -124,7 +124,7 @@ func (s *Set) Calendars(g *v1alpha1.Gate, r Range) timetable.Calendars {
 func (s *Set) calendars(file timetable.CalendarFile, selections []timetable.Selection, r Range) []timetable.Calendar {
 	found := s.configMaps[ConfigMap{file.Namespace, file.Name}]
 	switch {
-	case found == nil && s.ofCluster:
+	case found == nil && s.fromCluster:
 		return timetable.BrokenCalendars(selections, errors.New("has not been read"))
 	case found == nil:
 		return timetable.BrokenCalendars(selections, errors.New("is not in the manifests"))

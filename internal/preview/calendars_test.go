@@ -111,7 +111,7 @@ func TestPreviewNamesEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := report.Gates[0].Intervals[2]; i.By() != "holidays (Day of Rest)" || i.Words() != "close period holidays (Day of Rest)" {
+	if i := report.Gates[0].Intervals[2]; i.By() != "holidays (Day of Rest)" || i.ShortReason() != "close period holidays (Day of Rest)" {
 		t.Errorf("it is by %q", i.By())
 	}
 }
@@ -139,10 +139,10 @@ func TestACalendarOfAManifestThatCannotBeReadIsAFault(t *testing.T) {
 func TestADiffNamesTheEventThatCloses(t *testing.T) {
 	before, after := manifests(t, frozen("no.ics"), strings.Replace(holidays("Day"), "20261124", "20261123", 1)), manifests(t, frozen("no.ics"), holidays("Day"))
 	changes, _, err := preview.Diff(before, after, day)
-	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Stretches) != 1 {
+	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Differences) != 1 {
 		t.Fatalf("%+v, %v", changes, err)
 	}
-	if s := changes.Gates[0].Stretches[0]; s.After.By() != "holidays (Day)" || s.Before.By() != "day" {
+	if s := changes.Gates[0].Differences[0]; s.After.By() != "holidays (Day)" || s.Before.By() != "day" {
 		t.Errorf("%+v", s)
 	}
 }

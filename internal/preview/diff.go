@@ -36,12 +36,12 @@ type Change struct {
 	Gate string `json:"-"`
 	// Change is one of Added, Removed and Changed.
 	Change string `json:"change"`
-	// Stretches are when its state differs, in their order. They do not overlap, and there are none unless it is Changed.
-	Stretches []Stretch `json:"stretches"`
+	// Differences are when its state differs, in their order. They do not overlap, and there are none unless it is Changed.
+	Differences []Difference `json:"stretches"`
 }
 
-// Stretch is a time in which a Gate has another state than before.
-type Stretch struct {
+// Difference is a time in which a Gate has another state than before.
+type Difference struct {
 	From   metav1.Time `json:"from"`
 	Until  metav1.Time `json:"until"`
 	Before Cause       `json:"before"`
@@ -67,7 +67,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 	for _, t := range next {
 		i := slices.IndexFunc(old, func(o Timeline) bool { return o.Gate == t.Gate })
 		if i < 0 {
-			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Stretch{}})
+			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Difference{}})
 		} else if stretches := differing(old[i].Intervals, t.Intervals); len(stretches) > 0 {
 			for k := range stretches {
 				stretches[k].explain(&old[i], &t)
@@ -77,7 +77,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 	}
 	for _, t := range old {
 		if !slices.ContainsFunc(next, func(n Timeline) bool { return n.Gate == t.Gate }) {
-			changes.Gates = append(changes.Gates, Change{t.Gate, Removed, []Stretch{}})
+			changes.Gates = append(changes.Gates, Change{t.Gate, Removed, []Difference{}})
 		}
 	}
 	slices.SortFunc(changes.Gates, func(a, b Change) int { return strings.Compare(a.Gate, b.Gate) })
@@ -85,7 +85,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 }
 
 // explain has a stretch say what decides when it begins.
-func (s *Stretch) explain(before, after *Timeline) {
+func (s *Difference) explain(before, after *Timeline) {
 	if cause, ok := before.causeAt(s.From.Time); ok && cause.State == s.Before.State {
 		s.Before = cause
 	}
@@ -95,7 +95,7 @@ func (s *Stretch) explain(before, after *Timeline) {
 }
 
 // differing returns when two lists of intervals of the same range have different states.
-func differing(before, after []Interval) (stretches []Stretch) {
+func differing(before, after []Interval) (stretches []Difference) {
 	for i, j := 0, 0; i < len(before) && j < len(after); {
 		b, a := before[i], after[j]
 		from, until := b.From, b.Until
@@ -106,7 +106,7 @@ func differing(before, after []Interval) (stretches []Stretch) {
 			until = a.Until
 		}
 		if b.State != a.State {
-			stretches = append(stretches, Stretch{from, until, b.Cause, a.Cause})
+			stretches = append(stretches, Difference{from, until, b.Cause, a.Cause})
 		}
 		if !until.Before(&b.Until) {
 			i++
@@ -142,8 +142,8 @@ func (c *Change) rows(all *Changes, zone *time.Location) (rows [][]string) {
 	case Removed:
 		return [][]string{{in(zone, all.From), in(zone, all.Until), "gate", "no gate", "-"}}
 	}
-	for _, s := range c.Stretches {
-		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, format.Printable(s.After.Words() + ", was " + s.Before.Words())})
+	for _, s := range c.Differences {
+		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, format.Printable(s.After.ShortReason() + ", was " + s.Before.ShortReason())})
 	}
 	return rows
 }

@@ -22,12 +22,12 @@ func changes(t *testing.T, before, after *preview.Set) string {
 	}
 	var lines []string
 	for _, c := range found.Gates {
-		if len(c.Stretches) == 0 {
+		if len(c.Differences) == 0 {
 			lines = append(lines, c.Gate+" "+c.Change)
 		}
-		for _, s := range c.Stretches {
+		for _, s := range c.Differences {
 			lines = append(lines, fmt.Sprintf("%s %s %s-%s %s %s: %s, %s", c.Gate, c.Change, s.From.UTC().Format("15:04"), s.Until.UTC().Format("15:04"),
-				s.Before.State, s.After.State, s.Before.Words(), s.After.Words()))
+				s.Before.State, s.After.State, s.Before.ShortReason(), s.After.ShortReason()))
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -12,16 +12,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// doubts returns what a cluster may see otherwise than the preview.
-func (s *Set) doubts(r Range) (doubts []Fault) {
+// allWarnings returns what a cluster may see otherwise than the preview.
+func (s *Set) allWarnings(r Range) (doubts []Fault) {
 	from := r.From
 	doubts = append(doubts, s.overlaid...)
 	for _, g := range s.gates {
-		doubts = append(doubts, s.doubtsOfGate(g, r)...)
+		doubts = append(doubts, s.gateWarnings(g, r)...)
 		doubts = append(doubts, s.warnings(g, r)...)
 	}
 	for _, e := range s.exceptions {
-		doubts = append(doubts, s.doubtsOf(e, from)...)
+		doubts = append(doubts, s.exceptionWarnings(e, from)...)
 		if !e.ExpiredBy(from) {
 			doubts = append(doubts, s.ambiguous(e, timetable.AmbiguitiesOfException(e))...)
 		}
@@ -29,8 +29,8 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 	return append(doubts, s.annotated...)
 }
 
-// doubtsOfGate returns those of a Gate.
-func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
+// gateWarnings returns those of a Gate.
+func (s *Set) gateWarnings(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 	doubts = append(doubts, s.ambiguous(g, timetable.Ambiguities(g))...)
 	doubts = append(doubts, s.ambiguous(g, s.snapshot(g, r).Warnings())...)
 	if n := len(g.Spec.DependsOn); n > 0 {
@@ -101,15 +101,15 @@ func (s *Set) modes(before *Set) (doubts []Fault) {
 	return doubts
 }
 
-// doubtsOf returns those of an exception.
-func (s *Set) doubtsOf(e *v1alpha1.GateException, from time.Time) (doubts []Fault) {
+// exceptionWarnings returns those of an exception.
+func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (doubts []Fault) {
 	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return gate.IsOf(g, e) })
 	switch {
 	case i < 0 && s.isKnown(e):
 		return nil // a cluster says so itself
 	case i < 0:
 		where := "is in none of the files"
-		if s.ofCluster {
+		if s.fromCluster {
 			where += ", and not in the cluster"
 		}
 		return []Fault{s.fault(e, "spec.gateRef.name", fmt.Sprintf("gate '%s/%s' %s", e.Namespace, e.Spec.GateRef.Name, where))}

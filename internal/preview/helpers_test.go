@@ -75,7 +75,7 @@ func opens(t *testing.T, set *preview.Set) (open, doubts string) {
 	for _, g := range report.Gates {
 		for _, i := range g.Intervals {
 			if i.State == "opened" {
-				lines = append(lines, fmt.Sprintf("%s %s-%s %s", g.Gate, i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.Words()))
+				lines = append(lines, fmt.Sprintf("%s %s-%s %s", g.Gate, i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.ShortReason()))
 			}
 		}
 	}

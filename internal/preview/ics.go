@@ -142,9 +142,9 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 	}
 	namespace, name, _ := strings.Cut(t.Gate, "/")
 	e.uid = fmt.Sprintf("%s-%s.%s.gate.%s", i.State, edge, name, namespace)
-	why := []string{i.Words()}
+	why := []string{i.ShortReason()}
 	for _, also := range i.also {
-		why = append(why, also.Words())
+		why = append(why, also.ShortReason())
 	}
 	because := shortened(strings.Join(why, ", "))
 	e.summary = fmt.Sprintf("%s: %s (%s)", name, i.State, because)
@@ -153,8 +153,8 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 		e.lines = append(e.lines, "It may go on after this: the calendar ends here.")
 	}
 	e.lines = append(e.lines, plan)
-	if len(t.doubts) > 0 {
-		e.lines = append(e.lines, shortened("In doubt: "+strings.Join(t.doubts, "; ")))
+	if len(t.warnings) > 0 {
+		e.lines = append(e.lines, shortened("In doubt: "+strings.Join(t.warnings, "; ")))
 	}
 	if t.Mode != "" {
 		e.summary += ", mode " + string(t.Mode)

@@ -150,7 +150,7 @@ func TestAnotherParserAndOursReadEveryStretch(t *testing.T) {
 	for _, g := range report.Gates {
 		for _, i := range g.Intervals {
 			if i.State == "opened" {
-				want = append(want, fmt.Sprintf("%s %s %s: opened (%s)", i.From.UTC().Format(time.RFC3339), i.Until.UTC().Format(time.RFC3339), strings.TrimPrefix(g.Gate, "apps/"), i.Words()))
+				want = append(want, fmt.Sprintf("%s %s %s: opened (%s)", i.From.UTC().Format(time.RFC3339), i.Until.UTC().Format(time.RFC3339), strings.TrimPrefix(g.Gate, "apps/"), i.ShortReason()))
 			}
 		}
 	}

@@ -135,13 +135,13 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	fail := func(field, cause string) {
 		s.faults = append(s.faults, Fault{File: file, Object: name, Field: field, Cause: cause})
 	}
-	other, again := s.seen[key{gvk.Kind, name}]
+	other, again := s.files[key{gvk.Kind, name}]
 	if again = again && obj.GetName() != ""; again && (!s.overlays || directory(file) == directory(other)) {
 		fail("metadata.name", "is already defined in "+other)
 		return
 	}
 	if !again {
-		s.seen[key{gvk.Kind, name}] = file
+		s.files[key{gvk.Kind, name}] = file
 	}
 	s.validated++
 	if s.validate != nil {

@@ -32,8 +32,8 @@ type Timeline struct {
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
 
-	// doubts are what is doubtful about the Gate itself. A calendar says it with each event.
-	doubts []string
+	// warnings are what is doubtful about the Gate itself. A calendar says it with each event.
+	warnings []string
 	// plan is what the intervals are of, nil if the spec is invalid.
 	plan *schedule.Plan
 	// broken is whether the Gate cannot be decided on in full. A calendar then leaves no state out.
@@ -67,8 +67,8 @@ type Cause struct {
 // By returns the name of what decides, with the event, such as holidays (Christmas Day).
 func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception), c.Event) }
 
-// Words says in two or three words why.
-func (c Cause) Words() string { return Words(c.Reason, c.By()) }
+// ShortReason says in two or three words why.
+func (c Cause) ShortReason() string { return ShortReason(c.Reason, c.By()) }
 
 // Preview returns the timelines of all Gates of a set, in its order, and what is doubtful about them. The error is an InvalidError.
 func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
@@ -96,7 +96,7 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 		t.broken = t.broken || len(doubts) > 0
 		doubts = append(doubts, s.gaps(g, t.Intervals)...)
 		faults, refused = append(faults, broken...), append(refused, doubts...)
-		t.doubts = append(t.doubts, causesOf(slices.Concat(found, doubts, s.doubtsOfGate(g, r)))...)
+		t.warnings = append(t.warnings, causesOf(slices.Concat(found, doubts, s.gateWarnings(g, r)))...)
 		timelines = append(timelines, t)
 		refused = append(refused, s.waiting(g, r)...)
 		for _, fault := range s.leads(g, r) {
@@ -110,7 +110,7 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 	if len(faults) > 0 {
 		return nil, nil, &InvalidError{Faults: faults}
 	}
-	return timelines, append(refused, s.doubts(r)...), nil
+	return timelines, append(refused, s.allWarnings(r)...), nil
 }
 
 // last returns the last of the causes that follow each other in an interval.
@@ -128,7 +128,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	if g.Audits() {
 		t.Mode = g.Spec.Mode
 	}
-	g, requests := s.asked(g, r.From)
+	g, requests := s.applyRequests(g, r.From)
 	for _, request := range requests {
 		if request.Err != nil {
 			fault := s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error())
@@ -141,7 +141,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	if len(errs) > 0 {
 		if s.isKnown(g) {
 			t.Intervals, t.broken = invalid(g, r), true
-			t.doubts = append(t.doubts, "the spec is invalid: "+errs.ToAggregate().Error())
+			t.warnings = append(t.warnings, "the spec is invalid: "+errs.ToAggregate().Error())
 		}
 		return t, refused, nil // Read has noted those of a manifest
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// whoApplies stands for who asks with a manifest: with config/policies the API server writes that over any other name.
-const whoApplies = "whoever applies it"
+// applyingUser stands for who asks with a manifest: with config/policies the API server writes that over any other name.
+const applyingUser = "whoever applies it"
 
-// asked returns a copy of a Gate after handling the requests in its annotations, and these requests. A request that needs approvals waits,
+// applyRequests returns a copy of a Gate after handling the requests in its annotations, and these requests. A request that needs approvals waits,
 // as with config/policies: no annotation approves it here or makes it an emergency.
-func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []ledger.Request) {
+func (s *Set) applyRequests(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	g = g.DeepCopy()
 	if g.RequiredApprovals() > 0 {
 		delete(g.Annotations, v1alpha1.OpenEmergencyAnnotation)
 		delete(g.Annotations, v1alpha1.ApproveRequestedByAnnotation)
 		if !s.keepsStatus(g) {
-			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.OpenRequestedByAnnotation, whoApplies)
+			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.OpenRequestedByAnnotation, applyingUser)
 		}
 	}
 	return g, gate.ApplyRequests(g, ledger.Stamped, now)
@@ -33,7 +33,7 @@ func (s *Set) waiting(g *v1alpha1.Gate, r Range) []Fault {
 	if g.RequiredApprovals() == 0 {
 		return nil
 	}
-	asked, _ := s.asked(g, r.From)
+	asked, _ := s.applyRequests(g, r.From)
 	if text := ledger.WaitingForApproval(asked, r.From); text != "" {
 		return []Fault{s.fault(g, "spec.approvals", text)}
 	}

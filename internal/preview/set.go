@@ -35,11 +35,11 @@ type Set struct {
 	annotated []Fault
 	// read are the calendars that have been read.
 	read map[calendarIn]timetable.Calendar
-	// seen has the file of each object, empty for one of a cluster.
-	seen map[key]string
-	// ofCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
-	ofCluster bool
-	kept      map[string]bool
+	// files has the file of each object, empty for one of a cluster.
+	files map[key]string
+	// fromCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
+	fromCluster bool
+	kept        map[string]bool
 	// brief is whether a preview leaves out what only calendars show.
 	brief bool
 	// ctx and lookups bound each preview, see Within.
@@ -56,7 +56,7 @@ type key struct {
 
 // NewSet returns an empty set for manifests. Objects that name no namespace are in the given one.
 func NewSet(namespace string) *Set {
-	return &Set{namespace: namespace, seen: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]timetable.Calendar{}}
+	return &Set{namespace: namespace, files: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]timetable.Calendar{}}
 }
 
 // Validating makes s check all manifests of our API group that it reads from now on, and returns s.
@@ -78,13 +78,13 @@ func (s *Set) Validated() int { return s.validated }
 // FromCluster returns what a cluster has. Its requests are those in status, and its exceptions need the approvals that they have there.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
 	s := NewSet("")
-	s.ofCluster, s.kept = true, map[string]bool{}
+	s.fromCluster, s.kept = true, map[string]bool{}
 	s.gates, s.exceptions = slices.Clone(gates), slices.Clone(exceptions)
 	for _, g := range gates {
-		s.seen[keyOf(g)] = ""
+		s.files[keyOf(g)] = ""
 	}
 	for _, e := range exceptions {
-		s.seen[keyOf(e)] = ""
+		s.files[keyOf(e)] = ""
 	}
 	return s
 }
@@ -130,7 +130,7 @@ func (s *Set) Applied(manifests *Set) *Set {
 	after.applyConfigMaps(s, manifests)
 	after.targets = manifests.targets
 	for _, g := range manifests.gates {
-		after.seen[keyOf(g)] = manifests.seen[keyOf(g)]
+		after.files[keyOf(g)] = manifests.files[keyOf(g)]
 		i := slices.IndexFunc(after.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })
 		if i < 0 {
 			after.gates = append(after.gates, g)
@@ -153,7 +153,7 @@ func (s *Set) Applied(manifests *Set) *Set {
 			applied.Spec = e.Spec
 			after.exceptions[i] = applied
 		}
-		after.seen[keyOf(e)] = manifests.seen[keyOf(e)]
+		after.files[keyOf(e)] = manifests.files[keyOf(e)]
 	}
 	return after
 }
@@ -168,13 +168,13 @@ func (s *Set) Without(gone func(obj metav1.Object) bool) *Set {
 
 // Has returns whether a set has an object of a kind.
 func (s *Set) Has(obj metav1.Object) bool {
-	_, ok := s.seen[keyOf(obj)]
+	_, ok := s.files[keyOf(obj)]
 	return ok
 }
 
 // isKnown returns whether an object is one of a cluster as it is there.
 func (s *Set) isKnown(obj metav1.Object) bool {
-	file, ok := s.seen[keyOf(obj)]
+	file, ok := s.files[keyOf(obj)]
 	return ok && file == ""
 }
 
@@ -209,7 +209,7 @@ func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 
 // fault is one of an object.
 func (s *Set) fault(obj metav1.Object, field, cause string) Fault {
-	return Fault{File: s.seen[keyOf(obj)], Object: nameOf(obj), Field: field, Cause: cause}
+	return Fault{File: s.files[keyOf(obj)], Object: nameOf(obj), Field: field, Cause: cause}
 }
 
 func nameOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }

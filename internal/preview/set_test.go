@@ -77,7 +77,7 @@ func TestAGateOfAClusterWithAnInvalidSpecStaysClosed(t *testing.T) {
 	if err != nil || len(report.Gates[0].Intervals) != 1 {
 		t.Fatalf("%v, %+v", err, report)
 	}
-	if i := report.Gates[0].Intervals[0]; i.State != "closed" || i.Words() != "invalid spec" || !i.From.Time.Equal(day.From) || !i.Until.Time.Equal(day.Until) {
+	if i := report.Gates[0].Intervals[0]; i.State != "closed" || i.ShortReason() != "invalid spec" || !i.From.Time.Equal(day.From) || !i.Until.Time.Equal(day.Until) {
 		t.Errorf("%+v", i)
 	}
 }

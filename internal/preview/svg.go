@@ -10,15 +10,15 @@ import (
 
 // Measures of the drawing, in pixels.
 const (
-	svgWidth   = 1000
-	svgLabels  = 240
-	svgBars    = svgWidth - svgLabels - 20
-	svgTop     = 56
-	svgRow     = 36
-	svgBar     = 22
-	svgLegend  = 44
-	svgLetter  = 7
-	svgDayRoom = 64
+	svgWidth    = 1000
+	svgLabels   = 240
+	svgBars     = svgWidth - svgLabels - 20
+	svgTop      = 56
+	svgRow      = 36
+	svgBar      = 22
+	svgLegend   = 44
+	svgLetter   = 7
+	svgDayWidth = 64
 )
 
 // style has the colors for a light and for a dark background. Open and closed also differ by pattern, so that nobody needs colors.
@@ -76,11 +76,11 @@ func (d *drawing) x(at time.Time) float64 {
 
 // axis draws a line at each midnight, and as many dates as there is room for.
 func (d *drawing) axis(bottom int) {
-	last := -float64(svgDayRoom)
+	last := -float64(svgDayWidth)
 	for _, day := range midnights(d.in, svgBars/3) {
 		x := d.x(day)
 		d.add("<line class=\"day\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n", x, svgTop-8, x, bottom)
-		if x-last >= svgDayRoom && x <= svgWidth-svgDayRoom+20 {
+		if x-last >= svgDayWidth && x <= svgWidth-svgDayWidth+20 {
 			d.add("<text x=\"%.1f\" y=\"%d\">%s</text>\n", x+2, svgTop-12, day.Format("Mon 01-02"))
 			last = x
 		}
@@ -96,7 +96,7 @@ func (d *drawing) gate(t Timeline, y int) {
 	for _, i := range t.Intervals {
 		x, width := d.x(i.From.Time), d.x(i.Until.Time)-d.x(i.From.Time)
 		d.add("<g><title>%s</title><rect class=\"bar %s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"%s/>", html.EscapeString(fmt.Sprintf("%s is %s from %s until %s: %s",
-			t.Gate, i.State, d.time(i.From.Time), d.time(i.Until.Time), i.Words())), html.EscapeString(i.State), x, y, width, svgBar, fill(i.State))
+			t.Gate, i.State, d.time(i.From.Time), d.time(i.Until.Time), i.ShortReason())), html.EscapeString(i.State), x, y, width, svgBar, fill(i.State))
 		if room := float64(len(i.State)*svgLetter + 12); width >= room {
 			d.word(i.State, x+width/2, y)
 		}

@@ -134,9 +134,9 @@ func (s *Set) governed(name string) (n int) {
 	g := s.gate(name)
 	switch {
 	case g == nil:
-	case s.ofCluster && g.Status.Targets != nil:
+	case s.fromCluster && g.Status.Targets != nil:
 		n = int(g.Status.Targets.Total)
-	case !s.ofCluster:
+	case !s.fromCluster:
 		scope := s.targets.in()
 		for _, obj := range s.targets.objects {
 			if scope.GovernsInReach(g, obj) {

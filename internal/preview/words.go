@@ -6,16 +6,16 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Words puts a reason of the condition Opened, and what decides, into two or three words, such as close period freeze.
-func Words(reason, by string) string {
-	text, ok := reasonWords[reason]
+// ShortReason puts a reason of the condition Opened, and what decides, into two or three words, such as close period freeze.
+func ShortReason(reason, by string) string {
+	text, ok := shortReasons[reason]
 	if !ok {
 		text = reason
 	}
 	return strings.TrimSpace(text + " " + by)
 }
 
-var reasonWords = map[string]string{
+var shortReasons = map[string]string{
 	v1alpha1.InvalidSpecReason:         "invalid spec",
 	v1alpha1.CloseRequestedReason:      "close request",
 	v1alpha1.ClosePeriodReason:         "close period",

@@ -87,7 +87,7 @@ func (d *decision) read(line string) (approval, bool) {
 	stamped, ok := strings.CutPrefix(line, stampOf(d.g))
 	revision, who, _ := strings.Cut(stamped, " ")
 	by, reason, _ := strings.Cut(who, "\t")
-	if !ok || by == "" || len(by) > maxBy || !slices.Contains(seen(d.g), revision) {
+	if !ok || by == "" || len(by) > maxBy || !slices.Contains(approvableRevisions(d.g), revision) {
 		return approval{}, false
 	}
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")

@@ -100,9 +100,9 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	d.fault = d.findFault()
 	d.observe()
 	d.approve()
-	want, reason := d.want()
+	want, reason := d.selectRevision()
 	moves := want != "" && d.moves(want, reason)
-	d.note(want, moves)
+	d.recordWaiting(want, moves)
 	if moves && d.Gates.Open {
 		d.promote(want, reason)
 	} else {
@@ -242,24 +242,24 @@ func (d *decision) adopt() {
 	}
 }
 
-// want returns the revision that is to be pinned by the spec and the approvals, empty if that is none, and why.
-func (d *decision) want() (revision, reason string) {
+// selectRevision returns the revision that is to be pinned by the spec and the approvals, empty if that is none, and why.
+func (d *decision) selectRevision() (revision, reason string) {
 	s := &d.g.Status
 	switch {
 	case d.fault != (fault{}):
 		return "", ""
 	case d.g.Spec.Revision != "":
-		return d.known(d.g.Spec.Revision), v1alpha1.PinnedInSpecReason
+		return d.knownRevision(d.g.Spec.Revision), v1alpha1.PinnedInSpecReason
 	case d.g.RequiredApprovals() > 0:
 		return approved(d.g), v1alpha1.RevisionApprovedReason
 	}
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
 
-// known returns a revision as it was seen or promoted, empty if it was not. The first one need not be known: it is what ran before
+// knownRevision returns a revision as it was seen or promoted, empty if it was not. The first one need not be known: it is what ran before
 // there was a GatedSource. But what the source has not brought while it is suspended, no pin brings.
-func (d *decision) known(revision string) string {
-	for _, is := range seen(d.g) {
+func (d *decision) knownRevision(revision string) string {
+	for _, is := range approvableRevisions(d.g) {
 		if same(d.kind, is, revision) {
 			return is
 		}
@@ -270,8 +270,8 @@ func (d *decision) known(revision string) string {
 	return ""
 }
 
-// seen returns all revisions that can be approved.
-func seen(g *v1alpha1.GatedSource) (revisions []string) {
+// approvableRevisions returns all revisions that can be approved.
+func approvableRevisions(g *v1alpha1.GatedSource) (revisions []string) {
 	for _, is := range g.Status.Seen {
 		revisions = append(revisions, is.Revision)
 	}
@@ -313,8 +313,8 @@ func (d *decision) restore() {
 	}
 }
 
-// note says what waits.
-func (d *decision) note(want string, moves bool) {
+// recordWaiting says what waits.
+func (d *decision) recordWaiting(want string, moves bool) {
 	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending
 	s.Waiting = int32(newer(s, d.kind))

@@ -14,8 +14,8 @@ type Class int
 const (
 	// Resync checks that everything is as it should be.
 	Resync Class = iota
-	// Tell writes what became of a target into its conditions.
-	Tell
+	// Report writes what became of a target into its conditions.
+	Report
 	// Release lets a target go.
 	Release
 	// Change looks at a target that somebody has changed.
@@ -24,8 +24,8 @@ const (
 	Hold
 )
 
-// Urgency of an item.
-type Urgency struct {
+// Priority of an item.
+type Priority struct {
 	Class Class
 	// Place of an item among those that a Gate wakes together, from zero on. Within a
 	// class the first of each Gate come first, then the second: no Gate waits for all the
@@ -34,7 +34,7 @@ type Urgency struct {
 }
 
 // compare returns which of two is more urgent, less than zero for the first.
-func (u Urgency) compare(other Urgency) int {
+func (u Priority) compare(other Priority) int {
 	return cmp.Or(cmp.Compare(other.Class, u.Class), cmp.Compare(u.Place, other.Place))
 }
 
@@ -43,8 +43,8 @@ func (u Urgency) compare(other Urgency) int {
 // once.
 type Queue[T comparable] struct {
 	mu sync.Mutex
-	// urgent has the urgency of items that wait or are still to come.
-	urgent map[T]Urgency
+	// priorities has the urgency of items that wait or are still to come.
+	priorities map[T]Priority
 	// waiting has the items that wait.
 	waiting map[T]*item[T]
 	came    uint64
@@ -61,7 +61,7 @@ func New[T comparable]() *Queue[T] { return NewFair(func(T) string { return "" }
 // NewFair returns a queue without items, in which groups take turns: however many items one group has, each other group waits for one of them
 // at most before its own next item. The most urgent item of a group has its turn first. Items of class Resync come after all others.
 func NewFair[T comparable](of func(T) string) *Queue[T] {
-	return &Queue[T]{urgent: map[T]Urgency{}, waiting: map[T]*item[T]{}, group: of, groups: map[string]*group[T]{}}
+	return &Queue[T]{priorities: map[T]Priority{}, waiting: map[T]*item[T]{}, group: of, groups: map[string]*group[T]{}}
 }
 
 // group has the items of a group that wait, the most urgent one first.
@@ -86,13 +86,13 @@ func (q *Queue[T]) before(a, b *group[T]) bool {
 	return cmp.Or(cmp.Compare(rank, second.rank()), cmp.Compare(max(a.turn[rank], q.turn[rank]), max(b.turn[rank], q.turn[rank])), cmp.Compare(first.came, second.came)) < 0
 }
 
-// Urge makes an item at least so urgent until it leaves. That begins at once if it waits,
+// Prioritize makes an item at least so urgent until it leaves. That begins at once if it waits,
 // otherwise when it is next added. An item that nobody urges is the first of class Resync.
-func (q *Queue[T]) Urge(item T, urgency Urgency) {
+func (q *Queue[T]) Prioritize(item T, urgency Priority) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if urgency.compare(q.urgent[item]) < 0 {
-		q.urgent[item] = urgency
+	if urgency.compare(q.priorities[item]) < 0 {
+		q.priorities[item] = urgency
 		q.move(item)
 	}
 }
@@ -106,7 +106,7 @@ func (q *Queue[T]) Push(key T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.came++
-	i := &item[T]{key: key, group: name, urgency: q.urgent[key], came: q.came}
+	i := &item[T]{key: key, group: name, urgency: q.priorities[key], came: q.came}
 	q.waiting[key] = i
 	if q.groups[name] == nil {
 		// Its turn comes after that of the groups that have waited for one.
@@ -139,7 +139,7 @@ func (q *Queue[T]) Pop() T {
 		delete(q.groups, i.group)
 	}
 	delete(q.waiting, i.key)
-	delete(q.urgent, i.key)
+	delete(q.priorities, i.key)
 	return i.key
 }
 
@@ -147,7 +147,7 @@ func (q *Queue[T]) Pop() T {
 func (q *Queue[T]) move(key T) {
 	if i := q.waiting[key]; i != nil {
 		q.came++
-		i.urgency, i.came = q.urgent[key], q.came
+		i.urgency, i.came = q.priorities[key], q.came
 		heap.Fix(&q.groups[i.group].order, i.index)
 	}
 }
@@ -156,7 +156,7 @@ func (q *Queue[T]) move(key T) {
 type item[T comparable] struct {
 	key     T
 	group   string
-	urgency Urgency
+	urgency Priority
 	came    uint64
 	index   int
 }

@@ -32,7 +32,7 @@ func newTargets(t *testing.T) targets {
 func (q targets) wake(gate string, class queue.Class, n int) {
 	for i := range n {
 		name := fmt.Sprintf("%s%d", gate, i)
-		q.order.Urge(name, queue.Urgency{Class: class, Place: i})
+		q.order.Prioritize(name, queue.Priority{Class: class, Place: i})
 		q.Add(name)
 	}
 }
@@ -55,7 +55,7 @@ func TestTheOrderOfTargets(t *testing.T) {
 	}{
 		"what is urgent first": {func(q targets) {
 			q.Add("look")
-			q.wake("tell", queue.Tell, 1)
+			q.wake("tell", queue.Report, 1)
 			q.wake("release", queue.Release, 1)
 			q.wake("change", queue.Change, 1)
 			q.wake("hold", queue.Hold, 1)
@@ -76,11 +76,11 @@ func TestTheOrderOfTargets(t *testing.T) {
 		}, "a0 a1 b0 a2"},
 		"what is less urgent changes nothing": {func(q targets) {
 			q.wake("a", queue.Hold, 2)
-			q.wake("a", queue.Tell, 2)
+			q.wake("a", queue.Report, 2)
 			q.wake("b", queue.Release, 1)
 		}, "a0 a1 b0"},
 		"an item that is urged before it comes": {func(q targets) {
-			q.order.Urge("b", queue.Urgency{Class: queue.Hold})
+			q.order.Prioritize("b", queue.Priority{Class: queue.Hold})
 			q.Add("a")
 			q.Add("b")
 		}, "b a"},
@@ -93,7 +93,7 @@ func TestTheOrderOfTargets(t *testing.T) {
 		"an item that is urged while it is looked at": {func(q targets) {
 			q.Add("a")
 			name, _ := q.Get()
-			q.order.Urge("a", queue.Urgency{Class: queue.Hold})
+			q.order.Prioritize("a", queue.Priority{Class: queue.Hold})
 			q.Add("a")
 			q.Add("b")
 			q.Done(name)
@@ -113,7 +113,7 @@ func TestTheOrderOfTargets(t *testing.T) {
 func TestItemsLeaveInTheOrderOfAModel(t *testing.T) {
 	type waiting struct {
 		name    string
-		urgency queue.Urgency
+		urgency queue.Priority
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	q := queue.New[string]()
@@ -132,8 +132,8 @@ func TestItemsLeaveInTheOrderOfAModel(t *testing.T) {
 			if at < 0 {
 				continue
 			}
-			u := queue.Urgency{Class: queue.Class(random.IntN(4)), Place: random.IntN(5)}
-			q.Urge(name, u)
+			u := queue.Priority{Class: queue.Class(random.IntN(4)), Place: random.IntN(5)}
+			q.Prioritize(name, u)
 			if was := model[at].urgency; u.Class > was.Class || u.Class == was.Class && u.Place < was.Place {
 				model = append(slices.Delete(model, at, at+1), waiting{name, u})
 			}
@@ -216,11 +216,11 @@ func TestClosesComeFirstInAGroupAndResyncsLastOfAll(t *testing.T) {
 	q := queue.NewFair(namespaceOf)
 	q.Push("calm/interval")
 	for i := range 3 {
-		q.Urge(fmt.Sprintf("busy/%d", i), queue.Urgency{Class: queue.Change})
+		q.Prioritize(fmt.Sprintf("busy/%d", i), queue.Priority{Class: queue.Change})
 		q.Push(fmt.Sprintf("busy/%d", i))
 	}
 	q.Push("busy/close")
-	q.Urge("busy/close", queue.Urgency{Class: queue.Hold})
+	q.Prioritize("busy/close", queue.Priority{Class: queue.Hold})
 	if got, want := drained(q), []string{"busy/close", "busy/0", "busy/1", "busy/2", "calm/interval"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -232,14 +232,14 @@ func TestUrgentItemsOfAGroupDoNotDelayOthers(t *testing.T) {
 		q := queue.NewFair(namespaceOf)
 		add := func(i int) {
 			name := fmt.Sprintf("busy/%d", i%busy)
-			q.Urge(name, queue.Urgency{Class: queue.Hold})
+			q.Prioritize(name, queue.Priority{Class: queue.Hold})
 			q.Push(name)
 		}
 		for i := range busy {
 			add(i)
 		}
 		for round := range 3 {
-			q.Urge("calm/freeze", queue.Urgency{Class: queue.Change})
+			q.Prioritize("calm/freeze", queue.Priority{Class: queue.Change})
 			q.Push("calm/freeze")
 			left := []string{q.Pop(), q.Pop()}
 			if !slices.Contains(left, "calm/freeze") {
@@ -247,7 +247,7 @@ func TestUrgentItemsOfAGroupDoNotDelayOthers(t *testing.T) {
 			}
 			for _, name := range left {
 				if i := strings.TrimPrefix(name, "busy/"); i != name {
-					q.Urge(name, queue.Urgency{Class: queue.Hold})
+					q.Prioritize(name, queue.Priority{Class: queue.Hold})
 					q.Push(name)
 				}
 			}

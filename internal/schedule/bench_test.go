@@ -93,10 +93,10 @@ func BenchmarkDecide(b *testing.B) {
 
 // fiveThousand returns a calendar of events every three hours around benchNow.
 func fiveThousand(hours int) schedule.Period {
-	var all []schedule.Span
+	var all []schedule.CalendarEvent
 	for i := range 5000 {
 		at := benchNow.Add(time.Duration(i-500) * 3 * time.Hour)
-		all = append(all, schedule.Span{Start: at, End: at.Add(time.Duration(hours) * time.Hour), Name: fmt.Sprint(i)})
+		all = append(all, schedule.CalendarEvent{Start: at, End: at.Add(time.Duration(hours) * time.Hour), Name: fmt.Sprint(i)})
 	}
 	return schedule.Calendar("calendar", all)
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Span is an event of a calendar, in [Start, End). A fraction of a second counts as the
+// CalendarEvent is an event of a calendar, in [Start, End). A fraction of a second counts as the
 // second that it lies in.
-type Span struct {
+type CalendarEvent struct {
 	Start, End time.Time
 	// Name is that of the event. It need not be the only one with it.
 	Name string
@@ -17,10 +17,10 @@ type Span struct {
 
 // Calendar returns the period of all instants that lie in a span. The spans may be in any
 // order and overlap. One that does not end later than it starts covers nothing.
-func Calendar(name string, spans []Span) Period {
+func Calendar(name string, spans []CalendarEvent) Period {
 	p := Period{name: name}
 	spans = slices.Clone(spans)
-	slices.SortStableFunc(spans, func(a, b Span) int {
+	slices.SortStableFunc(spans, func(a, b CalendarEvent) int {
 		return cmp.Or(cmp.Compare(a.Start.Unix(), b.Start.Unix()), cmp.Compare(b.End.Unix(), a.End.Unix()), cmp.Compare(a.Name, b.Name))
 	})
 	for _, s := range spans {

@@ -12,8 +12,8 @@ import (
 )
 
 // spans are made of "from/until name" with hours of one day.
-func spans(texts ...string) []schedule.Span {
-	var all []schedule.Span
+func spans(texts ...string) []schedule.CalendarEvent {
+	var all []schedule.CalendarEvent
 	for _, text := range texts {
 		var from, until int
 		var name string
@@ -21,7 +21,7 @@ func spans(texts ...string) []schedule.Span {
 			panic(err)
 		}
 		midnight := utc("2026-06-01T00:00:00Z")
-		all = append(all, schedule.Span{Start: midnight.Add(time.Duration(from) * time.Hour), End: midnight.Add(time.Duration(until) * time.Hour), Name: name})
+		all = append(all, schedule.CalendarEvent{Start: midnight.Add(time.Duration(from) * time.Hour), End: midnight.Add(time.Duration(until) * time.Hour), Name: name})
 	}
 	return all
 }
@@ -30,7 +30,7 @@ func TestCalendarCoversItsSpans(t *testing.T) {
 	const june = "2026-06-01T"
 	for _, tt := range []struct {
 		name  string
-		spans []schedule.Span
+		spans []schedule.CalendarEvent
 		want  []string
 		// events are those at each full hour from 0 to 11, a dot for none.
 		events string
@@ -107,11 +107,11 @@ func TestDecisionNamesTheCalendar(t *testing.T) {
 func TestCalendarAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		midnight := utc("2026-06-01T00:00:00Z")
-		var all []schedule.Span
+		var all []schedule.CalendarEvent
 		for i := range rapid.IntRange(0, 8).Draw(t, "spans") {
 			from := rapid.IntRange(0, 30).Draw(t, "from")
 			until := from + rapid.IntRange(-1, 10).Draw(t, "length")
-			all = append(all, schedule.Span{
+			all = append(all, schedule.CalendarEvent{
 				Start: midnight.Add(time.Duration(from) * time.Hour), End: midnight.Add(time.Duration(until) * time.Hour), Name: fmt.Sprint("e", i%3),
 			})
 		}

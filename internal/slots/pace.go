@@ -30,8 +30,8 @@ func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	return n, next.Add(time.Duration(n) * interval)
 }
 
-// Wake returns when to ask Due again.
-func Wake(next, now time.Time) time.Time {
+// NextCheck returns when to ask Due again.
+func NextCheck(next, now time.Time) time.Time {
 	if soonest := now.Add(tick); next.Before(soonest) {
 		return soonest
 	}

@@ -72,7 +72,7 @@ func TestWhoAsksAgainInTimeKeepsThePace(t *testing.T) {
 			var n int
 			n, next = slots.Due(perMinute, next, now)
 			total += n
-			wake := slots.Wake(next, now)
+			wake := slots.NextCheck(next, now)
 			if wake.Sub(now) < time.Second {
 				t.Fatalf("%d a minute: asked again after %s", perMinute, wake.Sub(now))
 			}

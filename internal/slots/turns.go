@@ -2,10 +2,10 @@ package slots
 
 import "sync"
 
-// Turns has the things that wait for their turn to be released, by queue. The zero value
+// Slots has the things that wait for their turn to be released, by queue. The zero value
 // is ready for use, even by several goroutines. It is in memory only: after a restart
 // everything that waits asks again.
-type Turns[Q, K comparable] struct {
+type Slots[Q, K comparable] struct {
 	mu     sync.Mutex
 	queues map[Q]*queue[K]
 }
@@ -19,15 +19,15 @@ type queue[K comparable] struct {
 	released int64
 }
 
-// Look returns whether something has a slot.
-func (t *Turns[Q, K]) Look(q Q, key K) bool {
+// HasSlot returns whether something has a slot.
+func (t *Slots[Q, K]) HasSlot(q Q, key K) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.hasSlot(q, key)
 }
 
 // hasSlot is Look with mu held.
-func (t *Turns[Q, K]) hasSlot(q Q, key K) bool {
+func (t *Slots[Q, K]) hasSlot(q Q, key K) bool {
 	of, ok := t.queues[q]
 	if ok {
 		_, ok = of.called[key]
@@ -37,7 +37,7 @@ func (t *Turns[Q, K]) hasSlot(q Q, key K) bool {
 
 // Take takes the slots of something in some queues, for a release that is written next. If one of the slots is gone, it takes
 // none and returns false. After the write, call Leave. If the write fails, the slots stay.
-func (t *Turns[Q, K]) Take(key K, queues ...Q) bool {
+func (t *Slots[Q, K]) Take(key K, queues ...Q) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range queues {
@@ -52,10 +52,10 @@ func (t *Turns[Q, K]) Take(key K, queues ...Q) bool {
 }
 
 // Wait returns whether something has a slot. If it has none, it waits for one from now on.
-func (t *Turns[Q, K]) Wait(q Q, key K, item Item) bool {
+func (t *Slots[Q, K]) Wait(q Q, key K, item Item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.of(q)
+	of := t.get(q)
 	if _, ok := of.called[key]; ok {
 		return true
 	}
@@ -64,7 +64,7 @@ func (t *Turns[Q, K]) Wait(q Q, key K, item Item) bool {
 }
 
 // Leave records that something no longer waits, and whether it was released. A taken slot counts, even if it was recalled since.
-func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
+func (t *Slots[Q, K]) Leave(q Q, key K, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of, ok := t.queues[q]
@@ -79,18 +79,18 @@ func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 	delete(of.taken, key)
 }
 
-// Which says which of those that wait may have their turn. The zero value stands for none.
-type Which[K comparable] struct {
+// Eligible says which of those that wait may have their turn. The zero value stands for none.
+type Eligible[K comparable] struct {
 	All  bool
 	Some map[K]bool
 }
 
 // Call gives the next n of a queue their turn, of those that may have it, see Take. It
 // returns them, and how many of the others may have it. A turn that is not used stays.
-func (t *Turns[Q, K]) Call(q Q, n int, last string, may Which[K]) (taken []K, left int) {
+func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.of(q)
+	of := t.get(q)
 	keys := make([]K, 0, len(of.waiting))
 	for key := range of.waiting {
 		if may.All || may.Some[key] {
@@ -106,10 +106,10 @@ func (t *Turns[Q, K]) Call(q Q, n int, last string, may Which[K]) (taken []K, le
 }
 
 // Recall takes their turn back from those that were called, because they were not told.
-func (t *Turns[Q, K]) Recall(q Q, keys []K) {
+func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.of(q)
+	of := t.get(q)
 	for _, key := range keys {
 		if item, ok := of.called[key]; ok {
 			of.waiting[key] = item
@@ -118,8 +118,8 @@ func (t *Turns[Q, K]) Recall(q Q, keys []K) {
 	}
 }
 
-// Noted forgets some releases, because they are noted elsewhere.
-func (t *Turns[Q, K]) Noted(q Q, released int64) {
+// Recorded forgets some releases, because they are noted elsewhere.
+func (t *Slots[Q, K]) Recorded(q Q, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if of, ok := t.queues[q]; ok {
@@ -129,7 +129,7 @@ func (t *Turns[Q, K]) Noted(q Q, released int64) {
 
 // Counts returns how many of a queue wait, including those whose turn it is, and how many
 // releases nobody has noted.
-func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
+func (t *Slots[Q, K]) Counts(q Q) (waiting, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of, ok := t.queues[q]
@@ -140,14 +140,14 @@ func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
 }
 
 // Forget removes a queue. A key that asks again waits again.
-func (t *Turns[Q, K]) Forget(q Q) {
+func (t *Slots[Q, K]) Forget(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queues, q)
 }
 
-// of returns a queue. It is called with mu held.
-func (t *Turns[Q, K]) of(q Q) *queue[K] {
+// get returns a queue. It is called with mu held.
+func (t *Slots[Q, K]) get(q Q) *queue[K] {
 	if t.queues == nil {
 		t.queues = map[Q]*queue[K]{}
 	}
@@ -158,7 +158,7 @@ func (t *Turns[Q, K]) of(q Q) *queue[K] {
 }
 
 // Evict removes something that was deleted from all queues.
-func (t *Turns[Q, K]) Evict(key K) {
+func (t *Slots[Q, K]) Evict(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, of := range t.queues {

@@ -8,13 +8,13 @@ import (
 )
 
 // call gives the next ones their turn. All may have it.
-func call(turns *slots.Turns[string, string], queue string, n int) []string {
-	called, _ := turns.Call(queue, n, "", slots.Which[string]{All: true})
+func call(turns *slots.Slots[string, string], queue string, n int) []string {
+	called, _ := turns.Call(queue, n, "", slots.Eligible[string]{All: true})
 	return called
 }
 
 func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
-	var turns slots.Turns[string, string]
+	var turns slots.Slots[string, string]
 	ask := func(name string) bool { return turns.Wait("gate", name, slots.Item{Namespace: "shop", Name: name}) }
 	for _, name := range []string{"c", "a", "b"} {
 		if ask(name) {
@@ -34,7 +34,7 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	if waiting, released := turns.Counts("gate"); waiting != 1 || released != 1 {
 		t.Errorf("%d wait, %d were released", waiting, released)
 	}
-	turns.Noted("gate", 1)
+	turns.Recorded("gate", 1)
 	if waiting, released := turns.Counts("gate"); waiting != 1 || released != 0 {
 		t.Errorf("noted: %d wait, %d were released", waiting, released)
 	}
@@ -51,7 +51,7 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 }
 
 func TestWhoIsRecalledWaitsAgain(t *testing.T) {
-	var turns slots.Turns[string, string]
+	var turns slots.Slots[string, string]
 	turns.Wait("gate", "a", slots.Item{Name: "a"})
 	turns.Wait("gate", "b", slots.Item{Name: "b"})
 	turns.Recall("gate", append(call(&turns, "gate", 1), "unknown"))
@@ -64,7 +64,7 @@ func TestWhoIsRecalledWaitsAgain(t *testing.T) {
 }
 
 func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
-	var turns slots.Turns[string, string]
+	var turns slots.Slots[string, string]
 	turns.Leave("gate", "a", true)
 	turns.Wait("gate", "a", slots.Item{})
 	turns.Leave("gate", "a", true)
@@ -74,7 +74,7 @@ func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
 }
 
 func TestWhatIsGoneWaitsNoMore(t *testing.T) {
-	var turns slots.Turns[string, string]
+	var turns slots.Slots[string, string]
 	for _, queue := range []string{"one", "two"} {
 		turns.Wait(queue, "a", slots.Item{Name: "a"})
 		turns.Wait(queue, "b", slots.Item{Name: "b"})
@@ -92,11 +92,11 @@ func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 }
 
 func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
-	var turns slots.Turns[string, string]
+	var turns slots.Slots[string, string]
 	for _, name := range []string{"a", "b", "c", "d"} {
 		turns.Wait("gate", name, slots.Item{Name: name})
 	}
-	may := slots.Which[string]{Some: map[string]bool{"a": true, "c": true, "d": true}}
+	may := slots.Eligible[string]{Some: map[string]bool{"a": true, "c": true, "d": true}}
 	called, left := turns.Call("gate", 2, "", may)
 	if !slices.Equal(called, []string{"a", "c"}) || left != 1 {
 		t.Errorf("called are %v, and %d may be next", called, left)
@@ -105,20 +105,20 @@ func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
 	if !slices.Equal(called, []string{"d"}) || left != 0 {
 		t.Errorf("called are %v, and %d may be next", called, left)
 	}
-	if called, left = turns.Call("gate", 2, "", slots.Which[string]{}); len(called) > 0 || left != 0 {
+	if called, left = turns.Call("gate", 2, "", slots.Eligible[string]{}); len(called) > 0 || left != 0 {
 		t.Errorf("called are %v, and %d may be next", called, left)
 	}
 }
 
 func TestASlotIsLookedUpAndTakenWithTheWrite(t *testing.T) {
-	var turns slots.Turns[string, string]
+	var turns slots.Slots[string, string]
 	looks := func(queues ...string) (has []bool) {
 		for _, queue := range queues {
-			has = append(has, turns.Look(queue, "a"))
+			has = append(has, turns.HasSlot(queue, "a"))
 		}
 		return has
 	}
-	if turns.Look("one", "a") || turns.Take("a", "one") || !turns.Take("a") {
+	if turns.HasSlot("one", "a") || turns.Take("a", "one") || !turns.Take("a") {
 		t.Error("a slot in a queue that does not exist")
 	}
 	for _, queue := range []string{"one", "two"} {
@@ -141,7 +141,7 @@ func TestASlotIsLookedUpAndTakenWithTheWrite(t *testing.T) {
 	}
 
 	call(&turns, "two", 1)
-	if !turns.Take("a", "two") || !turns.Look("two", "a") {
+	if !turns.Take("a", "two") || !turns.HasSlot("two", "a") {
 		t.Error("the slot is gone before the write")
 	}
 	turns.Recall("two", []string{"a"})

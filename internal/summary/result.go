@@ -35,7 +35,7 @@ func (r *Result) Entries() []Entry {
 		}
 		held := slices.Contains(r.Ruling.Observed.HeldBy, g.Name)
 		counts := g.Governs || g.Audits
-		undecided := counts && g.Stand == verdict.Undecided
+		undecided := counts && g.Effect == verdict.Undecided
 		awaits := held && r.Ruling.Wait != verdict.NoWait && r.Ruling.Wait != verdict.ForSlot
 		e := Entry{Gate: KeyFor(g.Object), Failure: r.Failure, Uncounted: !counts, Pending: r.Wrote || undecided || awaits}
 		if counts {
@@ -50,7 +50,7 @@ func (r *Result) Entries() []Entry {
 
 // outcome returns the outcome of a target for one Gate. held says whether the name of the Gate is on the target.
 func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
-	step, state, closed := &r.Ruling.Step, r.Ruling.Observed.State, g.Stand == verdict.Closed
+	step, state, closed := &r.Ruling.Step, r.Ruling.Observed.State, g.Effect == verdict.Closed
 	waits := r.Ruling.Wait != verdict.NoWait
 	switch {
 	case waits && held:
@@ -63,8 +63,8 @@ func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
 		}
 	case step.Outcome == verdict.Passing && held, step.Hold && (closed || slices.Contains(step.Names, g.Name)):
 		return Held
-	case step.Outcome == verdict.Foreign && closed:
-		return Foreign
+	case step.Outcome == verdict.SuspendedByOthers && closed:
+		return SuspendedByOthers
 	case step.Outcome == verdict.Exempt && closed:
 		return Exempt
 	}

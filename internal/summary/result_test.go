@@ -12,8 +12,8 @@ import (
 func TestWhatATargetCountsForAGate(t *testing.T) {
 	object := &v1alpha1.Gate{}
 	object.Namespace, object.Name, object.UID = "shop", "a", "1"
-	gate := func(stand verdict.Stand) verdict.Gate {
-		return verdict.Gate{Name: "shop/a", Stand: stand, Governs: true, Object: object}
+	gate := func(stand verdict.Effect) verdict.Gate {
+		return verdict.Gate{Name: "shop/a", Effect: stand, Governs: true, Object: object}
 	}
 	open, closed, undecided := gate(verdict.Open), gate(verdict.Closed), gate(verdict.Undecided)
 	leaving, audits, unknown := open, open, closed
@@ -24,7 +24,7 @@ func TestWhatATargetCountsForAGate(t *testing.T) {
 	free, held := verdict.Step{}, verdict.Step{Outcome: verdict.Held, Hold: true, Names: named}
 	others := verdict.Step{Outcome: verdict.Held, Hold: true, Names: []string{"shop/b"}}
 	passing := verdict.Step{Outcome: verdict.Passing, Names: named}
-	exempt, foreign := verdict.Step{Outcome: verdict.Exempt}, verdict.Step{Outcome: verdict.Foreign}
+	exempt, foreign := verdict.Step{Outcome: verdict.Exempt}, verdict.Step{Outcome: verdict.SuspendedByOthers}
 	read, write := v1alpha1.ReadFailedReason, v1alpha1.WriteFailedReason
 	for name, tc := range map[string]struct {
 		gate   verdict.Gate
@@ -59,8 +59,8 @@ func TestWhatATargetCountsForAGate(t *testing.T) {
 		"passed, not written":              {closed, target.Passing, named, held, 0, target.Plan{}, false, write, "Other, WriteFailed"},
 		"undecided":                        {undecided, target.Held, named, held, 0, target.Plan{}, false, "", "Held, pending"},
 		"undecided, free":                  {undecided, target.Free, nil, free, 0, target.Plan{}, false, "", "Other, pending"},
-		"suspended by others, open":        {open, target.Foreign, nil, foreign, 0, target.Plan{}, false, "", "Other"},
-		"suspended by others, closed":      {closed, target.Foreign, nil, foreign, 0, target.Plan{}, false, "", "Foreign"},
+		"suspended by others, open":        {open, target.SuspendedByOthers, nil, foreign, 0, target.Plan{}, false, "", "Other"},
+		"suspended by others, closed":      {closed, target.SuspendedByOthers, nil, foreign, 0, target.Plan{}, false, "", "Foreign"},
 		"exempt":                           {closed, target.Free, nil, exempt, 0, target.Plan{Exempt: target.Imminent}, false, "", "Exempt"},
 		"audit":                            {audits, target.Free, nil, free, 0, target.Plan{}, false, "", "Other"},
 		"governed no more":                 {leaving, target.Free, nil, free, 0, target.Plan{}, false, "", "none"},

@@ -23,8 +23,8 @@ const (
 	Other Outcome = iota
 	// Held means that the Gate holds the target.
 	Held
-	// Foreign means that somebody else holds the target.
-	Foreign
+	// SuspendedByOthers means that somebody else holds the target.
+	SuspendedByOthers
 	// Exempt means that the target is not held although the Gate is closed.
 	Exempt
 	// WouldHold means that the Gate would hold the target if its mode were not Audit.
@@ -47,8 +47,8 @@ type Entry struct {
 	Failure *Failure
 	// Uncounted means that it is not a target, but a GateLock for example.
 	Uncounted bool
-	// woken means that the Gate has decided since the last look at the target began.
-	woken bool
+	// outdated means that the Gate has decided since the last look at the target began.
+	outdated bool
 }
 
 // Failure is why a target is not as a Gate wants it.
@@ -63,7 +63,7 @@ type Failure struct {
 
 // Sums count the targets of a Gate by what became of them.
 type Sums struct {
-	Total, Held, WouldHold, Foreign, Exempt, Pending, Failed int64
+	Total, Held, WouldHold, SuspendedByOthers, Exempt, Pending, Failed int64
 	// Awaits means that the Gate has decided and its targets are not pending yet.
 	Awaits bool
 }
@@ -71,9 +71,9 @@ type Sums struct {
 // IsSettled returns whether all targets are as the Gate wants them, or have failed.
 func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
-// Tally counts the outcomes of targets by Gate. The zero value is ready for use, even by
+// Summary counts the outcomes of targets by Gate. The zero value is ready for use, even by
 // several goroutines.
-type Tally struct {
+type Summary struct {
 	// Changed is called with a Gate whose sums or failures have changed, and whether
 	// nothing is pending any more. Concurrent changes may call it in any order.
 	Changed func(gate Gate, settled bool)
@@ -99,27 +99,27 @@ type counted struct {
 	failures map[target.Key]Failure
 }
 
-// Look notes that a look at a target begins. It does not see what Gates decide from here on: for these the target stays
+// StartReconcile notes that a look at a target begins. It does not see what Gates decide from here on: for these the target stays
 // pending until the next look.
-func (t *Tally) Look(key target.Key) {
+func (t *Summary) StartReconcile(key target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.targets[key] {
-		t.targets[key][i].woken = false
+		t.targets[key][i].outdated = false
 	}
 }
 
 // Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the
 // slice. A failure for the same reason as before keeps its time.
-func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
+func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.unlock()
 	for _, was := range t.targets[key] {
-		if !was.woken {
+		if !was.outdated {
 			continue
 		}
 		if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Gate == was.Gate }); i >= 0 {
-			entries[i].Pending, entries[i].woken = true, true
+			entries[i].Pending, entries[i].outdated = true, true
 		} else {
 			entries = append(entries, was)
 		}
@@ -128,7 +128,7 @@ func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 }
 
 // put replaces the outcomes of a target. It is called with mu held.
-func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
+func (t *Summary) put(key target.Key, entries []Entry, now time.Time) {
 	if t.expected[key] {
 		delete(t.expected, key)
 		t.completed = len(t.expected) == 0
@@ -161,15 +161,15 @@ func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 }
 
 // Evict removes a target that was deleted.
-func (t *Tally) Evict(key target.Key) {
+func (t *Summary) Evict(key target.Key) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.put(key, nil, time.Time{})
 }
 
-// Wake notes that a Gate has decided and its targets must be looked at. Until then they
+// MarkPending notes that a Gate has decided and its targets must be looked at. Until then they
 // are pending.
-func (t *Tally) Wake(gate Gate, keys []target.Key) {
+func (t *Summary) MarkPending(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.setAwaits(gate.UID, false)
@@ -179,12 +179,12 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 		for i := range entries {
 			if e := &entries[i]; e.Gate == gate {
 				t.count(*e, key, -1)
-				e.Pending, e.woken, known = true, true, true
+				e.Pending, e.outdated, known = true, true, true
 				t.count(*e, key, 1)
 			}
 		}
 		if !known {
-			e := Entry{Gate: gate, Pending: true, woken: true}
+			e := Entry{Gate: gate, Pending: true, outdated: true}
 			t.count(e, key, 1)
 			t.store(key, append(entries, e))
 		}
@@ -193,24 +193,24 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 }
 
 // Await notes that a Gate is deciding. Wake or StopAwaiting follows.
-func (t *Tally) Await(gate Gate) {
+func (t *Summary) Await(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setAwaits(gate.UID, true)
 }
 
 // StopAwaiting records that a Gate does not decide after all, because it is suspended.
-func (t *Tally) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
+func (t *Summary) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
 
 // Forget records that a Gate was deleted. Its sums remain until the last target is without it.
-func (t *Tally) Forget(uid types.UID) {
+func (t *Summary) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setAwaits(uid, false)
 }
 
 // ForgetKind forgets all targets of a kind that is gone.
-func (t *Tally) ForgetKind(kind schema.GroupKind) {
+func (t *Summary) ForgetKind(kind schema.GroupKind) {
 	t.mu.Lock()
 	defer t.unlock()
 	for key := range t.targets {
@@ -221,7 +221,7 @@ func (t *Tally) ForgetKind(kind schema.GroupKind) {
 }
 
 // Expect notes at the start which targets must be looked at.
-func (t *Tally) Expect(keys ...target.Key) {
+func (t *Summary) Expect(keys ...target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.expected == nil {
@@ -236,14 +236,14 @@ func (t *Tally) Expect(keys ...target.Key) {
 
 // IsComplete returns whether all expected targets have been looked at. Before that the
 // sums are too low.
-func (t *Tally) IsComplete() bool {
+func (t *Summary) IsComplete() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.expected) == 0
 }
 
 // Sums returns the sums of a Gate.
-func (t *Tally) Sums(gate Gate) Sums {
+func (t *Summary) Sums(gate Gate) Sums {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.gates[gate.UID]; known != nil {
@@ -253,7 +253,7 @@ func (t *Tally) Sums(gate Gate) Sums {
 }
 
 // Outcome returns what became of a target for a Gate, Other if nobody has looked at it.
-func (t *Tally) Outcome(key target.Key, gate Gate) Outcome {
+func (t *Summary) Outcome(key target.Key, gate Gate) Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.targets[key] {
@@ -265,14 +265,14 @@ func (t *Tally) Outcome(key target.Key, gate Gate) Outcome {
 }
 
 // Unsettled returns how many Gates have targets that are not yet as they want them.
-func (t *Tally) Unsettled() int {
+func (t *Summary) Unsettled() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.unsettled
 }
 
 // Failures returns the failures of a Gate, in no order.
-func (t *Tally) Failures(gate Gate) []Failure {
+func (t *Summary) Failures(gate Gate) []Failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.gates[gate.UID]
@@ -287,7 +287,7 @@ func (t *Tally) Failures(gate Gate) []Failure {
 }
 
 // store keeps the outcomes of a target. It is called with mu held, like everything below.
-func (t *Tally) store(key target.Key, entries []Entry) {
+func (t *Summary) store(key target.Key, entries []Entry) {
 	if t.targets == nil {
 		t.targets = map[target.Key][]Entry{}
 	}
@@ -296,20 +296,20 @@ func (t *Tally) store(key target.Key, entries []Entry) {
 	}
 }
 
-func (t *Tally) count(e Entry, key target.Key, by int64) {
+func (t *Summary) count(e Entry, key target.Key, by int64) {
 	known := t.edit(e.Gate.UID)
 	known.count(e, key, by)
 	t.save(e.Gate.UID, known)
 }
 
-func (t *Tally) setAwaits(uid types.UID, awaits bool) {
+func (t *Summary) setAwaits(uid types.UID, awaits bool) {
 	known := t.edit(uid)
 	known.sums.Awaits = awaits
 	t.save(uid, known)
 }
 
 // edit returns the counts of a Gate. They may be changed until they are saved.
-func (t *Tally) edit(uid types.UID) *counted {
+func (t *Summary) edit(uid types.UID) *counted {
 	known := t.gates[uid]
 	if known == nil {
 		return &counted{failures: map[target.Key]Failure{}}
@@ -321,7 +321,7 @@ func (t *Tally) edit(uid types.UID) *counted {
 }
 
 // save stores the counts of a Gate, and evicts the Gate if there are none.
-func (t *Tally) save(uid types.UID, known *counted) {
+func (t *Summary) save(uid types.UID, known *counted) {
 	if t.gates == nil {
 		t.gates = map[types.UID]*counted{}
 	}
@@ -342,8 +342,8 @@ func (c *counted) count(e Entry, key target.Key, by int64) {
 	switch e.Outcome {
 	case Held:
 		s.Held += by
-	case Foreign:
-		s.Foreign += by
+	case SuspendedByOthers:
+		s.SuspendedByOthers += by
 	case Exempt:
 		s.Exempt += by
 	case WouldHold:
@@ -362,7 +362,7 @@ func (c *counted) count(e Entry, key target.Key, by int64) {
 }
 
 // unlock releases mu, and then calls Changed and Completed for what was changed while it was held.
-func (t *Tally) unlock() {
+func (t *Summary) unlock() {
 	changed, completed := t.changed, t.completed
 	t.changed, t.completed = nil, false
 	settled := make([]bool, len(changed))

@@ -41,18 +41,18 @@ func (c *told) take() []string {
 
 func TestAGateThatCloses(t *testing.T) {
 	changes := &told{}
-	all := summary.Tally{Changed: changes.changed}
+	all := summary.Summary{Changed: changes.changed}
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)
 	all.Put(key(2), []summary.Entry{{Gate: gate("a")}}, noon)
 	if got, want := all.Sums(gate("a")), (summary.Sums{Total: 2}); got != want {
 		t.Errorf("open: got %+v, want %+v", got, want)
 	}
-	all.Wake(gate("a"), []target.Key{key(1), key(2), key(3)})
+	all.MarkPending(gate("a"), []target.Key{key(1), key(2), key(3)})
 	if got, want := all.Sums(gate("a")), (summary.Sums{Total: 3, Pending: 3}); got != want || changes.settled {
 		t.Errorf("it closes: got %+v, want %+v", got, want)
 	}
 	for i := range 3 {
-		all.Look(key(i + 1))
+		all.StartReconcile(key(i + 1))
 		all.Put(key(i+1), []summary.Entry{{Gate: gate("a"), Outcome: summary.Held}}, noon)
 	}
 	if got, want := all.Sums(gate("a")), (summary.Sums{Total: 3, Held: 3}); got != want || !changes.settled {
@@ -77,12 +77,12 @@ func TestAGateThatCloses(t *testing.T) {
 }
 
 func TestAGateThatDecidesIsNotSettled(t *testing.T) {
-	var all summary.Tally
+	var all summary.Summary
 	all.Await(gate("a"))
 	if got := all.Sums(gate("a")); got.IsSettled() {
 		t.Errorf("before its targets are woken: %+v", got)
 	}
-	all.Wake(gate("a"), []target.Key{key(1)})
+	all.MarkPending(gate("a"), []target.Key{key(1)})
 	if got := all.Sums(gate("a")); got.IsSettled() {
 		t.Errorf("before its target is looked at: %+v", got)
 	}
@@ -92,7 +92,7 @@ func TestAGateThatDecidesIsNotSettled(t *testing.T) {
 			t.Errorf("after a look that began before: %+v", got)
 		}
 	}
-	all.Look(key(1))
+	all.StartReconcile(key(1))
 	if got := all.Sums(gate("a")); got.IsSettled() {
 		t.Errorf("while its target is looked at: %+v", got)
 	}
@@ -103,7 +103,7 @@ func TestAGateThatDecidesIsNotSettled(t *testing.T) {
 }
 
 func TestWhatIsNoTargetCountsOnlyAsAFailure(t *testing.T) {
-	var all summary.Tally
+	var all summary.Summary
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}, {Gate: gate("b"), Outcome: summary.Held}}, noon)
 	all.Put(key(2), []summary.Entry{{Gate: gate("a"), Uncounted: true, Failure: &summary.Failure{Reason: "WriteFailed"}}}, noon)
 	if got, want := all.Sums(gate("a")), (summary.Sums{Total: 1, Failed: 1}); got != want {
@@ -123,7 +123,7 @@ func TestWhatIsNoTargetCountsOnlyAsAFailure(t *testing.T) {
 }
 
 func TestAKindThatIsGone(t *testing.T) {
-	var all summary.Tally
+	var all summary.Summary
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)
 	all.ForgetKind(schema.GroupKind{Kind: "HelmRelease"})
 	if got, want := all.Sums(gate("a")), (summary.Sums{Total: 1}); got != want {
@@ -136,7 +136,7 @@ func TestAKindThatIsGone(t *testing.T) {
 }
 
 func TestAFailureIsAsOldAsItsReason(t *testing.T) {
-	var all summary.Tally
+	var all summary.Summary
 	fail := func(reason, message string, now time.Time) summary.Failure {
 		all.Put(key(1), []summary.Entry{{Gate: gate("a"), Pending: true, Failure: &summary.Failure{Reason: reason, Message: message}}}, now)
 		failures := all.Failures(gate("a"))
@@ -160,7 +160,7 @@ func TestAFailureIsAsOldAsItsReason(t *testing.T) {
 
 func TestTheSumsAreCompleteOnceAllIsLookedAt(t *testing.T) {
 	completed := 0
-	all := summary.Tally{Completed: func() { completed++ }}
+	all := summary.Summary{Completed: func() { completed++ }}
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)
 	all.Expect(key(1), key(2), key(3))
 	for i, want := range []bool{false, false, true} {
@@ -177,7 +177,7 @@ func TestTheSumsAreCompleteOnceAllIsLookedAt(t *testing.T) {
 // TestTheSumsAreThoseOfTheEntries compares them with a count from the beginning.
 func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var all summary.Tally
+	var all summary.Summary
 	model := map[target.Key][]summary.Entry{}
 	gates := []summary.Gate{gate("a"), gate("b"), gate("c")}
 	awaits := map[summary.Gate]bool{}
@@ -187,14 +187,14 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 		gate := gates[random.IntN(3)]
 		switch random.IntN(8) {
 		case 0, 6, 7:
-			all.Look(k)
+			all.StartReconcile(k)
 			delete(woken, k)
 			continue
 		case 2:
 			all.Await(gate)
 			awaits[gate] = true
 		case 1:
-			all.Wake(gate, []target.Key{k})
+			all.MarkPending(gate, []target.Key{k})
 			delete(awaits, gate)
 			woken[k] = append(woken[k], gate)
 			if i := slices.IndexFunc(model[k], func(e summary.Entry) bool { return e.Gate == gate }); i >= 0 {
@@ -239,7 +239,7 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 					}
 					want.Total++
 					want.Held += count(e.Outcome == summary.Held)
-					want.Foreign += count(e.Outcome == summary.Foreign)
+					want.SuspendedByOthers += count(e.Outcome == summary.SuspendedByOthers)
 					want.Exempt += count(e.Outcome == summary.Exempt)
 					want.WouldHold += count(e.Outcome == summary.WouldHold)
 					want.Pending += count(e.Pending)
@@ -268,7 +268,7 @@ func count(is bool) int64 {
 }
 
 func TestAGateThatIsGoneHasNoSums(t *testing.T) {
-	all := summary.Tally{}
+	all := summary.Summary{}
 	all.Await(gate("a"))
 	if !all.Sums(gate("a")).Awaits {
 		t.Error("it does not await anything")
@@ -285,7 +285,7 @@ func TestAGateThatIsGoneHasNoSums(t *testing.T) {
 }
 
 func TestCallbacksMayCallTheTally(t *testing.T) {
-	var all summary.Tally
+	var all summary.Summary
 	var sums summary.Sums
 	complete := false
 	all.Changed = func(gate summary.Gate, _ bool) { sums = all.Sums(gate) }

@@ -24,14 +24,14 @@ type Resource struct {
 	target.Kind
 	// Plural is the name of the resource, such as cronjobs.
 	Plural string
-	// Told means that the controller writes conditions into the status of the objects.
-	Told bool
+	// HasConditions means that the controller writes conditions into the status of the objects.
+	HasConditions bool
 }
 
 // Guess returns what a kind is called in most cases.
 func Guess(k target.Kind) Resource {
 	plural, _ := meta.UnsafeGuessKindToResource(k.WithVersion(""))
-	return Resource{Kind: k, Plural: plural.Resource, Told: !k.IsBuiltIn()}
+	return Resource{Kind: k, Plural: plural.Resource, HasConditions: !k.IsBuiltIn()}
 }
 
 // object is a manifest.
@@ -49,7 +49,7 @@ func Role(resources []Resource) ([]byte, error) {
 	var rules []any
 	for _, r := range resources {
 		rules = append(rules, rule(r.Group, r.Plural, "get", "list", "watch", "patch"))
-		if r.Told {
+		if r.HasConditions {
 			rules = append(rules, rule(r.Group, r.Plural+"/status", "get", "patch"))
 		}
 	}

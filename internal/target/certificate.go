@@ -99,7 +99,7 @@ func (certificate) Observe(obj *Object, us Identity) State {
 		case renewal && named && !others && !nameOurs:
 			return Locked // nobody owns it any more: somebody dropped all managed fields
 		case renewal:
-			return Foreign
+			return SuspendedByOthers
 		}
 	}
 	return Free

@@ -88,7 +88,7 @@ func TestAnAddedKindIsHeldByItsField(t *testing.T) {
 		want target.State
 	}{
 		"paused by us":               {rollout(map[string]any{"paused": true, "replicas": int64(3)}, owner(manager, apply, "", paused)), target.Held},
-		"paused by a person":         {rollout(map[string]any{"paused": true}, owner("kubectl", update, "", paused)), target.Foreign},
+		"paused by a person":         {rollout(map[string]any{"paused": true}, owner("kubectl", update, "", paused)), target.SuspendedByOthers},
 		"not paused":                 {rollout(map[string]any{"paused": false}), target.Free},
 		"suspended, not paused":      {rollout(map[string]any{"suspend": true}, owner(manager, apply, "", suspendField)), target.Free},
 		"without the field":          {rollout(map[string]any{}), target.Free},

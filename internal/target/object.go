@@ -159,8 +159,8 @@ func (us Identity) heldByPath() []string { return []string{"metadata", "annotati
 
 func (us Identity) passPath() []string { return []string{"metadata", "annotations", us.Pass} }
 
-// IsPassForeign returns whether another manager owns the record of passes of an object, and we do not.
-func (us Identity) IsPassForeign(obj *unstructured.Unstructured) bool {
+// IsPassOwnedByOthers returns whether another manager owns the record of passes of an object, and we do not.
+func (us Identity) IsPassOwnedByOthers(obj *unstructured.Unstructured) bool {
 	ours, others := us.owners(obj, us.passPath())
 	return others && !ours
 }

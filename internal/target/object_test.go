@@ -68,29 +68,29 @@ func TestObserveTellsOurHoldFromOthers(t *testing.T) {
 		"suspend false": {kustomization(false), target.Free},
 		"suspend false that we own, after Git took it over": {kustomization(false, owner(manager, apply, "", suspendField)), target.Free},
 		"suspend of a wrong type":                           {kustomization("true"), target.Free},
-		"suspended by flux":                                 {kustomization(true, owner("flux", update, "", suspendField)), target.Foreign},
-		"suspended by Git":                                  {kustomization(true, owner("kustomize-controller", apply, "", suspendField)), target.Foreign},
-		"suspended by nobody known":                         {kustomization(true), target.Foreign},
+		"suspended by flux":                                 {kustomization(true, owner("flux", update, "", suspendField)), target.SuspendedByOthers},
+		"suspended by Git":                                  {kustomization(true, owner("kustomize-controller", apply, "", suspendField)), target.SuspendedByOthers},
+		"suspended by nobody known":                         {kustomization(true), target.SuspendedByOthers},
 		"held by us":                                        {kustomization(true, owner(manager, apply, "", suspendField)), target.Held},
 		"held by us and by Git": {
 			kustomization(true, owner("kustomize-controller", apply, "", suspendField), owner(manager, apply, "", suspendField), owner("flux", update, "", otherFields)), target.Held},
 		"suspended by flux, while we own other fields": {
-			kustomization(true, owner(manager, apply, "", otherFields), owner("flux", update, "", suspendField)), target.Foreign},
+			kustomization(true, owner(manager, apply, "", otherFields), owner("flux", update, "", suspendField)), target.SuspendedByOthers},
 		"suspended by flux, while we own the status": {
-			kustomization(true, owner(manager, update, "status", `{"f:status":{"f:conditions":{}}}`), owner("flux", update, "", suspendField)), target.Foreign},
-		"our name, but an update":                    {kustomization(true, owner(manager, update, "", suspendField)), target.Foreign},
-		"our name, but of status":                    {kustomization(true, owner(manager, apply, "status", suspendField)), target.Foreign},
-		"our name in another":                        {kustomization(true, owner(manager+"-2", apply, "", suspendField)), target.Foreign},
-		"our entry has no fields":                    {kustomization(true, owner(manager, apply, "", "")), target.Foreign},
+			kustomization(true, owner(manager, update, "status", `{"f:status":{"f:conditions":{}}}`), owner("flux", update, "", suspendField)), target.SuspendedByOthers},
+		"our name, but an update":                    {kustomization(true, owner(manager, update, "", suspendField)), target.SuspendedByOthers},
+		"our name, but of status":                    {kustomization(true, owner(manager, apply, "status", suspendField)), target.SuspendedByOthers},
+		"our name in another":                        {kustomization(true, owner(manager+"-2", apply, "", suspendField)), target.SuspendedByOthers},
+		"our entry has no fields":                    {kustomization(true, owner(manager, apply, "", "")), target.SuspendedByOthers},
 		"held by the lock":                           {named(owner("kustomize-controller", apply, "", otherFields)), target.Locked},
 		"held by the lock, then suspended by Git":    {named(owner("kustomize-controller", apply, "", leverField)), target.Locked},
 		"held by us, the name put back by the lock":  {named(owner(manager, apply, "", leverField)), target.Locked},
 		"held by us, resumed, put back by the lock":  {named(owner(manager, apply, "", heldByField)), target.Overridden},
-		"held by us, taken over by flux":             {named(owner(manager, apply, "", heldByField), owner("flux", update, "", leverField)), target.Foreign},
-		"suspended by Git, which copied the name":    {named(owner("kustomize-controller", apply, "", suspendField)), target.Foreign},
-		"suspended by nobody known, the name copied": {named(owner("kubectl", update, "", heldByField)), target.Foreign},
+		"held by us, taken over by flux":             {named(owner(manager, apply, "", heldByField), owner("flux", update, "", leverField)), target.SuspendedByOthers},
+		"suspended by Git, which copied the name":    {named(owner("kustomize-controller", apply, "", suspendField)), target.SuspendedByOthers},
+		"suspended by nobody known, the name copied": {named(owner("kubectl", update, "", heldByField)), target.SuspendedByOthers},
 		"our entry has suspend elsewhere": {
-			kustomization(true, owner(manager, apply, "", `{"f:suspend":{},"f:spec":{"f:interval":{}}}`)), target.Foreign},
+			kustomization(true, owner(manager, apply, "", `{"f:suspend":{},"f:spec":{"f:interval":{}}}`)), target.SuspendedByOthers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target.Trim(&tc.obj.Unstructured, identity)

@@ -71,7 +71,7 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 	}
 	has := obj.condition(fluxmeta.ReadyCondition)
 	switch {
-	case has == nil && !saysReady(obj.GroupVersionKind().GroupKind()):
+	case has == nil && !reportsReady(obj.GroupVersionKind().GroupKind()):
 		return Ready, ""
 	case has == nil:
 		return Progressing, ""
@@ -115,8 +115,8 @@ func isSuspended(obj *Object) bool {
 	return ok && adapter.IsSuspended(obj)
 }
 
-// saysReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.
-func saysReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
+// reportsReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.
+func reportsReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
 
 // fluxGroups are the API groups of Flux, and ours.
 var fluxGroups = []string{

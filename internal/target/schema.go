@@ -118,8 +118,8 @@ func (k Kind) Fault(s Schema, namespaced bool) string {
 // conditionFields are those of a condition that we write.
 var conditionFields = []string{"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"}
 
-// Tells returns whether objects with this schema have a place for conditions that keeps what we write.
-func (s Schema) Tells() bool {
+// AcceptsConditions returns whether objects with this schema have a place for conditions that keeps what we write.
+func (s Schema) AcceptsConditions() bool {
 	list, _, _ := s.find(conditionsPath...)
 	if list == nil || list.Type != "array" || list.Items == nil {
 		return false

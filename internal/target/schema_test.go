@@ -76,12 +76,12 @@ func TestAConditionIsToldOnlyWhereItIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := target.ReadSchema([]byte(`{"properties":{"status":{"type":"object","properties":{"conditions":` + tc.conditions + `}}}}`))
-			if err != nil || s.Tells() != tc.want {
-				t.Errorf("got %t, %v", s.Tells(), err)
+			if err != nil || s.AcceptsConditions() != tc.want {
+				t.Errorf("got %t, %v", s.AcceptsConditions(), err)
 			}
 		})
 	}
-	if s, err := target.ReadSchema([]byte(`{"type":"object"}`)); err != nil || s.Tells() {
+	if s, err := target.ReadSchema([]byte(`{"type":"object"}`)); err != nil || s.AcceptsConditions() {
 		t.Error("a kind without a status has conditions")
 	}
 }

@@ -65,7 +65,7 @@ func (s suspendable) Observe(obj *Object, us Identity) State {
 	case named && !others:
 		return Overridden
 	}
-	return Foreign
+	return SuspendedByOthers
 }
 
 func (s suspendable) Plan(*Object, State, Terms, time.Time) Plan {

@@ -30,8 +30,8 @@ const (
 	Locked
 	// Overridden is Held after somebody took the hold away and the lock put it back.
 	Overridden
-	// Foreign means held by somebody else alone.
-	Foreign
+	// SuspendedByOthers means held by somebody else alone.
+	SuspendedByOthers
 	// Passing means that we have let it go for one reconciliation. Only who knows what
 	// we have noted on it can tell that from Free.
 	Passing

@@ -290,7 +290,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	found, known := c.calendars[key]
 	if known && found.Err == nil {
 		warn := func(text string) {
-			c.doubtful = append(c.doubtful, Ambiguity{path.String(), fmt.Sprintf("ConfigMap %s/%s, key %s: %s", key.Namespace, key.Name, key.Key, text)})
+			c.ambiguous = append(c.ambiguous, Ambiguity{path.String(), fmt.Sprintf("ConfigMap %s/%s, key %s: %s", key.Namespace, key.Name, key.Key, text)})
 		}
 		if found.NotCounted != "" {
 			warn(found.NotCounted)

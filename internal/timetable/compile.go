@@ -28,8 +28,8 @@ type compiler struct {
 	gate      *v1alpha1.Gate
 	calendars Calendars
 	broken    []BrokenCalendar
-	// doubtful are the warnings about calendars.
-	doubtful []Ambiguity
+	// ambiguous are the warnings about calendars.
+	ambiguous []Ambiguity
 }
 
 // config compiles the spec of a Gate, except its requests and exceptions.

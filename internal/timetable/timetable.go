@@ -35,7 +35,7 @@ type compiledException struct {
 func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateException) *Timetable {
 	c := &compiler{gate: g, calendars: calendars}
 	t := &Timetable{config: c.config(&g.Spec), exceptions: map[string]func() compiledException{}}
-	t.Errors, t.Broken, t.Warnings = c.errs, c.broken, c.doubtful
+	t.Errors, t.Broken, t.Warnings = c.errs, c.broken, c.ambiguous
 	for _, e := range exceptions {
 		t.exceptions[keyOf(e)] = sync.OnceValue(func() compiledException {
 			rules, errs := exceptionRules(e)

@@ -127,7 +127,7 @@ func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	from, until := place(r, i.From.Time), place(r, i.Until.Time)
 	p := part{X: max(0, from), Kind: kindOf(i), Label: cut(label(i.Cause))}
 	p.Width = min(100, until) - p.X
-	p.Title = cut(strings.TrimSuffix(i.State+" "+span(i.From.In(zone), i.Until.In(zone))+", "+i.Words(), ", "))
+	p.Title = cut(strings.TrimSuffix(i.State+" "+span(i.From.In(zone), i.Until.In(zone))+", "+i.ShortReason(), ", "))
 	return p
 }
 
@@ -159,7 +159,7 @@ func label(c preview.Cause) string {
 	case v1alpha1.DefaultReason:
 		return c.State + " by default"
 	}
-	return c.Words()
+	return c.ShortReason()
 }
 
 // kindOf returns how a stretch is drawn.

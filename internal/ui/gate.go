@@ -63,7 +63,7 @@ type exception struct {
 // one is a Gate alone.
 type one struct {
 	*v1alpha1.Gate
-	known *Known
+	known *Visible
 	set   *preview.Set
 	// bare is whether its timeline has states and times only.
 	bare bool

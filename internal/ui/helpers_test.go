@@ -69,7 +69,7 @@ func (f *fake) Subscriptions(_ context.Context, g *v1alpha1.Gate) ([]Subscriptio
 	return SubscriptionsTo(g, f.calendars), f.err
 }
 
-func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Known, error) {
+func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Visible, error) {
 	f.asked.Add(1)
 	if f.gathers != nil {
 		select {
@@ -94,7 +94,7 @@ func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Known, error) {
 			in = append(in, g)
 		}
 	}
-	known := &Known{Set: preview.FromCluster(in, f.exceptions), Gates: in, Exceptions: f.exceptions, Notes: f.notes}
+	known := &Visible{Set: preview.FromCluster(in, f.exceptions), Gates: in, Exceptions: f.exceptions, Notes: f.notes}
 	if f.versioned {
 		known.Version = func(g *v1alpha1.Gate) string { return g.Namespace + g.Name + g.ResourceVersion }
 	}

@@ -58,7 +58,7 @@ func (h *handler) overview(r *request) (c content, err error) {
 }
 
 // key names all that the first page is made of, empty if nobody knows. Whoever sees the same at the same minute gets the same page.
-func (k *Known) key(r *request) string {
+func (k *Visible) key(r *request) string {
 	if k.Version == nil {
 		return ""
 	}
@@ -71,7 +71,7 @@ func (k *Known) key(r *request) string {
 }
 
 // rows makes the first page.
-func (h *handler) rows(ctx context.Context, known *Known, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
+func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
 	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
 	var kept []row
 	for _, g := range known.Gates {
@@ -109,7 +109,7 @@ func (h *handler) rows(ctx context.Context, known *Known, keep func(*v1alpha1.Ga
 }
 
 // bars returns the drawings of Gates by their names. Those that were drawn before are not computed again.
-func (h *handler) bars(ctx context.Context, known *Known, rows []row, v view) (map[string]template.HTML, error) {
+func (h *handler) bars(ctx context.Context, known *Visible, rows []row, v view) (map[string]template.HTML, error) {
 	drawn, missing := map[string]template.HTML{}, map[string]string{}
 	for _, made := range rows {
 		name, key := made.Gate.Namespace+"/"+made.Gate.Name, ""

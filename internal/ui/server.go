@@ -23,8 +23,8 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// Known is what a viewer may see of the Gates of a cluster.
-type Known struct {
+// Visible is what a viewer may see of the Gates of a cluster.
+type Visible struct {
 	// Set has the Gates with their exceptions and calendars, to compute when they are open. It has all of them, also for a viewer who may
 	// only know what comes of it.
 	Set *preview.Set
@@ -47,7 +47,7 @@ type Target struct {
 // Reader reads what a viewer may see. Each error says what to do.
 type Reader interface {
 	// Gates returns all Gates, those of a namespace if it is not empty, or at least the one that is named, if there is a name.
-	Gates(ctx context.Context, namespace, name string) (*Known, error)
+	Gates(ctx context.Context, namespace, name string) (*Visible, error)
 	// Targets returns the targets of a Gate that are not free, and what the viewer may not see of them.
 	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
 	// Why explains an object.

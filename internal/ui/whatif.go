@@ -48,7 +48,7 @@ type tried struct {
 	Name, Change string
 	Before       *bar
 	After        *bar
-	Stretches    []preview.Stretch
+	Stretches    []preview.Difference
 }
 
 func (h *handler) emptyWhatIf(*request) (content, error) { return fixed(whatIfPage{}), nil }
@@ -60,7 +60,7 @@ func (h *handler) whatIf(r *request) (content, error) {
 }
 
 // tries makes the page for manifests.
-func (h *handler) tries(r *request, known *Known) (whatIfPage, error) {
+func (h *handler) tries(r *request, known *Visible) (whatIfPage, error) {
 	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
 	manifests := preview.NewSet(h.Namespace).Validating(h.Validate)
 	err := manifests.Read("manifests", strings.NewReader(r.uploaded))
@@ -112,7 +112,7 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	}
 	p.Tried = true
 	for _, c := range changes.Gates {
-		p.Gates = append(p.Gates, tried{c.Gate, c.Change, barIn(now, c.Gate, v), barIn(then, c.Gate, v), c.Stretches})
+		p.Gates = append(p.Gates, tried{c.Gate, c.Change, barIn(now, c.Gate, v), barIn(then, c.Gate, v), c.Differences})
 	}
 	return p
 }

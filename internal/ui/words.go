@@ -12,7 +12,7 @@ import (
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"words":     preview.Words,
+	"words":     preview.ShortReason,
 	"printable": format.Printable,
 	"short":     short,
 	"happened":  happened,
@@ -30,9 +30,9 @@ func short(revision string) string {
 
 // happened says what an entry of the history is.
 func happened(e v1alpha1.HistoryEntry) string {
-	text := string(e.Action) + " " + preview.Words(e.Reason, e.DecidedBy())
+	text := string(e.Action) + " " + preview.ShortReason(e.Reason, e.DecidedBy())
 	if e.State != "" {
-		text = string(e.State) + ", " + preview.Words(e.Reason, e.DecidedBy())
+		text = string(e.State) + ", " + preview.ShortReason(e.Reason, e.DecidedBy())
 	}
 	if e.Refused != "" {
 		text += ": " + e.Refused

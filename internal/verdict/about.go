@@ -16,11 +16,11 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	named := slices.Contains(NamedBy(obj), name)
 	switch {
 	case named && !s.Reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
-		return Gate{Name: name, Stand: Suspended}, true // nobody reconciles it
+		return Gate{Name: name, Effect: Suspended}, true // nobody reconciles it
 	case named && !s.Reaches(obj.GetNamespace(), g.Namespace):
-		return Gate{Name: name, Stand: Denied}, true
+		return Gate{Name: name, Effect: Denied}, true
 	case named && !g.DeletionTimestamp.IsZero():
-		return Gate{Name: name, Stand: Missing}, true
+		return Gate{Name: name, Effect: Missing}, true
 	case s.Governs(g, obj) && s.Reaches(g.Namespace, obj.GetNamespace()):
 		return Governing(name, g, now), true
 	case !slices.Contains(HeldBy(obj), name):

@@ -46,19 +46,19 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 	case Held:
 		return held(was, v, step.Pass, now)
 	case Passing:
-		return approved(v1alpha1.PassGrantedReason, step.Pass.Granted(v.Names))
+		return approved(v1alpha1.PassGrantedReason, step.Pass.GrantedMessage(v.Names))
 	case Resumed:
 		return approved(v1alpha1.ResumedReason, resumed(v.Names))
 	case Exempt:
 		return notHeld(was, v, plan)
-	case Foreign:
+	case SuspendedByOthers:
 		if v.closed && (isFalse(was) || was != nil && was.Reason == v1alpha1.PassGrantedReason) {
 			return approved(v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed.")
 		}
 	case Free:
 	}
 	switch {
-	case was == nil, was.Status == metav1.ConditionTrue && (was.Reason == v1alpha1.GateOpenedReason || step.Outcome == Foreign):
+	case was == nil, was.Status == metav1.ConditionTrue && (was.Reason == v1alpha1.GateOpenedReason || step.Outcome == SuspendedByOthers):
 		return was
 	case v.Waits, was.Status == metav1.ConditionTrue && len(step.Names) > 0:
 		return was // a Gate has not decided yet, or has its name on it
@@ -74,10 +74,10 @@ func isFalse(was *metav1.Condition) bool {
 	return was != nil && was.Status == metav1.ConditionFalse
 }
 
-// saysNothing returns whether a Gate does not say why it holds a target: it will within
+// isUndecided returns whether a Gate does not say why it holds a target: it will within
 // milliseconds, or it is suspended.
-func (g Gate) saysNothing() bool {
-	return g.Stand == Undecided || g.Stand == Suspended || g.Stand == Closed && !g.isPersisted()
+func (g Gate) isUndecided() bool {
+	return g.Effect == Undecided || g.Effect == Suspended || g.Effect == Closed && !g.isPersisted()
 }
 
 // held returns the condition of a target that is held. It stays as it is until all Gates
@@ -88,8 +88,8 @@ func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Co
 		condition.Reason, condition.Message = reason, message
 		return condition
 	}
-	known := func(g Gate) bool { return g.Stand != Elsewhere }
-	if slices.ContainsFunc(v.Holders, Gate.saysNothing) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, known) {
+	known := func(g Gate) bool { return g.Effect != OtherShard }
+	if slices.ContainsFunc(v.Holders, Gate.isUndecided) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, known) {
 		return was
 	}
 	condition.Message = Explain(v.Holders, now) + pass.result()
@@ -158,7 +158,7 @@ func by(holders []Gate, now time.Time) string {
 // that it must not name, or that does not exist. Both are empty if there is no such Gate.
 func Refusal(holders []Gate) (reason, message string) {
 	for _, g := range holders {
-		switch g.Stand {
+		switch g.Effect {
 		case Missing:
 			return v1alpha1.GateNotFoundReason, missing(g.Name)
 		case Denied:

@@ -30,9 +30,9 @@ func TestWhatTheConditionSays(t *testing.T) {
 	wasResumed := condition(metav1.ConditionTrue, v1alpha1.ResumedReason)
 	a := []string{"shop/a"}
 	heldBy := func(names ...string) verdict.Observed {
-		return verdict.Observed{State: target.Held, HeldBy: names, Told: noon.Add(-time.Minute)}
+		return verdict.Observed{State: target.Held, HeldBy: names, ReportedAt: noon.Add(-time.Minute)}
 	}
-	free := verdict.Observed{Told: noon.Add(-time.Minute)}
+	free := verdict.Observed{ReportedAt: noon.Add(-time.Minute)}
 	for name, test := range map[string]struct {
 		was      *metav1.Condition
 		observed verdict.Observed
@@ -55,10 +55,10 @@ func TestWhatTheConditionSays(t *testing.T) {
 		"five gates": {nil, heldBy("shop/a", "shop/b", "shop/c", "shop/d", "shop/e"), governing(closed("a"), closed("b"), closed("c"), closed("d"), closed("e")), 0,
 			v1alpha1.GateClosedReason, "Held by gates 'shop/a', 'shop/b', 'shop/c', 'shop/d', 'shop/e'."},
 		"the gate does not say yet why":     {wasReleased, heldBy("shop/a"), governing(opened("a", next(0, v1alpha1.StateClosed))), 0, v1alpha1.GateOpenedReason, "before"},
-		"a gate that does not exist":        {nil, heldBy("shop/m"), []verdict.Gate{{Name: "shop/m", Stand: verdict.Missing}}, 0, v1alpha1.GateNotFoundReason, "Held because gate 'shop/m' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates."},
-		"an annotation that cannot be read": {nil, heldBy("shop/*"), []verdict.Gate{{Name: "shop/*", Stand: verdict.Missing}}, 0, v1alpha1.GateNotFoundReason, "Held because the annotation gating.toolkit.fluxcd.io/gates cannot be read. It must be a list of at most 32 gates, each as name or namespace/name."},
-		"a gate of another namespace":       {nil, heldBy("infra/d"), []verdict.Gate{{Name: "infra/d", Stand: verdict.Denied}}, 0, v1alpha1.AccessDeniedReason, "Held because gate 'infra/d' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. Otherwise, remove the gate from the annotation gating.toolkit.fluxcd.io/gates."},
-		"a refusal says more than a closed gate": {nil, heldBy("shop/a", "shop/m"), append(governing(closed("a")), verdict.Gate{Name: "shop/m", Stand: verdict.Missing}), 0,
+		"a gate that does not exist":        {nil, heldBy("shop/m"), []verdict.Gate{{Name: "shop/m", Effect: verdict.Missing}}, 0, v1alpha1.GateNotFoundReason, "Held because gate 'shop/m' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates."},
+		"an annotation that cannot be read": {nil, heldBy("shop/*"), []verdict.Gate{{Name: "shop/*", Effect: verdict.Missing}}, 0, v1alpha1.GateNotFoundReason, "Held because the annotation gating.toolkit.fluxcd.io/gates cannot be read. It must be a list of at most 32 gates, each as name or namespace/name."},
+		"a gate of another namespace":       {nil, heldBy("infra/d"), []verdict.Gate{{Name: "infra/d", Effect: verdict.Denied}}, 0, v1alpha1.AccessDeniedReason, "Held because gate 'infra/d' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. Otherwise, remove the gate from the annotation gating.toolkit.fluxcd.io/gates."},
+		"a refusal says more than a closed gate": {nil, heldBy("shop/a", "shop/m"), append(governing(closed("a")), verdict.Gate{Name: "shop/m", Effect: verdict.Missing}), 0,
 			v1alpha1.GateNotFoundReason, "Held because gate 'shop/m' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates."},
 
 		"released":                                  {wasHeld, free, governing(opened("b"), opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gates 'shop/a', 'shop/b' are open."},
@@ -68,12 +68,12 @@ func TestWhatTheConditionSays(t *testing.T) {
 		"resumed, and then the gate is suspended":   {wasResumed, verdict.Observed{HeldBy: a}, governing(closed("a", suspended)), 0, v1alpha1.ResumedReason, "before"},
 		"released, the gate governs something else": {wasHeld, free, []verdict.Gate{verdict.Leaving("shop/a", opened("a"), noon)}, 0, v1alpha1.GateOpenedReason, "Released: no gate governs it."},
 		"released before":                           {wasReleased, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "before"},
-		"resumed and respected":                     {wasHeld, verdict.Observed{HeldBy: a, Told: free.Told}, governing(closed("a", respecting)), 0, v1alpha1.ResumedReason, "Resumed by hand. Gate 'shop/a' respects that until it closes again."},
+		"resumed and respected":                     {wasHeld, verdict.Observed{HeldBy: a, ReportedAt: free.ReportedAt}, governing(closed("a", respecting)), 0, v1alpha1.ResumedReason, "Resumed by hand. Gate 'shop/a' respects that until it closes again."},
 		"resumed, and then the gate opens":          {wasResumed, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
-		"taken over":                                {wasHeld, verdict.Observed{State: target.Foreign}, governing(closed("a")), 0, v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed."},
-		"suspended before":                          {nil, verdict.Observed{State: target.Foreign}, governing(closed("a")), 0, "", ""},
-		"suspended also by Git, and released":       {wasHeld, verdict.Observed{State: target.Foreign}, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
-		"suspended after it was taken over":         {wasResumed, verdict.Observed{State: target.Foreign}, governing(opened("a")), 0, v1alpha1.ResumedReason, "before"},
+		"taken over":                                {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed."},
+		"suspended before":                          {nil, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, "", ""},
+		"suspended also by Git, and released":       {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
+		"suspended after it was taken over":         {wasResumed, verdict.Observed{State: target.SuspendedByOthers}, governing(opened("a")), 0, v1alpha1.ResumedReason, "before"},
 		"about to expire":                           {nil, verdict.Observed{HeldBy: a}, governing(closed("a")), target.Imminent, v1alpha1.ExpiryImminentReason, "Not held, although gate 'shop/a' is closed."},
 		"resumed, and about to expire":              {wasResumed, verdict.Observed{HeldBy: a}, governing(closed("a")), target.Imminent, v1alpha1.ResumedReason, "before"},
 		"not issued yet":                            {nil, verdict.Observed{}, governing(closed("a")), target.NotReady, "", ""},

@@ -16,7 +16,7 @@ import (
 func TestWhatAGateWithModeAuditSaysAboutATargetThatItGoverns(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate        *v1alpha1.Gate
-		stand, want verdict.Stand
+		stand, want verdict.Effect
 		audits      bool
 	}{
 		"open":                                {opened("a", audits), verdict.Open, verdict.Open, true},
@@ -32,7 +32,7 @@ func TestWhatAGateWithModeAuditSaysAboutATargetThatItGoverns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := verdict.Governing("shop/a", test.gate, noon)
-			if got.Stand != test.stand || got.Would != test.want || got.Audits != test.audits || got.Governs {
+			if got.Effect != test.stand || got.Would != test.want || got.Audits != test.audits || got.Governs {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -51,7 +51,7 @@ func TestATargetThatNamesAGateWithModeAudit(t *testing.T) {
 		scope  verdict.Scope
 		gate   *v1alpha1.Gate
 		obj    *target.Object
-		stand  verdict.Stand
+		stand  verdict.Effect
 		audits bool
 	}{
 		"is not held":                                {everywhere, closed("a", audits, inInfra), kustomization("apps", names), verdict.Open, true},
@@ -63,7 +63,7 @@ func TestATargetThatNamesAGateWithModeAudit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := test.scope.About(test.gate, &test.obj.Unstructured, noon)
-			if !ok || got.Stand != test.stand || got.Audits != test.audits || got.Governs {
+			if !ok || got.Effect != test.stand || got.Audits != test.audits || got.Governs {
 				t.Errorf("got %+v, %t", got, ok)
 			}
 		})
@@ -75,7 +75,7 @@ func TestATargetThatNamesAGateWithModeAudit(t *testing.T) {
 func TestAGateWithModeAuditChangesNothing(t *testing.T) {
 	seen, named := 0, 0
 	everySituation(func(s situation) {
-		decided := func(g verdict.Gate) bool { return g.Audits && g.Stand == verdict.Open }
+		decided := func(g verdict.Gate) bool { return g.Audits && g.Effect == verdict.Open }
 		without := slices.DeleteFunc(slices.Clone(s.gates), decided)
 		if len(without) == len(s.gates) {
 			return

@@ -12,23 +12,23 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Stand is what one Gate says about one target.
-type Stand uint8
+// Effect is what one Gate says about one target.
+type Effect uint8
 
 const (
 	// Undecided Gates decide within milliseconds: somebody has changed the spec or has
 	// asked an open Gate to close, or the status of an open Gate is out of date. Until
 	// then the target stays as it is.
-	Undecided Stand = iota
+	Undecided Effect = iota
 	// Open lets the target go.
 	Open
 	// Closed holds the target.
 	Closed
 	// Suspended Gates hold no further targets, because of spec.suspend. Held targets stay held.
 	Suspended
-	// Elsewhere means that another shard has the Gate. That shard adds and removes its
+	// OtherShard means that another shard has the Gate. That shard adds and removes its
 	// name.
-	Elsewhere
+	OtherShard
 	// Missing means that the target names a Gate that does not exist. It is held.
 	Missing
 	// Denied means that the target names a Gate that it must not refer to. It is held.
@@ -36,20 +36,20 @@ const (
 )
 
 // holds returns whether a Gate wants the target held.
-func (s Stand) holds() bool { return s == Closed || s == Missing || s == Denied }
+func (s Effect) holds() bool { return s == Closed || s == Missing || s == Denied }
 
 // Gate is a Gate that has to do with a target: it governs the target, or its name is on
 // it.
 type Gate struct {
 	// Name as namespace/name.
-	Name  string
-	Stand Stand
+	Name   string
+	Effect Effect
 	// Governs says that the Gate governs the target and has a say.
 	Governs bool
 	// Audits says that the Gate governs the target with mode Audit. It has no say: it lets
 	// go what it holds. Would is what it would say if its mode were Enforce.
 	Audits bool
-	Would  Stand
+	Would  Effect
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
 	// Barred says why a closed Gate lets nothing pass. It is empty unless somebody asks for a pass.
@@ -61,14 +61,14 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	if g.Audits() {
 		return auditing(name, g, now)
 	}
-	return Gate{Name: name, Stand: standOf(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
+	return Gate{Name: name, Effect: effectAt(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
 // Leaving returns what a Gate says about a target that has its name, but that it does not
 // govern. The target is let go, unless nobody knows which targets the Gate is meant to
 // govern.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
-	stand := standOf(g, now)
+	stand := effectAt(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
 	case stand == Undecided, stand == Suspended:
@@ -76,7 +76,7 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	default:
 		stand = Open
 	}
-	return Gate{Name: name, Stand: stand, Object: g}
+	return Gate{Name: name, Effect: stand, Object: g}
 }
 
 // auditing returns what a Gate with mode Audit says about a target that it governs. The
@@ -84,9 +84,9 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 // it stays as it is, also for a Gate that has nothing there.
 func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	is := Leaving(name, g, now)
-	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), standOf(g, now)
-	if is.Stand == Closed {
-		is.Stand = Suspended
+	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), effectAt(g, now)
+	if is.Effect == Closed {
+		is.Effect = Suspended
 	}
 	if is.Would == Closed && !is.isPersisted() {
 		is.Would = Undecided // nothing has to happen at that instant, and the status is about to say why
@@ -97,16 +97,16 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 // OutOfReach returns what a Gate says about a target that has its name, if the Gate names
 // it but no longer may. The target stays as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
-	stand := standOf(g, now)
+	stand := effectAt(g, now)
 	if stand == Closed {
 		stand = Suspended
 	}
-	return Gate{Name: name, Stand: stand, Object: g}
+	return Gate{Name: name, Effect: stand, Object: g}
 }
 
-// standOf reads the status of a Gate. A Gate whose close is due counts as closed, even before
+// effectAt reads the status of a Gate. A Gate whose close is due counts as closed, even before
 // its status shows it. A Gate whose opening is due is not open until its status shows it.
-func standOf(g *v1alpha1.Gate, now time.Time) Stand {
+func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
 	due := next != nil && !next.At.After(now)
@@ -127,7 +127,7 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 
 // LetsActivate returns whether a Gate lets a certificate be put to use: it is open, or was open when it was suspended.
 func (g Gate) LetsActivate() bool {
-	return g.Stand == Open || g.Stand == Suspended && g.wasOpen()
+	return g.Effect == Open || g.Effect == Suspended && g.wasOpen()
 }
 
 // Covers returns whether a Gate governs a target in any mode, or the target names it.
@@ -136,14 +136,14 @@ func (g Gate) Covers() bool {
 }
 
 // IsRefused returns whether a target names a Gate that is missing or denied.
-func (g Gate) IsRefused() bool { return g.Stand == Missing || g.Stand == Denied }
+func (g Gate) IsRefused() bool { return g.Effect == Missing || g.Effect == Denied }
 
 // IsOurs returns whether this process reconciles a Gate.
-func (g Gate) IsOurs() bool { return g.Object != nil && g.Stand != Elsewhere }
+func (g Gate) IsOurs() bool { return g.Object != nil && g.Effect != OtherShard }
 
 // HasPace returns whether a Gate is open and releases its targets at a pace or in waves.
 func (g Gate) HasPace() bool {
-	return g.Stand == Open && g.Governs && g.Object.Spec.Release != nil
+	return g.Effect == Open && g.Governs && g.Object.Spec.Release != nil
 }
 
 // isPersisted returns whether the status of a closed Gate says that it is closed. If the

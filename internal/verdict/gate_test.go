@@ -15,7 +15,7 @@ func askedToClose(g *v1alpha1.Gate) {
 func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate
-		want verdict.Stand
+		want verdict.Effect
 	}{
 		"open":                                  {opened("a"), verdict.Open},
 		"closed":                                {closed("a"), verdict.Closed},
@@ -36,8 +36,8 @@ func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 		"it is deleted while it is suspended, closed":  {closed("a", suspended, deleted), verdict.Open},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := verdict.Governing("shop/a", test.gate, noon); got.Stand != test.want {
-				t.Errorf("got %d, want %d", got.Stand, test.want)
+			if got := verdict.Governing("shop/a", test.gate, noon); got.Effect != test.want {
+				t.Errorf("got %d, want %d", got.Effect, test.want)
 			}
 		})
 	}
@@ -46,14 +46,14 @@ func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 func TestWhatAGateMustNotGovernAnyMoreStaysAsItIsUntilItOpens(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate
-		want verdict.Stand
+		want verdict.Effect
 	}{
 		"open":    {opened("a"), verdict.Open},
 		"closed":  {closed("a"), verdict.Suspended},
 		"deleted": {closed("a", deleted), verdict.Open},
 		"edited":  {closed("a", edited), verdict.Undecided},
 	} {
-		if got := verdict.OutOfReach("shop/a", test.gate, noon); got.Stand != test.want || got.Governs {
+		if got := verdict.OutOfReach("shop/a", test.gate, noon); got.Effect != test.want || got.Governs {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestWhatAGateMustNotGovernAnyMoreStaysAsItIsUntilItOpens(t *testing.T) {
 func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate
-		want verdict.Stand
+		want verdict.Effect
 	}{
 		"open":                   {opened("a"), verdict.Open},
 		"closed":                 {closed("a"), verdict.Open},
@@ -73,8 +73,8 @@ func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
 		"it is open and invalid": {opened("a", because(v1alpha1.InvalidSpecReason, "")), verdict.Open},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := verdict.Leaving("shop/a", test.gate, noon); got.Stand != test.want {
-				t.Errorf("got %d, want %d", got.Stand, test.want)
+			if got := verdict.Leaving("shop/a", test.gate, noon); got.Effect != test.want {
+				t.Errorf("got %d, want %d", got.Effect, test.want)
 			}
 		})
 	}

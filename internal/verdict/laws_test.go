@@ -21,9 +21,9 @@ type situation struct {
 }
 
 func (s situation) String() string {
-	text := fmt.Sprintf("state %d, held by %v, told %s, exempt %d", s.State, s.HeldBy, s.Told.Sub(noon), s.plan.Exempt)
+	text := fmt.Sprintf("state %d, held by %v, told %s, exempt %d", s.State, s.HeldBy, s.ReportedAt.Sub(noon), s.plan.Exempt)
 	for _, g := range s.gates {
-		text += fmt.Sprintf("; %s says %d, governs %t, respects %t", g.Name, g.Stand, g.Governs, g.Object != nil && g.Object.Spec.Mode == v1alpha1.ModeLenient)
+		text += fmt.Sprintf("; %s says %d, governs %t, respects %t", g.Name, g.Effect, g.Governs, g.Object != nil && g.Object.Spec.Mode == v1alpha1.ModeLenient)
 	}
 	return text
 }
@@ -44,10 +44,10 @@ func everyGate(name string, named bool) []*verdict.Gate {
 			add(verdict.Leaving(key, g, noon))
 		}
 	}
-	add(verdict.Gate{Name: key, Stand: verdict.Missing, Governs: true})
-	add(verdict.Gate{Name: key, Stand: verdict.Denied, Governs: true})
+	add(verdict.Gate{Name: key, Effect: verdict.Missing, Governs: true})
+	add(verdict.Gate{Name: key, Effect: verdict.Denied, Governs: true})
 	if named {
-		add(verdict.Gate{Name: key, Stand: verdict.Elsewhere})
+		add(verdict.Gate{Name: key, Effect: verdict.OtherShard})
 	}
 	return append(all, nil)
 }
@@ -70,10 +70,10 @@ func everySituation(do func(situation)) {
 						gates = append(gates, *g)
 					}
 				}
-				for _, state := range []target.State{target.Free, target.Held, target.Locked, target.Overridden, target.Foreign} {
+				for _, state := range []target.State{target.Free, target.Held, target.Locked, target.Overridden, target.SuspendedByOthers} {
 					for _, told := range []time.Time{{}, noon.Add(-2 * time.Hour), noon.Add(-time.Minute)} {
 						for _, exempt := range []target.Exemption{target.NotExempt, target.NotReady, target.Imminent, target.Activates} {
-							do(situation{verdict.Observed{State: state, HeldBy: heldBy, Told: told}, gates, target.Plan{Exempt: exempt}})
+							do(situation{verdict.Observed{State: state, HeldBy: heldBy, ReportedAt: told}, gates, target.Plan{Exempt: exempt}})
 						}
 					}
 				}
@@ -89,7 +89,7 @@ func (s situation) after(step verdict.Step) situation {
 	}
 	s.HeldBy = step.Names
 	switch {
-	case s.State == target.Foreign:
+	case s.State == target.SuspendedByOthers:
 	case step.Hold:
 		s.State = target.Held
 	default:
@@ -106,13 +106,13 @@ func allOf(gates []verdict.Gate, is func(verdict.Gate) bool) bool {
 	return !anyOf(gates, func(g verdict.Gate) bool { return !is(g) })
 }
 
-// letsGo returns whether a Gate lets a target go that is held: it is open, or it has no name on
+// releases returns whether a Gate lets a target go that is held: it is open, or it has no name on
 // it and is none that reconciles it here. A suspended one was open if nobody has a name on it.
-func (s situation) letsGo(g verdict.Gate) bool {
-	switch g.Stand {
+func (s situation) releases(g verdict.Gate) bool {
+	switch g.Effect {
 	case verdict.Open:
 		return true
-	case verdict.Elsewhere:
+	case verdict.OtherShard:
 		return !slices.Contains(s.HeldBy, g.Name)
 	case verdict.Suspended:
 		wasOpen := g.Object.Status.Conditions[0].Status == metav1.ConditionTrue
@@ -123,7 +123,7 @@ func (s situation) letsGo(g verdict.Gate) bool {
 }
 
 func wantsItHeld(g verdict.Gate) bool {
-	return g.Stand == verdict.Closed || g.Stand == verdict.Missing || g.Stand == verdict.Denied
+	return g.Effect == verdict.Closed || g.Effect == verdict.Missing || g.Effect == verdict.Denied
 }
 
 func TestLaws(t *testing.T) {
@@ -132,21 +132,21 @@ func TestLaws(t *testing.T) {
 		v := verdict.Judge(s.Observed, s.gates)
 		step := verdict.Next(s.Observed, v, s.plan)
 		fail := func(law string) { t.Errorf("%s\n%s\n%+v\n%+v", law, s, v, step) }
-		letsGo := s.State != target.Free && s.State != target.Foreign && step.Write && !step.Hold
+		letsGo := s.State != target.Free && s.State != target.SuspendedByOthers && step.Write && !step.Hold
 		wanted := anyOf(s.gates, wantsItHeld)
 
 		if letsGo && s.plan.Exempt == target.NotExempt {
 			seen["let go"]++
-			if !allOf(s.gates, s.letsGo) {
+			if !allOf(s.gates, s.releases) {
 				fail("what is held is let go only if all gates let it go")
 			}
 		}
-		if s.State == target.Foreign && (step.Hold || step.Claim) {
+		if s.State == target.SuspendedByOthers && (step.Hold || step.Claim) {
 			fail("what somebody else has suspended is neither held nor let go")
 		}
-		if wanted && s.plan.Exempt == target.NotExempt && s.State != target.Foreign && !step.Hold {
+		if wanted && s.plan.Exempt == target.NotExempt && s.State != target.SuspendedByOthers && !step.Hold {
 			seen["resumed"]++
-			if step.Outcome != verdict.Resumed || s.State != target.Free || s.Told.IsZero() || s.Told.Before(noon.Add(-time.Hour)) ||
+			if step.Outcome != verdict.Resumed || s.State != target.Free || s.ReportedAt.IsZero() || s.ReportedAt.Before(noon.Add(-time.Hour)) ||
 				anyOf(s.gates, func(g verdict.Gate) bool {
 					return wantsItHeld(g) && (g.Object == nil || g.Object.Spec.Mode != v1alpha1.ModeLenient || !slices.Contains(s.HeldBy, g.Name))
 				}) {
@@ -169,7 +169,7 @@ func TestLaws(t *testing.T) {
 				fail(fmt.Sprintf("after one write nothing is left to write: %+v", again))
 			}
 		}
-		if step.Waits && (step.Write || !anyOf(s.gates, func(g verdict.Gate) bool { return g.Stand == verdict.Undecided || g.Stand == verdict.Suspended })) {
+		if step.Waits && (step.Write || !anyOf(s.gates, func(g verdict.Gate) bool { return g.Effect == verdict.Undecided || g.Effect == verdict.Suspended })) {
 			fail("it waits for a gate that is about to decide")
 		}
 	})

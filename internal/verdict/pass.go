@@ -20,9 +20,9 @@ type PassState string
 
 // The states of a pass.
 const (
-	PassGoesOn  PassState = "Passing"
-	PassEnded   PassState = "Ended"
-	PassRefused PassState = "Refused"
+	PassInProgress PassState = "Passing"
+	PassEnded      PassState = "Ended"
+	PassRefused    PassState = "Refused"
 )
 
 // Pass is one reconciliation of a target that the Gates which hold it let through. It is
@@ -76,7 +76,7 @@ func PassOf(obj *target.Object) Pass {
 	if !ok && record != "" { // it may say that the present request was handled
 		return Pass{State: PassEnded, Value: obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation]}
 	}
-	if Us.IsPassForeign(&obj.Unstructured) {
+	if Us.IsPassOwnedByOthers(&obj.Unstructured) {
 		return p.brief()
 	}
 	return p
@@ -85,7 +85,7 @@ func PassOf(obj *target.Object) Pass {
 // brief returns a record that says only which request was handled.
 func (p Pass) brief() Pass {
 	switch p.State {
-	case PassGoesOn, PassEnded:
+	case PassInProgress, PassEnded:
 		return Pass{State: PassEnded, Value: p.Value}
 	case PassRefused:
 		return Pass{State: PassRefused, Value: p.Value, Ended: p.Ended}
@@ -93,14 +93,14 @@ func (p Pass) brief() Pass {
 	return Pass{}
 }
 
-// note returns the annotations that note a pass. While it goes on, one of them asks Flux
+// annotations returns the annotations that note a pass. While it goes on, one of them asks Flux
 // for a reconciliation.
-func (p Pass) note() map[string]string {
+func (p Pass) annotations() map[string]string {
 	if p.State == "" {
 		return nil
 	}
 	note := map[string]string{v1alpha1.PassAnnotation: p.Record()}
-	if p.State == PassGoesOn {
+	if p.State == PassInProgress {
 		note[fluxmeta.ReconcileRequestAnnotation] = p.token()
 	}
 	return note
@@ -131,7 +131,7 @@ func (p Pass) IsNew(before Pass) bool {
 // request for another reconciliation counts as ours if Flux has handled it: but anyone who
 // may patch the target can replace it again and again, so the second report ends the pass.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
-	if p.Since.After(now.Add(askedLately)) || p.Until.Sub(p.Since) > gate.MaxPass {
+	if p.Since.After(now.Add(maxReportAge)) || p.Until.Sub(p.Since) > gate.MaxPass {
 		return PassInterrupted, "what is noted of it is not what the controller notes"
 	}
 	handled, second := target.Handled(obj), p.second(target.ProgressOf(obj))
@@ -168,32 +168,32 @@ func (p Pass) second(now target.Progress) string {
 	return ""
 }
 
-// through lets a pass begin, go on or end in a step that was decided without it.
-func through(o Observed, v Verdict, step Step) Step {
+// applyPass lets a pass begin, go on or end in a step that was decided without it.
+func applyPass(o Observed, v Verdict, step Step) Step {
 	step.Pass = o.Pass
 	switch {
 	case o.State == target.Passing:
-		step = goesOn(o, v, step)
-	case o.Ask != nil:
-		step = asked(o, v, step)
+		step = continuePass(o, v, step)
+	case o.Request != nil:
+		step = decidePass(o, v, step)
 	}
-	if step.Pass.State == PassGoesOn && step.Outcome != Passing {
+	if step.Pass.State == PassInProgress && step.Outcome != Passing {
 		switch {
-		case step.Outcome == Foreign:
+		case step.Outcome == SuspendedByOthers:
 			step.Write, step.Pass = true, o.end(PassSuspended, "a user has suspended it")
 		case step.Write:
 			step.Pass = o.end(PassInterrupted, "another client has overwritten the record of the controller")
 		}
 	}
 	step.Ends = step.Pass
-	if step.Write && len(step.Names) == 0 && !o.Remembers {
+	if step.Write && len(step.Names) == 0 && !o.RequestPresent {
 		step.Pass = Pass{}
 	}
 	return step
 }
 
-// goesOn decides about a target that passes: it is held again, or released, or goes on.
-func goesOn(o Observed, v Verdict, step Step) Step {
+// continuePass decides about a target that passes: it is held again, or released, or goes on.
+func continuePass(o Observed, v Verdict, step Step) Step {
 	outcome, message := o.Outcome, o.Message
 	if outcome == "" {
 		outcome, message = v.interrupts(o)
@@ -224,11 +224,11 @@ func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	passed := target.ParseHeldBy(o.Pass.Gates)
 	for _, g := range v.Holders {
 		switch {
-		case g.Stand == Closed && g.Barred != "":
+		case g.Effect == Closed && g.Barred != "":
 			return PassClosed, fmt.Sprintf("gate '%s' lets nothing pass: %s", g.Name, g.Barred)
-		case !slices.Contains(passed, g.Name) || g.Stand == Closed && !g.closedSince(o.Pass.Since):
+		case !slices.Contains(passed, g.Name) || g.Effect == Closed && !g.closedSince(o.Pass.Since):
 			return PassClosed, fmt.Sprintf("gate '%s' has closed meanwhile", g.Name)
-		case g.Stand == Missing || g.Stand == Denied:
+		case g.Effect == Missing || g.Effect == Denied:
 			return PassClosed, fmt.Sprintf("gate '%s' holds it for want of a decision", g.Name)
 		}
 	}
@@ -239,20 +239,20 @@ func (v Verdict) interrupts(o Observed) (outcome, message string) {
 // in that.
 func (o *Observed) pass(obj *target.Object, definition target.Definition, now time.Time) bool {
 	o.Pass, o.Revision, o.Now = PassOf(obj), target.Revision(obj), now
-	o.Remembers = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
-	if o.State == target.Free && o.Pass.State == PassGoesOn && len(o.HeldBy) > 0 {
+	o.RequestPresent = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
+	if o.State == target.Free && o.Pass.State == PassInProgress && len(o.HeldBy) > 0 {
 		o.State = target.Passing
 		o.Outcome, o.Message = o.Pass.reported(obj, now)
 		is := target.ProgressOf(obj)
 		o.Advanced, o.Pass.Is = is != o.Pass.Is, is
 		return true
 	}
-	o.Ask = askOf(obj, o.Pass, definition, now)
-	return o.Ask != nil
+	o.Request = newPassRequest(obj, o.Pass, definition, now)
+	return o.Request != nil
 }
 
-// beginsPass returns whether a pass begins with the step.
-func (r *Ruling) beginsPass() bool {
+// startsPass returns whether a pass begins with the step.
+func (r *Ruling) startsPass() bool {
 	return r.Step.Outcome == Passing && r.Observed.State != target.Passing
 }
 
@@ -271,7 +271,7 @@ func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {
 		moves = moves || was[name] != is[name]
 	}
-	if is[v1alpha1.PassAnnotation] == "" || PassOf(after).State != PassGoesOn {
+	if is[v1alpha1.PassAnnotation] == "" || PassOf(after).State != PassInProgress {
 		return moves, false
 	}
 	ready := func(obj *target.Object) string {

@@ -12,16 +12,16 @@ import (
 )
 
 var (
-	granted = verdict.Pass{State: verdict.PassGoesOn, Value: "2026-11-24T12:00:00Z", Since: noon, Until: noon.Add(time.Hour)}
-	before  = verdict.Pass{State: verdict.PassGoesOn, Value: "2026-11-24T11:30:00Z", Since: noon.Add(-30 * time.Minute), Until: noon.Add(20 * time.Minute)}
+	granted = verdict.Pass{State: verdict.PassInProgress, Value: "2026-11-24T12:00:00Z", Since: noon, Until: noon.Add(time.Hour)}
+	before  = verdict.Pass{State: verdict.PassInProgress, Value: "2026-11-24T11:30:00Z", Since: noon.Add(-30 * time.Minute), Until: noon.Add(20 * time.Minute)}
 )
 
 // everyAsk are the requests for a pass that can be on a target.
-func everyAsk() []*verdict.Ask {
-	return []*verdict.Ask{
+func everyAsk() []*verdict.PassRequest {
+	return []*verdict.PassRequest{
 		nil, {Pass: granted, At: noon, Gates: "*"}, {Pass: granted, At: noon, Gates: "shop/a"}, {Pass: granted, At: noon, Gates: "shop/a,shop/b"}, {Pass: granted, At: noon},
-		{Pass: granted, At: noon.Add(-2 * time.Hour), Gates: "*"}, {Pass: granted, At: noon.Add(-2 * time.Hour), Gates: "*", Old: true},
-		{Pass: granted, At: noon, Gates: "*", Refused: "no"}, {Pass: granted, At: noon, Gates: "*", Refused: "no", Unnoted: true},
+		{Pass: granted, At: noon.Add(-2 * time.Hour), Gates: "*"}, {Pass: granted, At: noon.Add(-2 * time.Hour), Gates: "*", Expired: true},
+		{Pass: granted, At: noon, Gates: "*", Refused: "no"}, {Pass: granted, At: noon, Gates: "*", Refused: "no", Unrecordable: true},
 	}
 }
 
@@ -43,14 +43,14 @@ func everyPass(do func(situation)) {
 				add := func(o verdict.Observed) {
 					o.HeldBy, o.Now = heldBy, noon
 					do(situation{Observed: o, gates: gates})
-					if o.Remembers = o.Ask == nil && o.Pass.State != ""; o.Remembers {
+					if o.RequestPresent = o.Request == nil && o.Pass.State != ""; o.RequestPresent {
 						do(situation{Observed: o, gates: gates})
 					}
 				}
-				for _, state := range []target.State{target.Free, target.Held, target.Locked, target.Overridden, target.Foreign} {
+				for _, state := range []target.State{target.Free, target.Held, target.Locked, target.Overridden, target.SuspendedByOthers} {
 					for _, pass := range []verdict.Pass{{}, ended, before} {
 						for _, ask := range everyAsk() {
-							add(verdict.Observed{State: state, Pass: pass, Ask: ask})
+							add(verdict.Observed{State: state, Pass: pass, Request: ask})
 						}
 					}
 				}
@@ -75,8 +75,8 @@ func (s situation) passed(step verdict.Step) situation {
 		if step.Outcome == verdict.Passing {
 			s.State = target.Passing
 		}
-		if s.Pass = step.Pass; s.Ask != nil && s.Ask.Pass.Value == s.Pass.Value {
-			s.Ask, s.Remembers = nil, true
+		if s.Pass = step.Pass; s.Request != nil && s.Request.Pass.Value == s.Pass.Value {
+			s.Request, s.RequestPresent = nil, true
 		}
 	}
 	return s
@@ -88,7 +88,7 @@ func TestLawsOfPasses(t *testing.T) {
 		v := verdict.Judge(s.Observed, s.gates)
 		step := verdict.Next(s.Observed, v, s.plan)
 		fail := func(law string) {
-			t.Errorf("%s\n%s, ask %+v, pass %+v, outcome %q\n%+v\n%+v", law, s, s.Ask, s.Pass, s.Outcome, v, step)
+			t.Errorf("%s\n%s, ask %+v, pass %+v, outcome %q\n%+v\n%+v", law, s, s.Request, s.Pass, s.Outcome, v, step)
 		}
 		passes := step.Outcome == verdict.Passing
 		switch {
@@ -96,22 +96,22 @@ func TestLawsOfPasses(t *testing.T) {
 			seen["begun"]++
 			want := granted
 			want.Gates = target.FormatHeldBy(step.Names)
-			if s.Ask == nil || s.Ask.Refused != "" || step.Pass != want || !step.Write || !slices.Equal(step.Names, s.HeldBy) {
+			if s.Request == nil || s.Request.Refused != "" || step.Pass != want || !step.Write || !slices.Equal(step.Names, s.HeldBy) {
 				fail("a pass begins only if requested, and is recorded in the same write")
 			}
-			if v.Waits || !allOf(v.Holders, func(g verdict.Gate) bool { return gate.PassCovers(s.Ask.Gates, g.Name) }) {
+			if v.Waits || !allOf(v.Holders, func(g verdict.Gate) bool { return gate.PassCovers(s.Request.Gates, g.Name) }) {
 				fail("a pass begins only if all gates have decided, and the request lists all that hold the target")
 			}
 			if !allOf(v.Holders, func(g verdict.Gate) bool {
-				last := g.Object != nil && g.Object.Status.LastTransition != nil && !s.Ask.At.Before(g.Object.Status.LastTransition.At.Time)
-				return g.Stand == verdict.Closed && last && g.Barred == "" && slices.Contains(s.HeldBy, g.Name)
+				last := g.Object != nil && g.Object.Status.LastTransition != nil && !s.Request.At.Before(g.Object.Status.LastTransition.At.Time)
+				return g.Effect == verdict.Closed && last && g.Barred == "" && slices.Contains(s.HeldBy, g.Name)
 			}) {
 				fail("a pass begins only if all gates that hold the target have decided that they are closed, before somebody asked")
 			}
 		case passes && s.State == target.Passing:
 			seen["gone on"]++
 			if s.Outcome != "" || step.Pass != s.Pass || len(step.Names) == 0 || !allOf(v.Holders, func(g verdict.Gate) bool {
-				return slices.Contains(target.ParseHeldBy(s.Pass.Gates), g.Name) && g.Barred == "" && g.Stand != verdict.Missing && g.Stand != verdict.Denied
+				return slices.Contains(target.ParseHeldBy(s.Pass.Gates), g.Name) && g.Barred == "" && g.Effect != verdict.Missing && g.Effect != verdict.Denied
 			}) {
 				fail("a pass goes on only until it has ended, or a gate ends it")
 			}
@@ -119,21 +119,21 @@ func TestLawsOfPasses(t *testing.T) {
 			fail("only what gates hold passes")
 		case s.State == target.Passing:
 			seen["ended"]++
-			if !step.Write || !step.Hold && !allOf(s.gates, s.letsGo) || step.Ends.State != verdict.PassEnded {
+			if !step.Write || !step.Hold && !allOf(s.gates, s.releases) || step.Ends.State != verdict.PassEnded {
 				fail("what passes no more is held again at once, unless all gates let it go")
 			}
 		}
-		if s.State == target.Foreign && (step.Hold || step.Claim || passes) {
+		if s.State == target.SuspendedByOthers && (step.Hold || step.Claim || passes) {
 			fail("what somebody else has suspended is neither held nor let go")
 		}
-		if passes == step.Hold && passes || passes && step.Pass.State != verdict.PassGoesOn || !passes && step.Write && step.Pass.State == verdict.PassGoesOn {
+		if passes == step.Hold && passes || passes && step.Pass.State != verdict.PassInProgress || !passes && step.Write && step.Pass.State == verdict.PassInProgress {
 			fail("while it says that it passes, it is not held, and else it does not say so")
 		}
 		if after := s.passed(step); step.Write && !step.Claim {
 			s := after
 			again := verdict.Next(s.Observed, verdict.Judge(s.Observed, s.gates), s.plan)
 			begins := again.Outcome == verdict.Passing && s.State == target.Held || again.Pass.State == verdict.PassRefused
-			if again.Write && (!begins || s.Ask == nil) {
+			if again.Write && (!begins || s.Request == nil) {
 				fail(fmt.Sprintf("after one write nothing is left to write: %+v", again))
 			}
 		}

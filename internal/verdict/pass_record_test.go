@@ -45,7 +45,7 @@ func TestARecordOfAPassIsReadAsItWasWritten(t *testing.T) {
 			return rapid.OneOf(rapid.String(), rapid.StringMatching(`[a=," \\\n\t]{0,5}`)).Draw(t, name)
 		}
 		p := verdict.Pass{
-			State: verdict.PassGoesOn, Gates: text("gates"), Value: text("value"), By: text("by"), Reason: text("reason"), Since: noon, Message: text("message"),
+			State: verdict.PassInProgress, Gates: text("gates"), Value: text("value"), By: text("by"), Reason: text("reason"), Since: noon, Message: text("message"),
 			Was: target.Progress{text("was"), text("revision"), "7"}, Is: target.Progress{text("is"), "", ""}, Before: text("before"), After: text("after"),
 		}
 		record := p.Record()

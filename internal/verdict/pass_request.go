@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Ask is a request for a pass that was not handled yet.
-type Ask struct {
+// PassRequest is a request for a pass that was not handled yet.
+type PassRequest struct {
 	// Pass is what is noted if it is granted.
 	Pass Pass
 	// At is the time that the request says.
@@ -20,26 +20,26 @@ type Ask struct {
 	Gates string
 	// Refused says why the target cannot have a pass even if its Gates allow it.
 	Refused string
-	// Unnoted means that a refusal cannot be noted: the value is no later than the one
+	// Unrecordable means that a refusal cannot be noted: the value is no later than the one
 	// that is noted.
-	Unnoted bool
-	// Old means that nobody waits for an answer any more.
-	Old bool
+	Unrecordable bool
+	// Expired means that nobody waits for an answer any more.
+	Expired bool
 }
 
-// askedLately is how long a person waits to be told that nothing passes.
-const askedLately = 10 * time.Minute
+// maxReportAge is how long a person waits to be told that nothing passes.
+const maxReportAge = 10 * time.Minute
 
-// askOf returns the request for a pass on a trimmed target, nil if there is none that is
+// newPassRequest returns the request for a pass on a trimmed target, nil if there is none that is
 // new.
-func askOf(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *Ask {
+func newPassRequest(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *PassRequest {
 	request, ok := gate.ReadPass(obj.GetAnnotations(), now)
 	if !ok || request.Value == noted.Value {
 		return nil
 	}
 	since := now.UTC().Truncate(time.Microsecond)
-	ask := &Ask{At: request.At, Gates: request.Gates, Old: request.Err == nil && request.At.Before(now.Add(-askedLately)), Pass: Pass{
-		State: PassGoesOn, Value: request.Value, By: request.By, Reason: request.Reason,
+	ask := &PassRequest{At: request.At, Gates: request.Gates, Expired: request.Err == nil && request.At.Before(now.Add(-maxReportAge)), Pass: Pass{
+		State: PassInProgress, Value: request.Value, By: request.By, Reason: request.Reason,
 		Since: since, Until: since.Add(request.Lasts), Before: target.Revision(obj), Was: target.ProgressOf(obj), Is: target.ProgressOf(obj),
 	}}
 	notedAt, _, err := gate.ParsePass(noted.Value)
@@ -48,13 +48,13 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 	switch {
 	case request.Err != nil:
 		// A time that is still to come is recorded, so that the request is not granted when it has come.
-		ask.Refused, ask.Unnoted = request.Err.Error(), !gate.IsAhead(request.At, now)
+		ask.Refused, ask.Unrecordable = request.Err.Error(), !gate.IsAhead(request.At, now)
 	case request.At.Before(now.Add(-gate.MaxPass)):
-		ask.Refused, ask.Unnoted = fmt.Sprintf("it was requested more than %s ago, request it again", gate.MaxPass), true
+		ask.Refused, ask.Unrecordable = fmt.Sprintf("it was requested more than %s ago, request it again", gate.MaxPass), true
 	case err == nil && !request.At.After(notedAt) && !wasAhead:
-		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
+		ask.Refused, ask.Unrecordable = "a later request was handled before, ask again", true
 	case !CanPass(obj):
-		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy checks the requester of a pass of a %s", obj.GetKind()), true
+		ask.Refused, ask.Unrecordable = fmt.Sprintf("no policy checks the requester of a pass of a %s", obj.GetKind()), true
 	case !definition.Handles:
 		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
 	case len(others) > 0:
@@ -63,13 +63,13 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 	return ask
 }
 
-// asked grants a pass, refuses it, or defers the decision.
-func asked(o Observed, v Verdict, step Step) Step {
-	refusal, old, waits := o.Ask.Refused, o.Ask.Old, false
+// decidePass grants a pass, refuses it, or defers the decision.
+func decidePass(o Observed, v Verdict, step Step) Step {
+	refusal, old, waits := o.Request.Refused, o.Request.Expired, false
 	held := o.State == target.Held && step.Outcome == Held
 	switch {
 	case refusal != "":
-	case o.State == target.Foreign:
+	case o.State == target.SuspendedByOthers:
 		refusal = "a user has suspended it, so nothing would pass"
 	case !held && !o.State.IsHeld():
 		refusal = "no gate holds it, so there is nothing to pass"
@@ -81,12 +81,12 @@ func asked(o Observed, v Verdict, step Step) Step {
 	switch {
 	case waits, step.Write, refusal != "" && old: // an event follows, and triggers the next decision
 	case refusal == "":
-		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Ask.Pass
+		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Request.Pass
 		step.Pass.Gates = target.FormatHeldBy(step.Names)
-	case !held || o.Ask.Unnoted || len(step.Names) == 0:
+	case !held || o.Request.Unrecordable || len(step.Names) == 0:
 		step.Refused = refusal
 	default:
-		step.Write, step.Pass = true, o.Ask.Pass
+		step.Write, step.Pass = true, o.Request.Pass
 		step.Pass.State, step.Pass.Since, step.Pass.Until = PassRefused, time.Time{}, time.Time{}
 		step.Pass.Before, step.Pass.Was, step.Pass.Is = "", target.Progress{}, target.Progress{}
 		step.Pass.Ended, step.Pass.Message = o.Now.UTC().Truncate(time.Microsecond), refusal
@@ -106,27 +106,27 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	for _, g := range v.Holders {
 		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
 		switch {
-		case g.Stand == Undecided, g.Stand == Closed && !g.isPersisted():
+		case g.Effect == Undecided, g.Effect == Closed && !g.isPersisted():
 			return "", true
-		case g.Stand == Missing:
+		case g.Effect == Missing:
 			return is("does not exist"), false
-		case g.Stand == Denied:
+		case g.Effect == Denied:
 			return is("must not be named there"), false
-		case g.Stand == Elsewhere:
+		case g.Effect == OtherShard:
 			return is("belongs to another controller"), false
-		case g.Stand != Closed:
+		case g.Effect != Closed:
 			return is("is suspended or holds nothing more, so it is not known to be closed"), false
 		case g.Barred != "":
 			return is("lets nothing pass: " + g.Barred), false
-		case o.Ask.Gates == "":
+		case o.Request.Gates == "":
 			return "the annotation " + v1alpha1.PassGatesAnnotation + " is missing, which lists the gates that hold it", false
-		case !gate.PassCovers(o.Ask.Gates, g.Name):
+		case !gate.PassCovers(o.Request.Gates, g.Name):
 			return is("holds it as well, and is not in " + v1alpha1.PassGatesAnnotation + " of the request, so request it again"), false
 		}
 		switch last := g.Object.Status.LastTransition; {
-		case last == nil, o.Ask.At.Before(last.At.Time):
+		case last == nil, o.Request.At.Before(last.At.Time):
 			return closedLater, false
-		case gate.MayPrecede(o.Ask.At, last, o.Now):
+		case gate.MayPrecede(o.Request.At, last, o.Now):
 			return is("has closed less than a minute ago, and the time of the request is ahead, so request it again"), false
 		}
 	}
@@ -137,7 +137,7 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 func barred(gates []Gate, now time.Time) []Gate {
 	gates = slices.Clone(gates)
 	for i := range gates {
-		if g := &gates[i]; g.Stand == Closed && g.Object != nil {
+		if g := &gates[i]; g.Effect == Closed && g.Object != nil {
 			g.Barred = gate.PassBarred(g.Object, now)
 		}
 	}

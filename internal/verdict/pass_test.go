@@ -94,9 +94,9 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 			asking(now, held), governing(closed("a")), target.Definition{}, "does not say which request"},
 		"a target that flux suspends as well": {asking(now, held, alsoOwnedBy("flux")), governing(closed("a")), handles, "flux has suspended it as well"},
 		"a target that nobody holds":          {asking(now), governing(opened("a")), handles, "no gate holds it"},
-		"a gate that does not exist":          {asking(now, held), []verdict.Gate{{Name: "shop/a", Stand: verdict.Missing, Governs: true}}, handles, "does not exist"},
-		"a gate that it must not name":        {asking(now, held), []verdict.Gate{{Name: "shop/a", Stand: verdict.Denied, Governs: true}}, handles, "must not be named"},
-		"a gate of another shard":             {asking(now, held), []verdict.Gate{{Name: "shop/a", Stand: verdict.Elsewhere}}, handles, "another controller"},
+		"a gate that does not exist":          {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.Missing, Governs: true}}, handles, "does not exist"},
+		"a gate that it must not name":        {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.Denied, Governs: true}}, handles, "must not be named"},
+		"a gate of another shard":             {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.OtherShard}}, handles, "another controller"},
 		"a suspended gate":                    {asking(now, held), governing(closed("a", suspended)), handles, "is suspended"},
 		"a gate with an invalid spec":         {asking(now, held), governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), handles, "its spec is invalid"},
 		"a gate that watches":                 {asking(now, held), governing(closed("a", because(v1alpha1.DependencyNotReadyReason, ""))), handles, "not ready"},
@@ -209,7 +209,7 @@ func reports(handled, revision, ready string, generation int64) edit {
 // The attacker may only patch, and replaces each request for a reconciliation before Flux has reported the one before as handled.
 func TestNoRequestForAReconciliationKeepsAPassGoing(t *testing.T) {
 	pass := verdict.Pass{
-		State: verdict.PassGoesOn, Gates: "shop/a", Value: "2026-11-24T12:00:00Z", Since: noon, Until: noon.Add(time.Hour),
+		State: verdict.PassInProgress, Gates: "shop/a", Value: "2026-11-24T12:00:00Z", Since: noon, Until: noon.Add(time.Hour),
 		Was: target.Progress{"old", "v1", "7"}, Is: target.Progress{"old", "v1", "7"},
 	}
 	for n := 1; n < 400; n++ {

@@ -8,15 +8,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Granted says in sentences that one reconciliation passes some Gates, who asked for it,
+// GrantedMessage says in sentences that one reconciliation passes some Gates, who asked for it,
 // and until when.
-func (p Pass) Granted(names []string) string {
+func (p Pass) GrantedMessage(names []string) string {
 	return fmt.Sprintf("One reconciliation passes %s since %s%s. The target is held again when that has ended, at %s at the latest.",
-		strings.TrimSpace(gates(names, "", "")), p.Since.UTC().Format(time.RFC3339), p.asked(), p.Until.UTC().Format(time.RFC3339))
+		strings.TrimSpace(gates(names, "", "")), p.Since.UTC().Format(time.RFC3339), p.requestedBy(), p.Until.UTC().Format(time.RFC3339))
 }
 
-// asked says who asked for a pass, and why.
-func (p Pass) asked() string {
+// requestedBy says who asked for a pass, and why.
+func (p Pass) requestedBy() string {
 	text := ""
 	if p.By != "" {
 		text += ", requested by " + p.By
@@ -27,8 +27,8 @@ func (p Pass) asked() string {
 	return text
 }
 
-// EndedSaying says in a sentence how a pass has ended, and what it has brought.
-func (p Pass) EndedSaying() string {
+// EndedMessage says in a sentence how a pass has ended, and what it has brought.
+func (p Pass) EndedMessage() string {
 	text := fmt.Sprintf("The pass of %s ended at %s, %s", p.Since.UTC().Format(time.RFC3339), p.Ended.UTC().Format(time.RFC3339), p.Message)
 	switch {
 	case p.After == "":
@@ -42,19 +42,19 @@ func (p Pass) EndedSaying() string {
 	return text + "."
 }
 
-// RefusedSaying says in a sentence why nothing passes.
-func (p Pass) RefusedSaying(why string) string {
-	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", format.Printable(p.Value), p.asked(), why)
+// RefusedMessage says in a sentence why nothing passes.
+func (p Pass) RefusedMessage(why string) string {
+	return fmt.Sprintf("The pass requested at %.64s%s is refused: %s.", format.Printable(p.Value), p.requestedBy(), why)
 }
 
 // result describes the last pass of a held target.
 func (p Pass) result() string {
 	switch p.State {
 	case PassEnded:
-		return " " + p.EndedSaying()
+		return " " + p.EndedMessage()
 	case PassRefused:
-		return " " + p.RefusedSaying(p.Message)
-	case PassGoesOn:
+		return " " + p.RefusedMessage(p.Message)
+	case PassInProgress:
 	}
 	return ""
 }

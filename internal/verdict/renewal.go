@@ -36,7 +36,7 @@ func (r Ruling) Renewal() []metav1.Condition {
 	notAfter, _, _ := unstructured.NestedString(r.Object.Object, "status", "notAfter")
 	byHand := fmt.Sprintf("To renew by hand: cmctl renew -n %s %s", r.Object.GetNamespace(), r.Object.GetName())
 	switch {
-	case len(names) == 0 || r.Step.Outcome == Foreign || r.Step.Outcome == Resumed:
+	case len(names) == 0 || r.Step.Outcome == SuspendedByOthers || r.Step.Outcome == Resumed:
 		return nil
 	case r.Plan.Bypassed:
 		add(v1alpha1.RenewalWindowBypassedCondition, metav1.ConditionTrue, v1alpha1.ExpiryImminentReason, fmt.Sprintf(
@@ -46,7 +46,7 @@ func (r Ruling) Renewal() []metav1.Condition {
 			"The renewal is due only after the safety margin has begun, so that no gate holds it.")
 	case r.Plan.Exempt == target.Unsupported:
 		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, v1alpha1.UnsupportedVersionReason, unsupported)
-	case r.Step.Hold && r.Terms.Strict && !slices.ContainsFunc(r.Verdict.Holders, Gate.opensInSight):
+	case r.Step.Hold && r.Terms.Strict && !slices.ContainsFunc(r.Verdict.Holders, Gate.opensSoon):
 		add(v1alpha1.RenewalDisabledCondition, metav1.ConditionTrue, v1alpha1.UserConfiguredReason, fmt.Sprintf(
 			"Automatic renewal is disabled, %s closed and no opening is in sight. Certificate expires at %s. %s", are(names), notAfter, byHand))
 	case r.Step.Hold:
@@ -98,7 +98,7 @@ func (r Ruling) deferred(notAfter string) string {
 	return said + fmt.Sprintf(" It is renewed at %s at the latest.", r.Plan.Recheck.UTC().Format(time.RFC3339))
 }
 
-func (g Gate) opensInSight() bool {
+func (g Gate) opensSoon() bool {
 	_, _, ok := g.Opening()
 	return ok
 }

@@ -62,7 +62,7 @@ func ruled(r verdict.Ruling) string {
 		outcome += " " + short(r.Step.Names...)
 	}
 	add("%s %s", action, outcome)
-	if r.Step.Ends.IsNew(r.Observed.Pass) && r.Step.Ends.State != verdict.PassGoesOn {
+	if r.Step.Ends.IsNew(r.Observed.Pass) && r.Step.Ends.State != verdict.PassInProgress {
 		add("pass %s %s", r.Step.Ends.State, r.Step.Ends.Outcome)
 	}
 	if r.Needs != 0 {
@@ -127,7 +127,7 @@ func decisions() map[string]row {
 	}
 	ended := verdict.Pass{State: verdict.PassEnded, Value: now, Since: noon.Add(-time.Second), Ended: noon, Outcome: verdict.PassSucceeded}
 	isOver := reports(before.Since.Format(time.RFC3339Nano), "v2", "True", 8)
-	missing, elsewhere := verdict.Gate{Name: "shop/a", Stand: verdict.Missing}, verdict.Gate{Name: "shop/a", Stand: verdict.Elsewhere}
+	missing, elsewhere := verdict.Gate{Name: "shop/a", Effect: verdict.Missing}, verdict.Gate{Name: "shop/a", Effect: verdict.OtherShard}
 	expiring := func(obj *target.Object) { _ = setStatus(obj, "notAfter", noon.Add(time.Hour).Format(time.RFC3339)) }
 	disabled := heldBy("shop/a", map[string]any{"renewal": map[string]any{"policy": "Disabled"}})
 	ignoresWindow := func(obj *target.Object) {
@@ -230,7 +230,7 @@ func decisions() map[string]row {
 		"shards, one of ours is open":          {app(), governing(opened("a")), "keep free, conditions", rows{sharded(false)}},
 		"shards, none of ours":                 {app(), nil, "keep free", rows{sharded(false)}},
 		"shards, none of ours, released by us": {app(), nil, "keep free, conditions", rows{sharded(true)}},
-		"shards, released without a report":    {app(heldByA), []verdict.Gate{{Name: "shop/a", Stand: verdict.Open}}, "write free", rows{sharded(false)}},
+		"shards, released without a report":    {app(heldByA), []verdict.Gate{{Name: "shop/a", Effect: verdict.Open}}, "write free", rows{sharded(false)}},
 	}
 }
 

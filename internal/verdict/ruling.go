@@ -40,7 +40,7 @@ func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 	gates = slices.Clone(gates)
 	for i := range gates {
 		if g := &gates[i]; g.Name == audits.Name {
-			g.Stand, g.Governs, g.Audits = g.Would, true, false
+			g.Effect, g.Governs, g.Audits = g.Would, true, false
 		}
 	}
 	return Rule(Situation{Object: r.Object, Gates: gates, Definition: r.Terms.Definition, Now: r.Now})
@@ -63,7 +63,7 @@ func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if step.Ends.State != PassEnded {
 		step.Ends = step.Pass
 	}
-	if o.Ask != nil {
+	if o.Request != nil {
 		step.Refused = "the annotations have no room to note it"
 	}
 	if !step.Hold {
@@ -85,7 +85,7 @@ func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 // annotations of a target.
 func fits(obj *target.Object, names []string, pass Pass) bool {
 	size := 0
-	for name, value := range pass.note() {
+	for name, value := range pass.annotations() {
 		size += len(name) + len(value)
 	}
 	for name, value := range obj.GetAnnotations() {
@@ -101,7 +101,7 @@ func fits(obj *target.Object, names []string, pass Pass) bool {
 
 // Releases returns whether the step releases a held target.
 func (r Ruling) Releases() bool {
-	return r.Step.Write && !r.Step.Hold && r.Step.Outcome != Passing && r.Observed.State != target.Free && r.Observed.State != target.Foreign
+	return r.Step.Write && !r.Step.Hold && r.Step.Outcome != Passing && r.Observed.State != target.Free && r.Observed.State != target.SuspendedByOthers
 }
 
 // Dropped returns the Gates whose names the step removes from the target.

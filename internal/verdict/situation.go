@@ -76,7 +76,7 @@ const (
 // read.
 func Rule(s Situation) Ruling {
 	r := s.decide(s.Gates)
-	if r.beginsPass() {
+	if r.startsPass() {
 		r = s.confirmPass(r)
 	}
 	r.conclude(s)
@@ -115,7 +115,7 @@ func (s Situation) decide(gates []Gate) Ruling {
 		State: adapter.Observe(obj, Us), HeldBy: HeldBy(&obj.Unstructured), Exempted: IsExemption(was),
 	}}
 	if was != nil {
-		r.Observed.Told = was.LastTransitionTime.Time
+		r.Observed.ReportedAt = was.LastTransitionTime.Time
 	}
 	if r.Observed.pass(obj, s.Definition, now) {
 		gates = barred(gates, now)
@@ -153,7 +153,7 @@ func (s Situation) reports(names []string) bool {
 	case !s.Sharded:
 		return true
 	case len(names) > 0:
-		return !slices.ContainsFunc(s.Gates, func(g Gate) bool { return g.Name == names[0] && g.Stand == Elsewhere })
+		return !slices.ContainsFunc(s.Gates, func(g Gate) bool { return g.Name == names[0] && g.Effect == OtherShard })
 	}
 	return s.Reporter || slices.ContainsFunc(s.Gates, Gate.IsOurs)
 }
@@ -179,7 +179,7 @@ func (r *Ruling) await(s Situation) {
 		r.Step, r.Slots = r.Observed.stays(), nil
 		r.Step.Write = r.Step.Write && r.Needs == 0
 	}
-	if r.Wait == ForSlot && r.Observed.Ask != nil {
+	if r.Wait == ForSlot && r.Observed.Request != nil {
 		r.Step.Refused = "its gates are open, and it waits for its turn to be released"
 	}
 }

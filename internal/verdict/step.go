@@ -14,8 +14,8 @@ const (
 	Free Outcome = iota
 	// Held means that Gates hold the target.
 	Held
-	// Foreign means that somebody else holds the target. Gates leave it alone.
-	Foreign
+	// SuspendedByOthers means that somebody else holds the target. Gates leave it alone.
+	SuspendedByOthers
 	// Resumed means that somebody has resumed the target and all Gates respect that.
 	Resumed
 	// Exempt means that the target is not held although a Gate is closed.
@@ -49,22 +49,22 @@ type Step struct {
 // Next returns what to do with a target, from a verdict and the plan of its kind on the
 // terms of the holders.
 func Next(o Observed, v Verdict, plan target.Plan) Step {
-	return through(o, v, next(o, v, plan))
+	return applyPass(o, v, next(o, v, plan))
 }
 
 // next is Next without passes. A target that passes is held in its eyes, only not by what
 // is on it.
 func next(o Observed, v Verdict, plan target.Plan) Step {
-	held := o.State != target.Free && o.State != target.Foreign
+	held := o.State != target.Free && o.State != target.SuspendedByOthers
 	stays := Step{Hold: held, Names: o.HeldBy}
 	if held {
 		stays.Outcome = Held
 	}
 	changed := !slices.Equal(o.HeldBy, v.Names)
 	switch {
-	case o.State == target.Foreign:
+	case o.State == target.SuspendedByOthers:
 		// Somebody who suspends it after resuming it takes it over.
-		return Step{Outcome: Foreign, Write: len(o.HeldBy) > 0}
+		return Step{Outcome: SuspendedByOthers, Write: len(o.HeldBy) > 0}
 	case len(v.Names) == 0 && !held && len(o.HeldBy) == 0:
 		return Step{}
 	case len(v.Names) == 0 && v.Waits:
@@ -101,8 +101,8 @@ func exempt(o Observed, v Verdict, plan target.Plan) Step {
 	return step
 }
 
-// Noted returns the annotations that note a pass after the step.
-func (s Step) Noted() map[string]string { return s.Pass.note() }
+// PassAnnotations returns the annotations that note a pass after the step.
+func (s Step) PassAnnotations() map[string]string { return s.Pass.annotations() }
 
-// Noted returns the annotations that note a pass before the step.
-func (o Observed) Noted() map[string]string { return o.Pass.note() }
+// PassAnnotations returns the annotations that note a pass before the step.
+func (o Observed) PassAnnotations() map[string]string { return o.Pass.annotations() }

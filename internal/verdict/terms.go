@@ -14,7 +14,7 @@ func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := 0
 	for _, g := range holders {
-		if g.Object == nil || g.Audits && g.Stand == Open {
+		if g.Object == nil || g.Audits && g.Effect == Open {
 			continue
 		}
 		policy := ptr.Deref(g.Object.Spec.Certificates, v1alpha1.CertificatePolicy{})

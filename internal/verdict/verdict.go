@@ -15,20 +15,20 @@ type Observed struct {
 	HeldBy []string
 	// Exempted means that the target was exempt from a hold so far.
 	Exempted bool
-	// Told is when the condition Approved was set, zero if it is missing. Without it
+	// ReportedAt is when the condition Approved was set, zero if it is missing. Without it
 	// nobody knows whether a free target was resumed, or was never held.
-	Told time.Time
+	ReportedAt time.Time
 	// Pass is the record of the last pass on the target, with the progress that Flux
 	// reports. Advanced means that the record lacks some of it. Outcome and Message say
 	// how the pass has ended, if the target shows it.
 	Pass             Pass
 	Advanced         bool
 	Outcome, Message string
-	// Remembers means that the request for this pass is still on the target. The note
+	// RequestPresent means that the request for this pass is still on the target. The note
 	// stays as long, so that it does not count again.
-	Remembers bool
-	// Ask is a new request for a pass, nil if there is none.
-	Ask *Ask
+	RequestPresent bool
+	// Request is a new request for a pass, nil if there is none.
+	Request *PassRequest
 	// Revision of the target, and Now, for what is noted.
 	Revision string
 	Now      time.Time
@@ -63,9 +63,9 @@ func Judge(o Observed, gates []Gate) Verdict {
 	for _, g := range gates {
 		named := slices.Contains(o.HeldBy, g.Name)
 		switch {
-		case g.Stand.holds():
+		case g.Effect.holds():
 			v.closed = true
-		case g.Stand == Open:
+		case g.Effect == Open:
 			switch {
 			case g.Audits:
 				v.Audits = append(v.Audits, g)
@@ -76,7 +76,7 @@ func Judge(o Observed, gates []Gate) Verdict {
 		case !named:
 			// Only the last state of a suspended Gate is known. That is enough to keep a
 			// hold of ours that has no name on it.
-			v.Waits = v.Waits || g.Stand == Undecided || g.Stand == Suspended && len(o.HeldBy) == 0 && !g.wasOpen()
+			v.Waits = v.Waits || g.Effect == Undecided || g.Effect == Suspended && len(o.HeldBy) == 0 && !g.wasOpen()
 			continue
 		}
 		v.Names, v.Holders = append(v.Names, g.Name), append(v.Holders, g)
@@ -98,10 +98,10 @@ func Judge(o Observed, gates []Gate) Verdict {
 // resumed returns whether a free target was held since a Gate closed: the name of the Gate
 // is on it, and its condition is not older than the closing.
 func (g Gate) resumed(o Observed) bool {
-	return slices.Contains(o.HeldBy, g.Name) && !o.Told.IsZero() && g.closedSince(o.Told)
+	return slices.Contains(o.HeldBy, g.Name) && !o.ReportedAt.IsZero() && g.closedSince(o.ReportedAt)
 }
 
 // all returns whether something is true of all Gates that want the target held.
 func (v Verdict) all(is func(Gate) bool) bool {
-	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Stand.holds() && !is(g) })
+	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect.holds() && !is(g) })
 }

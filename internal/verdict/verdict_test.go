@@ -25,9 +25,9 @@ func TestSteps(t *testing.T) {
 		return verdict.Step{Outcome: verdict.Held, Hold: true, Names: names, Waits: true}
 	}
 	release := verdict.Step{Write: true}
-	missing := verdict.Gate{Name: "shop/m", Stand: verdict.Missing, Governs: true}
-	denied := verdict.Gate{Name: "infra/d", Stand: verdict.Denied, Governs: true}
-	elsewhere := verdict.Gate{Name: "shop/s", Stand: verdict.Elsewhere}
+	missing := verdict.Gate{Name: "shop/m", Effect: verdict.Missing, Governs: true}
+	denied := verdict.Gate{Name: "infra/d", Effect: verdict.Denied, Governs: true}
+	elsewhere := verdict.Gate{Name: "shop/s", Effect: verdict.OtherShard}
 	for name, test := range map[string]struct {
 		observed verdict.Observed
 		gates    []verdict.Gate
@@ -53,7 +53,7 @@ func TestSteps(t *testing.T) {
 		"one opens as another is due":        {verdict.Observed{State: target.Held, HeldBy: a}, governing(opened("a"), opened("b", next(0, v1alpha1.StateClosed))), hold("shop/b"), false},
 		"its gate is suspended":              {verdict.Observed{State: target.Held, HeldBy: a}, governing(closed("a", suspended)), stays("shop/a"), false},
 		"a suspended gate holds nothing new": {verdict.Observed{}, governing(closed("a", suspended)), verdict.Step{}, false},
-		"resumed under a suspended gate":     {verdict.Observed{HeldBy: a, Told: toldSince}, governing(closed("a", suspended)), verdict.Step{Names: a}, false},
+		"resumed under a suspended gate":     {verdict.Observed{HeldBy: a, ReportedAt: toldSince}, governing(closed("a", suspended)), verdict.Step{Names: a}, false},
 		"the other gate is suspended":        {verdict.Observed{State: target.Held, HeldBy: both}, governing(closed("a", suspended), opened("b")), hold("shop/a"), false},
 
 		"it opens, and a suspended gate has no name on it":       {verdict.Observed{State: target.Held, HeldBy: a}, governing(opened("a"), closed("b", suspended)), release, false},
@@ -64,20 +64,20 @@ func TestSteps(t *testing.T) {
 		"it names a gate that it must not refer to":        {verdict.Observed{}, []verdict.Gate{denied}, hold("infra/d"), false},
 		"a gate of another shard has its name on it":       {verdict.Observed{State: target.Held, HeldBy: []string{"shop/a", "shop/s"}}, append(governing(opened("a")), elsewhere), hold("shop/s"), false},
 		"a gate of another shard is its own business":      {verdict.Observed{}, []verdict.Gate{elsewhere}, verdict.Step{}, false},
-		"resumed under a gate of another shard":            {verdict.Observed{HeldBy: []string{"shop/s"}, Told: toldSince}, []verdict.Gate{elsewhere}, verdict.Step{Names: []string{"shop/s"}}, false},
-		"one of ours opens, resumed under another's":       {verdict.Observed{HeldBy: []string{"shop/a", "shop/s"}, Told: toldSince}, append(governing(opened("a")), elsewhere), verdict.Step{Write: true, Names: []string{"shop/s"}}, false},
-		"somebody resumes it":                              {verdict.Observed{HeldBy: a, Told: toldSince}, governing(closed("a")), hold("shop/a"), true},
-		"somebody resumes it, and the gate respects":       {verdict.Observed{HeldBy: a, Told: toldSince}, governing(closed("a", respecting)), verdict.Step{Outcome: verdict.Resumed, Names: a}, false},
-		"it was resumed before the gate closed again":      {verdict.Observed{HeldBy: a, Told: toldBefore}, governing(closed("a", respecting)), hold("shop/a"), false},
+		"resumed under a gate of another shard":            {verdict.Observed{HeldBy: []string{"shop/s"}, ReportedAt: toldSince}, []verdict.Gate{elsewhere}, verdict.Step{Names: []string{"shop/s"}}, false},
+		"one of ours opens, resumed under another's":       {verdict.Observed{HeldBy: []string{"shop/a", "shop/s"}, ReportedAt: toldSince}, append(governing(opened("a")), elsewhere), verdict.Step{Write: true, Names: []string{"shop/s"}}, false},
+		"somebody resumes it":                              {verdict.Observed{HeldBy: a, ReportedAt: toldSince}, governing(closed("a")), hold("shop/a"), true},
+		"somebody resumes it, and the gate respects":       {verdict.Observed{HeldBy: a, ReportedAt: toldSince}, governing(closed("a", respecting)), verdict.Step{Outcome: verdict.Resumed, Names: a}, false},
+		"it was resumed before the gate closed again":      {verdict.Observed{HeldBy: a, ReportedAt: toldBefore}, governing(closed("a", respecting)), hold("shop/a"), false},
 		"nobody knows whether it was resumed":              {verdict.Observed{HeldBy: a}, governing(closed("a", respecting)), hold("shop/a"), false},
-		"resumed, and a second gate closes":                {verdict.Observed{HeldBy: a, Told: toldSince}, governing(closed("a", respecting), closed("b", respecting)), hold("shop/a", "shop/b"), false},
-		"resumed under two, and one does not respect":      {verdict.Observed{HeldBy: both, Told: toldSince}, governing(closed("a", respecting), closed("b")), hold("shop/a", "shop/b"), true},
-		"resumed under two, and one opens":                 {verdict.Observed{HeldBy: both, Told: toldSince}, governing(closed("a", respecting), opened("b")), verdict.Step{Outcome: verdict.Resumed, Write: true, Names: a}, false},
-		"resumed, and the gate opens":                      {verdict.Observed{HeldBy: a, Told: toldSince}, governing(opened("a")), release, false},
-		"exempt so far is not resumed":                     {verdict.Observed{HeldBy: a, Told: toldSince, Exempted: true}, governing(closed("a", respecting)), hold("shop/a"), false},
-		"the gate is due to close, resumed before":         {verdict.Observed{HeldBy: a, Told: toldSince}, governing(opened("a", respecting, next(0, v1alpha1.StateClosed))), hold("shop/a"), false},
-		"a user has suspended it":                          {verdict.Observed{State: target.Foreign}, governing(closed("a")), verdict.Step{Outcome: verdict.Foreign}, false},
-		"somebody has taken it over":                       {verdict.Observed{State: target.Foreign, HeldBy: a}, governing(closed("a")), verdict.Step{Outcome: verdict.Foreign, Write: true}, false},
+		"resumed, and a second gate closes":                {verdict.Observed{HeldBy: a, ReportedAt: toldSince}, governing(closed("a", respecting), closed("b", respecting)), hold("shop/a", "shop/b"), false},
+		"resumed under two, and one does not respect":      {verdict.Observed{HeldBy: both, ReportedAt: toldSince}, governing(closed("a", respecting), closed("b")), hold("shop/a", "shop/b"), true},
+		"resumed under two, and one opens":                 {verdict.Observed{HeldBy: both, ReportedAt: toldSince}, governing(closed("a", respecting), opened("b")), verdict.Step{Outcome: verdict.Resumed, Write: true, Names: a}, false},
+		"resumed, and the gate opens":                      {verdict.Observed{HeldBy: a, ReportedAt: toldSince}, governing(opened("a")), release, false},
+		"exempt so far is not resumed":                     {verdict.Observed{HeldBy: a, ReportedAt: toldSince, Exempted: true}, governing(closed("a", respecting)), hold("shop/a"), false},
+		"the gate is due to close, resumed before":         {verdict.Observed{HeldBy: a, ReportedAt: toldSince}, governing(opened("a", respecting, next(0, v1alpha1.StateClosed))), hold("shop/a"), false},
+		"a user has suspended it":                          {verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), verdict.Step{Outcome: verdict.SuspendedByOthers}, false},
+		"somebody has taken it over":                       {verdict.Observed{State: target.SuspendedByOthers, HeldBy: a}, governing(closed("a")), verdict.Step{Outcome: verdict.SuspendedByOthers, Write: true}, false},
 		"held, and no gate says so, a gate is closed":      {verdict.Observed{State: target.Held}, governing(closed("a")), hold("shop/a"), false},
 		"held, and no gate says so, all gates are open":    {verdict.Observed{State: target.Held}, governing(opened("a"), opened("b")), release, false},
 		"held, and no gate says so, the gate is suspended": {verdict.Observed{State: target.Held}, governing(closed("a", suspended)), waits(), false},
@@ -116,7 +116,7 @@ func TestStepsOfWhatIsExempt(t *testing.T) {
 		"about to expire, held by the lock":   {verdict.Observed{State: target.Locked, HeldBy: a}, target.Imminent, verdict.Step{Outcome: verdict.Exempt, Write: true, Names: a, Claim: true}},
 		"activated instead":                   {verdict.Observed{}, target.Activates, verdict.Step{Outcome: verdict.Exempt}},
 		"activated instead of held":           {verdict.Observed{State: target.Held, HeldBy: a}, target.Activates, verdict.Step{Outcome: verdict.Exempt, Write: true}},
-		"somebody else has a renewal policy":  {verdict.Observed{State: target.Foreign}, target.Imminent, verdict.Step{Outcome: verdict.Foreign}},
+		"somebody else has a renewal policy":  {verdict.Observed{State: target.SuspendedByOthers}, target.Imminent, verdict.Step{Outcome: verdict.SuspendedByOthers}},
 		"it cannot be held in this version":   {verdict.Observed{}, target.Unsupported, verdict.Step{Outcome: verdict.Exempt, Write: true, Names: a}},
 		"the renewal is within the margin":    {verdict.Observed{HeldBy: a}, target.Needless, verdict.Step{Outcome: verdict.Exempt, Names: a}},
 		"a gate that has opened is forgotten": {verdict.Observed{HeldBy: []string{"shop/a", "shop/b"}}, target.NotReady, verdict.Step{Outcome: verdict.Exempt, Write: true, Names: a}},

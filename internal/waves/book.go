@@ -11,18 +11,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Book has the targets of the Gates that release in waves, by Gate. The zero value is ready for use, even by several
+// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use, even by several
 // goroutines. It is in memory only: after a restart all targets are looked at once.
-type Book struct {
+type Rollouts struct {
 	// gates is how many Gates the book has. It is read for each event of a target.
 	gates atomic.Int64
 
-	mu    sync.Mutex
-	pages map[types.UID]*page
+	mu       sync.Mutex
+	rollouts map[types.UID]*rollout
 }
 
-// page has the targets of one Gate.
-type page struct {
+// rollout has the targets of one Gate.
+type rollout struct {
 	gate    summary.Gate
 	members map[target.Key]entry
 }
@@ -34,16 +34,16 @@ type entry struct {
 }
 
 // IsEmpty returns whether no Gate releases in waves. It costs nothing.
-func (b *Book) IsEmpty() bool { return b.gates.Load() == 0 }
+func (b *Rollouts) IsEmpty() bool { return b.gates.Load() == 0 }
 
 // Has returns whether a Gate that releases in waves has a target.
-func (b *Book) Has(key target.Key) bool {
+func (b *Rollouts) Has(key target.Key) bool {
 	if b.IsEmpty() {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, page := range b.pages {
+	for _, page := range b.rollouts {
 		if _, ok := page.members[key]; ok {
 			return true
 		}
@@ -53,17 +53,17 @@ func (b *Book) Has(key target.Key) bool {
 
 // Put notes what a target is for a Gate of a generation. One that has failed has failed until it is ready: that it is tried
 // once more changes nothing. It returns whether that is new, and whether the target is.
-func (b *Book) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
+func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.pages == nil {
-		b.pages = map[types.UID]*page{}
+	if b.rollouts == nil {
+		b.rollouts = map[types.UID]*rollout{}
 	}
-	if b.pages[gate.UID] == nil {
-		b.pages[gate.UID] = &page{gate, map[target.Key]entry{}}
+	if b.rollouts[gate.UID] == nil {
+		b.rollouts[gate.UID] = &rollout{gate, map[target.Key]entry{}}
 		b.gates.Add(1)
 	}
-	members := b.pages[gate.UID].members
+	members := b.rollouts[gate.UID].members
 	before, known := members[key]
 	if known && before.Phase == Failed && m.Phase.isTried() {
 		m.Phase, m.Message = Failed, before.Message
@@ -75,13 +75,13 @@ func (b *Book) Put(gate summary.Gate, generation int64, key target.Key, m Member
 }
 
 // Keep forgets a target for all Gates but some, and returns those that had it.
-func (b *Book) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
+func (b *Rollouts) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
 	if b.IsEmpty() {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, page := range b.pages {
+	for _, page := range b.rollouts {
 		if _, ok := page.members[key]; ok && !slices.Contains(gates, page.gate) {
 			delete(page.members, key)
 			dropped = append(dropped, page.gate)
@@ -91,25 +91,25 @@ func (b *Book) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Ga
 }
 
 // Forget removes a Gate.
-func (b *Book) Forget(gate types.UID) {
+func (b *Rollouts) Forget(gate types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.pages[gate] != nil {
-		delete(b.pages, gate)
+	if b.rollouts[gate] != nil {
+		delete(b.rollouts, gate)
 		b.gates.Add(-1)
 	}
 }
 
 // Members returns the targets of a Gate, and whether all were looked at since it has its generation.
-func (b *Book) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
+func (b *Rollouts) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	current := true
-	if b.pages[gate] == nil {
+	if b.rollouts[gate] == nil {
 		return nil, current
 	}
-	members := make(map[target.Key]Member, len(b.pages[gate].members))
-	for key, e := range b.pages[gate].members {
+	members := make(map[target.Key]Member, len(b.rollouts[gate].members))
+	for key, e := range b.rollouts[gate].members {
 		members[key] = e.Member
 		current = current && e.generation == generation
 	}

@@ -10,7 +10,7 @@ import (
 var gate = summary.Gate{UID: "gate"}
 
 func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
-	var book waves.Book
+	var book waves.Rollouts
 	phase := func() waves.Phase {
 		members, _ := book.Members(gate.UID, 1)
 		return members[key("a")].Phase
@@ -27,7 +27,7 @@ func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
 }
 
 func TestTheBookKnowsWhetherAllWereLookedAtWithTheSpecAsItIs(t *testing.T) {
-	var book waves.Book
+	var book waves.Rollouts
 	if !book.IsEmpty() || book.Has(key("a")) {
 		t.Error("it is not empty")
 	}

@@ -130,8 +130,8 @@ type Release struct {
 // rest is the wave of the targets that no wave matches.
 func (r *Release) rest() int { return len(r.Soaks) }
 
-// Begins returns whether there is anything to release.
-func (r *Release) Begins() bool {
+// IsNeeded returns whether there is anything to release.
+func (r *Release) IsNeeded() bool {
 	for _, m := range r.Members {
 		if m.Phase == Held || m.Phase == Blocked {
 			return true
@@ -184,7 +184,7 @@ func compare(a, b target.Key) int {
 // advance begins one wave after the other, as far as all before are ready.
 func (r *Release) advance(d *Decision, now time.Time) {
 	for d.Done <= r.rest() {
-		ready := r.look(d)
+		ready := r.evaluateWave(d)
 		if len(d.Stops) > 0 || d.Fault != nil || !ready || !r.Settled {
 			return
 		}
@@ -202,8 +202,8 @@ func (r *Release) advance(d *Decision, now time.Time) {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 }
 
-// look notes which targets of the current wave, and of those before it, are not ready. It returns whether all are.
-func (r *Release) look(d *Decision) bool {
+// evaluateWave notes which targets of the current wave, and of those before it, are not ready. It returns whether all are.
+func (r *Release) evaluateWave(d *Decision) bool {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 	failed := d.Failed
 	for _, key := range r.keys {

@@ -15,7 +15,7 @@ import (
 type anyone struct{ *Viewers }
 
 // Gates implements ui.Reader.
-func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Known, error) {
+func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Visible, error) {
 	gates, err := a.gates(ctx, namespace)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Known, e
 	for i, g := range gates {
 		shown[i] = bare(g)
 	}
-	return &ui.Known{Set: known.Set, Gates: shown, Version: version}, nil
+	return &ui.Visible{Set: known.Set, Gates: shown, Version: version}, nil
 }
 
 // bare returns a Gate with names, states and times only. Its mode and whether it is suspended are part of its state.

@@ -42,7 +42,7 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 	if slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return ref.SpansNamespaces() }) {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: w.labels(ctx), Own: w.Own, Now: w.Clock.Now()}
+	known := explain.Cluster{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: w.labels(ctx), Own: w.Own, Now: w.Clock.Now()}
 	reach := verdict.Scope{Own: known.Own, Labels: known.Labels}
 	sources := &sources{Viewers: w, known: map[explain.Ref]*unstructured.Unstructured{}}
 	for _, adapter := range target.All() {

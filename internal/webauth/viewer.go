@@ -67,7 +67,7 @@ func namespacesOf(gates []*v1alpha1.Gate) []string {
 }
 
 // Gates implements ui.Reader.
-func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Known, error) {
+func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Visible, error) {
 	gates, err := v.gates(ctx, namespace)
 	if err != nil {
 		return nil, err
@@ -167,8 +167,8 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 }
 
 // known returns the content of pages. The last argument returns why the viewer may not read a ConfigMap; nil allows all.
-func (w *Viewers) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Known, error) {
-	known := &ui.Known{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
+func (w *Viewers) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Visible, error) {
+	known := &ui.Visible{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
 	versions := map[string]string{}
 	for _, e := range exceptions {
 		versions[e.Namespace+"/"+e.Spec.GateRef.Name] += fmt.Sprintf(" %s@%s", e.UID, e.ResourceVersion)

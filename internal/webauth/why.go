@@ -73,8 +73,8 @@ func (w *Viewers) kind(name string) (*meta.RESTMapping, error) {
 }
 
 // over returns the Gates that govern an object, as far as the viewer may see them, with notes on what is left out.
-func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Known, notes []string, err error) {
-	known = &explain.Known{Labels: v.labels(ctx), Own: v.Own, Now: v.Clock.Now(), Command: command}
+func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Cluster, notes []string, err error) {
+	known = &explain.Cluster{Labels: v.labels(ctx), Own: v.Own, Now: v.Clock.Now(), Command: command}
 	all, err := v.gates(ctx, "")
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +108,7 @@ func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (know
 }
 
 // hide leaves out the Gates of namespaces that the viewer may not see, and returns the others.
-func (v *viewer) hide(ctx context.Context, known *explain.Known, obj *unstructured.Unstructured, absent []string) ([]string, error) {
+func (v *viewer) hide(ctx context.Context, known *explain.Cluster, obj *unstructured.Unstructured, absent []string) ([]string, error) {
 	namespaces := append(namespacesOf(known.Gates), obj.GetNamespace())
 	for _, name := range absent {
 		namespace, _, _ := strings.Cut(name, "/")
@@ -121,7 +121,7 @@ func (v *viewer) hide(ctx context.Context, known *explain.Known, obj *unstructur
 }
 
 // waiting returns what waits behind an object, as far as the viewer may see its source.
-func (v *viewer) waiting(ctx context.Context, obj *unstructured.Unstructured, known *explain.Known) (*explain.Waiting, error) {
+func (v *viewer) waiting(ctx context.Context, obj *unstructured.Unstructured, known *explain.Cluster) (*explain.Waiting, error) {
 	var source *unstructured.Unstructured
 	if ref, ok := explain.SourceOf(obj); ok {
 		found, resource := (&sources{Viewers: v.Viewers, known: map[explain.Ref]*unstructured.Unstructured{}}).get(ctx, ref)

@@ -100,7 +100,7 @@ func passes(t *testing.T) {
 		app := w.heldWithFlux()
 		w.publish("v2")
 		w.askPass(app)
-		w.pass(app, verdict.PassGoesOn)
+		w.pass(app, verdict.PassInProgress)
 		w.Must(gating.Kill())
 		w.arrives("v2")
 		var err error
@@ -164,7 +164,7 @@ func TestAPassWithoutFluxEnds(t *testing.T) {
 	})
 	t.Cleanup(back)
 	w.askPassFor(app, "/30s")
-	p := w.pass(app, verdict.PassGoesOn)
+	p := w.pass(app, verdict.PassInProgress)
 	if d := p.Until.Sub(p.Since); d != 30*time.Second {
 		t.Errorf("it lasts %s", d)
 	}

@@ -71,7 +71,7 @@ func TestASuspendedCopyIsNotClaimed(t *testing.T) {
 	w.lock(w.locked())
 	app := w.apply(w.copied(w.gate("production"), "true"))
 	w.Must(w.Flux(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
-	if w.read(app); stateOf(app) != target.Foreign {
+	if w.read(app); stateOf(app) != target.SuspendedByOthers {
 		t.Errorf("state %d", stateOf(app))
 	}
 	w.Must(w.Client.Delete(w.Context(), app))

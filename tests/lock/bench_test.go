@@ -82,7 +82,7 @@ func many(w *world, gates int) lockv1alpha1.GateLockSpec {
 		if i%2 == 0 {
 			ref.Name, ref.MatchLabels = "*", map[string]string{"app": strconv.Itoa(i)}
 		}
-		lock.Put(&spec, w.gate(fmt.Sprintf("gate-%d", i)), lock.NewShare(true, ref))
+		lock.Put(&spec, w.gate(fmt.Sprintf("gate-%d", i)), lock.NewPart(true, ref))
 	}
 	return spec
 }

@@ -203,7 +203,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 				}
 				refs[gate] = append(refs[gate], ref)
 			}
-			lock.Put(&spec, gate, lock.NewShare(true, refs[gate]...))
+			lock.Put(&spec, gate, lock.NewPart(true, refs[gate]...))
 		}
 		empty := w.fleet(spec)
 		for namespace, has := range namespaces {

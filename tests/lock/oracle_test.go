@@ -37,7 +37,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 				}
 				refs[gate] = append(refs[gate], ref)
 			}
-			lock.Put(&spec, gate, lock.NewShare(locked[gate], refs[gate]...))
+			lock.Put(&spec, gate, lock.NewPart(locked[gate], refs[gate]...))
 		}
 		w.lock(spec)
 		for range 40 {

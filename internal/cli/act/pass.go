@@ -151,7 +151,7 @@ func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *uns
 			fmt.Fprintf(t.ErrOut, "error: %s: the controller refused this: %s\n", what, p.Message)
 			return term.ExitCode(term.ExitIncomplete)
 		case p.State == verdict.PassEnded:
-			t.Line("%s: %s", what, p.EndedSaying())
+			t.Line("%s: %s", what, p.EndedMessage())
 			if p.Outcome != verdict.PassSucceeded && p.Outcome != verdict.PassOpened {
 				return term.ExitCode(term.ExitIncomplete)
 			}

@@ -96,7 +96,7 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 func (r *result) missingApprovals(now time.Time) string {
 	for _, a := range describe.LackingApproval(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
-			return ledger.WaitsForOthers(r.gate.Namespace, r.gate.Name, ledger.Lacks(r.gate, &a))
+			return ledger.ApprovalMessage(r.gate.Namespace, r.gate.Name, ledger.Lacks(r.gate, &a))
 		}
 	}
 	return ""

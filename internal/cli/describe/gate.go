@@ -83,7 +83,7 @@ func Reason(g *v1alpha1.Gate) string {
 }
 
 // Words returns a reason of the condition Opened, and the period or exception behind it, in words.
-func Words(reason, by string) string { return preview.Words(reason, by) }
+func Words(reason, by string) string { return preview.ShortReason(reason, by) }
 
 // IsInWaves returns whether a Gate is releasing a wave.
 func IsInWaves(g *v1alpha1.Gate) bool {

@@ -140,7 +140,7 @@ func readResource(ctx context.Context, c *kube.Cluster, mapper meta.RESTMapper, 
 	if fault := k.Fault(found, mapping.Scope.Name() == meta.RESTScopeNameNamespace); fault != "" {
 		return r, errors.New(fault)
 	}
-	return suspendkinds.Resource{Kind: k, Plural: mapping.Resource.Resource, Told: !k.IsBuiltIn() && found.Tells()}, nil
+	return suspendkinds.Resource{Kind: k, Plural: mapping.Resource.Resource, HasConditions: !k.IsBuiltIn() && found.AcceptsConditions()}, nil
 }
 
 // hasPolicy returns whether the cluster has one of our policies.

@@ -18,7 +18,7 @@ func TestEveryReportOfAPlanIsAListOfItsKind(t *testing.T) {
 	at, r := metav1.NewTime(now), preview.Range{From: now, Until: now.AddDate(0, 0, 1)}
 	cause := preview.Cause{State: "opened", Reason: "OpenPeriod", Period: "nights"}
 	timeline := preview.Timeline{Intervals: []preview.Interval{{From: at, Until: at, Cause: cause}}}
-	change := preview.Change{Change: preview.Changed, Stretches: []preview.Stretch{{From: at, Until: at, Before: cause, After: cause}}}
+	change := preview.Change{Change: preview.Changed, Differences: []preview.Difference{{From: at, Until: at, Before: cause, After: cause}}}
 	t.Run("diff", termtest.Prints(term.GateChangeReport, []gateChange{{newReportRange("flux-system/production", r), change}}, func(s *term.Terminal, o *term.Output) error {
 		change.Gate = "flux-system/production"
 		return printChanges(o, s.Out, &preview.Changes{Gates: []preview.Change{change}}, r)

@@ -98,8 +98,8 @@ func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 		scope.Reaches = check.Reach(r.deployed)
 		found = append(found, check.Selectors(gates, objects, scope)...)
 		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
-		with := check.Deciding{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}
-		found = append(found, check.Contradictions(gates, with, objects, scope, r.now)...)
+		with := check.Inputs{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}
+		found = append(found, check.Conflicts(gates, with, objects, scope, r.now)...)
 		found = append(found, check.Schedules(gates, with.Exceptions, r.now)...)
 		found = append(found, check.Annotations(gates, with.Exceptions, objects)...)
 	}

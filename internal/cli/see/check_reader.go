@@ -51,7 +51,7 @@ type checkReader struct {
 type unread struct{ verb, resource, why string }
 
 // connect reads the version of the cluster, its kinds and its clock.
-func (r *checkReader) connect(ctx context.Context) (times check.Asked, err error) {
+func (r *checkReader) connect(ctx context.Context) (times check.ServerTime, err error) {
 	config := rest.CopyConfig(r.cluster.RESTConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -59,7 +59,7 @@ func (r *checkReader) connect(ctx context.Context) (times check.Asked, err error
 			response, err := next.RoundTrip(req)
 			if err == nil && times.Before.IsZero() {
 				times.Before, times.After = before, r.clock.Now()
-				times.Said, _ = http.ParseTime(response.Header.Get("Date"))
+				times.Reported, _ = http.ParseTime(response.Header.Get("Date"))
 			}
 			return response, err
 		})
@@ -279,8 +279,8 @@ func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (o
 }
 
 // known returns objects by name, with the specs of those that apply Gates or the controller.
-func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Known {
-	known := applier.Known{}
+func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Objects {
+	known := applier.Objects{}
 	for _, obj := range objects {
 		known[applier.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
 	}

@@ -193,7 +193,7 @@ func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.
 
 // paintWaits returns what waits, in a color if it is new.
 func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
-	text := w.Words()
+	text := w.Short()
 	if wide && w.Reason == explain.NewRevision {
 		text = w.Waits
 	}

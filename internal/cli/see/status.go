@@ -136,7 +136,7 @@ func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now tim
 	var held []*unstructured.Unstructured
 	var others []targetLine
 	reach := o.Cluster.VerdictScope(ctx)
-	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: reach.Labels, Own: reach.Own, Now: now}
+	known := explain.Cluster{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: reach.Labels, Own: reach.Own, Now: now}
 	look := func(obj *unstructured.Unstructured) {
 		if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 			return

@@ -60,7 +60,7 @@ func (r *uiReader) Of(*http.Request) (ui.Viewer, error) { return ui.Viewer{Reade
 func (r *uiReader) Sees(context.Context, []string) (bool, error) { return true, nil }
 
 // Gates implements ui.Reader.
-func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Known, error) {
+func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Visible, error) {
 	s, c, notes := r.withNotes(namespace)
 	gates, err := c.Gates(ctx, kube.Scope{All: namespace == ""})
 	if apierrors.IsForbidden(err) && namespace == "" {
@@ -70,7 +70,7 @@ func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Known, e
 	if err != nil {
 		return nil, err
 	}
-	known := &ui.Known{Gates: gates}
+	known := &ui.Visible{Gates: gates}
 	known.Set, known.Exceptions = kube.PreviewSetAndExceptions(ctx, s.Terminal, c, gates)
 	known.Notes = notes()
 	return known, nil

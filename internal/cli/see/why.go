@@ -104,9 +104,9 @@ func explainObject(ctx context.Context, k *kube.Factory, c *kube.Cluster, kind, 
 }
 
 // readKnown reads the Gates that may govern an object: all, or those of its namespace and those that it names if the user may not list all.
-func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
+func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Cluster, error) {
 	reach := c.VerdictScope(ctx)
-	k := &explain.Known{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.Program}
+	k := &explain.Cluster{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.Program}
 	names := verdict.NamesOn(obj)
 	add := func(g *v1alpha1.Gate) {
 		if reach.Governs(g, obj) || slices.Contains(names, kube.FullName(g)) {
@@ -134,7 +134,7 @@ func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unst
 }
 
 // addNamedGates adds the Gates of other namespaces that an object names.
-func addNamedGates(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, k *explain.Known) error {
+func addNamedGates(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, k *explain.Cluster) error {
 	for _, name := range verdict.NamesOn(obj) {
 		namespace, short, _ := strings.Cut(name, "/")
 		if slices.Contains(k.Namespaces, namespace) {
