@@ -27,7 +27,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 		prepare func(*world)
 		cause   string
 	}{
-		"the secret that it is issued into":  {into("web-staged"), "activate into another than spec.secretName"},
+		"the secret that it is issued into":  {into("web-staged"), "activate into another one than spec.secretName"},
 		"a name that no secret can have":     {into("Web TLS"), "'Web TLS' cannot be the name of a Secret"},
 		"the secret of another certificate":  {theirs(func(s *corev1.Secret) { s.Annotations = map[string]string{"cert-manager.io/certificate-name": "mail"} }), "is the one of Certificate 'mail'"},
 		"a secret that cert-manager watches": {theirs(func(s *corev1.Secret) { s.Labels = map[string]string{"controller.cert-manager.io/fao": "true"} }), "belongs to cert-manager"},
@@ -40,7 +40,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 		"what was there before is not ours": {func(w *world) {
 			w.byHand("web-tls", w.keyPair(0, 30*day))
 			w.byHand("web-tls-previous", w.keyPair(0, 30*day))
-		}, "Secret 'web-tls-previous' is to keep what was in use before, but somebody else made it"},
+		}, "Secret 'web-tls-previous' is needed for the previous data, but does not belong to the controller"},
 		"a staged secret of another": {func(w *world) {
 			staged := w.secret("web-staged")
 			staged.Annotations["cert-manager.io/certificate-name"] = "mail"
@@ -52,7 +52,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 				data["tls.key"] = w.keyPair(0, 30*day)["tls.key"]
 				return data
 			}())
-		}, "Secret 'web-staged' has a tls.key that does not go with its tls.crt"},
+		}, "Secret 'web-staged' has a tls.key that does not match its tls.crt"},
 		"a certificate that has ended": {func(w *world) { w.stage(w.readCertificate("web"), w.keyPair(-2*day, -day)) }, "the certificate to activate ended at 2026-11-22T12:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

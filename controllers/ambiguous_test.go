@@ -40,7 +40,7 @@ func TestAGateTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: cronPeriods("", "", "0 0 13 * FRI")[2]}, {Period: cronPeriods("", "", "", "0 0 13 * SAT")[3]}}
 	})
 	w.reconcile(g)
-	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: open period 'a': " + misread + "; 2 more periods are like that"})
+	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: open period 'a': " + misread + "; 2 more periods have such schedules"})
 }
 
 func TestAnExceptionTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.T) {

@@ -76,7 +76,7 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 
 // howTo is the command that approves the generation of an exception as it was read.
 func howTo(e *v1alpha1.GateException) string {
-	return fmt.Sprintf("to approve generation %[1]d, once you have read it: kubectl -n %[2]s annotate --overwrite gateexception/%[3]s "+
+	return fmt.Sprintf("to approve generation %[1]d after reading it: kubectl -n %[2]s annotate --overwrite gateexception/%[3]s "+
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%[1]d,uid=%[4]s", e.Generation, e.Namespace, e.Name, e.UID)
 }
 
@@ -243,11 +243,11 @@ func TestAnApprovalThatDoesNotNameWhatIsThereIsToldAndDoesNotCount(t *testing.T)
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) }) // while somebody reads
 	w.reportOn(e)
 	for _, tc := range []struct{ name, value, because string }{
-		{"what was read before the edit", read, "generation 1 is not the present one"},
+		{"what was read before the edit", read, "generation 1 is not the current one"},
 		{"a time alone", "2026-12-19T12:00:00Z", "it " + (&annotations.FormError{Form: annotations.ApproveException}).Error()},
 		{"another time alone", "2026-12-19T12:00:01Z", "it " + (&annotations.FormError{Form: annotations.ApproveException}).Error()},
-		{"a generation to come", strings.Replace(read, "generation=1", "generation=3", 1), "generation 3 is not the present one"},
-		{"another exception", strings.Replace(read, string(e.UID), string(g.UID), 1), string(g.UID) + " is the uid of another one"},
+		{"a generation to come", strings.Replace(read, "generation=1", "generation=3", 1), "generation 3 is not the current one"},
+		{"another exception", strings.Replace(read, string(e.UID), string(g.UID), 1), string(g.UID) + " is the UID of another exception"},
 	} {
 		w.asks(e, tc.value)
 		w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: %s; %s", tc.value, tc.because, unstamped))
@@ -287,7 +287,7 @@ func TestWhatAnEditVoidsIsNotRefusedAsWell(t *testing.T) {
 	for range 2 {
 		w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100*hour + time.Duration(e.Generation)*hour) })
 		w.reportOn(e)
-		if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), `" does not count: generation 1 is not the present one; `+howTo(e); !strings.HasSuffix(got, want) {
+		if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), `" does not count: generation 1 is not the current one; `+howTo(e); !strings.HasSuffix(got, want) {
 			t.Errorf("\ngot  %q\nwant %q", got, want)
 		}
 	}
@@ -317,7 +317,7 @@ func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
 	if newer.Generation != older.Generation || newer.UID == older.UID {
 		t.Fatalf("generation %d of %s", newer.Generation, newer.UID)
 	}
-	w.refusedApproval(newer, g, fmt.Sprintf("the approval %q does not count: %s is the uid of another one", older.Annotations[v1alpha1.ApproveRequestedAtAnnotation], older.UID))
+	w.refusedApproval(newer, g, fmt.Sprintf("the approval %q does not count: %s is the UID of another exception", older.Annotations[v1alpha1.ApproveRequestedAtAnnotation], older.UID))
 	if len(newer.Status.Approvals) > 0 {
 		t.Errorf("the status has %+v", newer.Status.Approvals)
 	}

@@ -54,7 +54,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	g := w.auditGate("audit", named("free"), named("held"), named("foreign"), certificateRef("expires"))
 	w.reconcile(g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5})
-	w.expectReady(g, "audit: 0 of 5 targets would be held, nothing is")
+	w.expectReady(g, "audit: 0 of 5 targets would be held, none is")
 
 	w.writes.take("")
 	w.close(g, w.in(hours(1)))
@@ -63,7 +63,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	if opened := conditions.Get(g, v1alpha1.OpenedCondition); opened.Status != metav1.ConditionFalse || opened.Reason != v1alpha1.CloseRequestedReason {
 		t.Errorf("the Gate says %+v", opened)
 	}
-	w.expectReady(g, "audit: 3 of 5 targets would be held, nothing is")
+	w.expectReady(g, "audit: 3 of 5 targets would be held, none is")
 	for _, write := range w.writes.take("") {
 		if write != "patch-status Gate/audit" {
 			t.Errorf("it writes: %s", write)
@@ -203,7 +203,7 @@ func TestTheModeIsSwitchedByOneEdit(t *testing.T) {
 		w.reconcile(g)
 		w.expectReleased(apps, g)
 		w.expectHeld(both, other)
-		w.expectReady(g, "audit: 2 of 2 targets would be held, nothing is")
+		w.expectReady(g, "audit: 2 of 2 targets would be held, none is")
 		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, WouldHold: 2})
 		equal(t, w.events.take("Kustomization/"), []string{"Normal Kustomization/apps GateOpened: Released: gate '" + key(g) + "' has mode Audit."})
 		equal(t, w.lock(w.Namespace).Spec.Gates[key(g)], false)

@@ -47,7 +47,7 @@ func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	w.reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 	w.expectMessage(www, "RenewalDeferred", fmt.Sprintf("Gate '%s' is closed. Next allowed renewal window starts at 2026-11-23T22:00:00+01:00 (Europe/Oslo)."+
-		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew by hand: cmctl renew -n %s www", key(g), w.Namespace))
+		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew it manually: cmctl renew -n %s www", key(g), w.Namespace))
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 
 	w.writes.take("")
@@ -150,8 +150,8 @@ func TestAStrictGateLetsNothingGo(t *testing.T) {
 		w.reconcile(g)
 		w.expectRenewal(www, "never", key(g), isDisabled...)
 	}
-	w.expectMessage(www, "RenewalDisabled", fmt.Sprintf("Automatic renewal is disabled, gate '%s' is closed and no opening is in sight. "+
-		"Certificate expires at 2027-01-22T12:00:00Z. To renew by hand: cmctl renew -n %s www", key(g), w.Namespace))
+	w.expectMessage(www, "RenewalDisabled", fmt.Sprintf("Automatic renewal is disabled: gate '%s' is closed and no opening is scheduled. "+
+		"Certificate expires at 2027-01-22T12:00:00Z. To renew it manually: cmctl renew -n %s www", key(g), w.Namespace))
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
 	w.expectRenewal(www, "", "", isReleased...)

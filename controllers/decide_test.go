@@ -130,7 +130,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	}
 	w.expectHeld(app, g)
 	w.expectHeld(late, g)
-	if got := opened(g); got != "False TimeUnknown: Gate stays closed, the API server does not say what time it is" {
+	if got := opened(g); got != "False TimeUnknown: Gate stays closed, the API server does not return its time" {
 		t.Error(got)
 	}
 	if ready := conditions.Get(g, "Ready"); ready.Status != "False" || ready.Reason != v1alpha1.TimeUnknownReason || !strings.Contains(ready.Message, errBroken.Error()) {

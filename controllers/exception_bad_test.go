@@ -22,7 +22,7 @@ func never(e *v1alpha1.GateException) {
 	}
 }
 
-func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
+func TestInvalidExceptionFailsClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state v1alpha1.State
 		does  func(*v1alpha1.GateException)

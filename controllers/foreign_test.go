@@ -128,7 +128,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 			w.suspend(app)
 			w.reconcile(g)
 			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
-			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and suspended by hand. Gates leave it alone until it is resumed."})
+			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and then suspended manually. Gates leave it alone until it is resumed."})
 			w.open(g, w.clock.Now())
 			w.reconcile(g)
 			if got := w.look(app); got.suspend != true || got.owners[0] != "flux" {

@@ -102,7 +102,7 @@ func TestAPassOfWhatWaitsForItsWaveIsRefusedAloud(t *testing.T) {
 	w.askPass(apps["c"], w.in(time.Minute), "alice", "hotfix")
 	w.reconcile(g)
 	w.reconcile(g)
-	if got := w.events.take(v1alpha1.PassRefusedReason); len(got) == 0 || !strings.Contains(got[0], "it waits for its turn to be released") {
+	if got := w.events.take(v1alpha1.PassRefusedReason); len(got) == 0 || !strings.Contains(got[0], "it waits for a release slot") {
 		t.Errorf("%q", got)
 	}
 }

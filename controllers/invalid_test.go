@@ -127,8 +127,8 @@ func TestAnInvalidSpecReleasesNothingThatItNoLongerNames(t *testing.T) {
 func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ value, cause string }{
 		"yesterday":      {"yesterday", "must be TIME[/DURATION"},
-		"400 days ahead": {start.AddDate(0, 0, 400).Format(time.RFC3339), "at most 366 days away"},
-		"400 days ago":   {start.AddDate(0, 0, -400).Format(time.RFC3339), "at most 366 days away"},
+		"400 days ahead": {start.AddDate(0, 0, 400).Format(time.RFC3339), "at most 366 days from now"},
+		"400 days ago":   {start.AddDate(0, 0, -400).Format(time.RFC3339), "at most 366 days from now"},
 	} {
 		for action, annotation := range map[v1alpha1.State]string{"closed": v1alpha1.OpenRequestedAtAnnotation, "opened": v1alpha1.CloseRequestedAtAnnotation} {
 			t.Run(name+" while "+string(action), func(t *testing.T) {

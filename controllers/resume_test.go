@@ -48,7 +48,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	for i := range 3 {
 		w.in(time.Duration(i) * time.Minute)
 		w.reconcile(g)
-		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
+		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed manually. Gate '" + key(g) + "' permits that until it closes again."})
 		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 1})
 	}
 	w.expectHeld(other, g)
@@ -101,7 +101,7 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 				w.resume(app)
 				w.reconcile(g)
 			}
-			w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
+			w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed manually. Gate '" + key(g) + "' permits that until it closes again."})
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestRespectLeavesAResumedTargetThatCannotBeReadAgain(t *testing.T) {
 	}
 	w.APIReader = cluster.Client
 	w.reconcile(g)
-	w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
+	w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed manually. Gate '" + key(g) + "' permits that until it closes again."})
 }
 
 // brokenGet is a client that cannot get objects of a kind.

@@ -210,7 +210,7 @@ func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 
 // outOfReach returns the message for an object that names a Gate in another namespace.
 func outOfReach(g *v1alpha1.Gate) string {
-	return "gate '" + key(g) + "' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. " +
+	return "gate '" + key(g) + "' is in another namespace. That requires a controller that watches that namespace and runs with --no-cross-namespace-refs=false. " +
 		"Otherwise, remove the gate from the annotation " + v1alpha1.GatesAnnotation + "."
 }
 

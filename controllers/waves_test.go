@@ -120,7 +120,7 @@ func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 2m0s`)
-	equal(t, readyOf(g), "True Succeeded: wave one: 2 of 2 ready, wave two follows at 2026-11-23T12:12:00Z; 3 of 5 targets held")
+	equal(t, readyOf(g), "True Succeeded: wave one: 2 of 2 ready, wave two starts at 2026-11-23T12:12:00Z; 3 of 5 targets held")
 
 	w.in(12*time.Minute - time.Millisecond)
 	if result := w.reconcile(g); result.RequeueAfter != time.Millisecond {

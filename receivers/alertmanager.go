@@ -5,13 +5,12 @@ import (
 	"fmt"
 )
 
-// alertmanager takes webhooks of Alertmanager, and of anything that sends the same. The
-// version in the payload is ignored.
+// alertmanager accepts webhooks of Alertmanager, and of compatible senders. It ignores the version in the payload.
 type alertmanager struct{}
 
 func (alertmanager) prove(_ context.Context, in *incoming) (bool, error) {
 	if !equalToAny(bearer(in.header), in.tokens) {
-		return false, fmt.Errorf("%w: Authorization is not Bearer and the token", errUnverified)
+		return false, fmt.Errorf(msgBearer, errUnverified)
 	}
 	return true, nil
 }
@@ -26,7 +25,7 @@ func (a alertmanager) verify(ctx context.Context, in *incoming) (*webhook, error
 	}
 	status := text(body, "status")
 	if status != "firing" && status != "resolved" {
-		return nil, fmt.Errorf("%w: status must be firing or resolved", errMalformed)
+		return nil, fmt.Errorf(msgAlertStatus, errMalformed)
 	}
 	summary := textAt(body, "commonAnnotations", "summary")
 	if summary == "" {

@@ -12,16 +12,14 @@ import (
 	"sync"
 )
 
-// zeros stand in for bodies that were not kept. They are only read, so there is no memory
-// behind them.
+// zeros replace bodies that were not kept. They are only read, so they need no memory per request.
 var zeros [maxBodyBytes]byte
 
-// acceptable returns how to refuse a request whose headers rule it out, nil if they do
-// not.
+// acceptable returns the response if the headers of a request are unacceptable, nil if they are not.
 func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *response {
 	if r.ContentLength < 0 {
-		// Besides its chunks it may have had a length that a proxy in front of us used.
-		// Then the next data on the connection could be from anybody.
+		// In addition to its chunks, it may have had a length that a proxy in front of us used. The next data on the connection could then
+		// be from any sender.
 		w.Header().Set("Connection", "close")
 	}
 	switch {
@@ -36,9 +34,8 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *respons
 	return nil
 }
 
-// read returns the body of a request, and a function that gives its memory back. The body
-// of a stranger is not kept, but read and answered as if it were: the result is as many
-// zeros.
+// read returns the body of a request, and a function that releases its memory. It reads the body of an unverified sender without keeping
+// it, and returns as many zeros, so that the response is the same.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, stranger bool) (body []byte, release func(), refused *response) {
 	kept := &bytes.Buffer{}
 	into := io.Writer(kept)
@@ -70,7 +67,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, stra
 	return kept.Bytes(), release, nil
 }
 
-// unreadable returns how to answer a request whose body cannot be read.
+// unreadable returns the response to a request whose body cannot be read.
 func unreadable(err error) *response {
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
@@ -81,25 +78,23 @@ func unreadable(err error) *response {
 	return &response{code: http.StatusBadRequest}
 }
 
-// quotaKey is who a large body counts for: a sender that is known by its headers, or anybody
-// who has a path.
+// quotaKey identifies the quota for a large body: that of a sender who is verified by the headers, or that of a path.
 type quotaKey [sha256.Size]byte
 
 func newQuotaKey(name string) quotaKey { return sha256.Sum256([]byte(name)) }
 
-// largeBodies is for the large bodies that are being read.
+// largeBodies limits the large bodies that are being read.
 type largeBodies struct {
 	mu sync.Mutex
-	// taken is how many are kept in memory.
+	// taken is the number of bodies in memory.
 	taken int
-	// byQuota counts all of them, including those of strangers.
+	// byQuota counts all of them, including those of unverified senders.
 	byQuota map[quotaKey]int
 }
 
-// take returns a function that gives the room for a body back, nil if there is no room. A
-// body that is not kept takes no room, but gets it on the same conditions, so that the
-// answers do not tell who is a stranger. All bodies of a share count, so filling the room
-// with one path does not show that the path exists.
+// take reserves memory for a body, and returns a function that releases it, nil if the limit is reached. A body that is not kept reserves
+// nothing, but under the same conditions, so that responses do not reveal whether a sender is verified. All bodies of a quota count, so
+// filling it through one path does not reveal that the path exists.
 func (r *largeBodies) take(of quotaKey, kept bool) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -79,8 +79,8 @@ func signedLarge(path string) string {
 	return head(path, maxBodyBytes, "X-Signature: "+signatureOf("sha256", hashes["sha256"], testToken, []byte(large))) + large
 }
 
-// Anybody who reaches the port can send large bodies slowly.
-func TestStrangersWhoStallKeepNobodyOut(t *testing.T) {
+// Any client that reaches the port can send large bodies slowly.
+func TestStalledStrangersBlockNoSender(t *testing.T) {
 	table, path := oneReceiver(t)
 	dial, handler := serve(t, table, patient)
 	const strangers = 5 * maxLarge
@@ -107,7 +107,7 @@ func TestStrangersWhoStallKeepNobodyOut(t *testing.T) {
 }
 
 // A sender that stalls on a path learns the same about it whether there is such a path.
-func TestStallsTellNobodyWhetherThereIsAPath(t *testing.T) {
+func TestStallsRevealNoPath(t *testing.T) {
 	names := []string{"ci", "one", "two"}
 	table, _ := newTable(tokensOf(names...))
 	paths := map[string]string{"unknown": "/hook/unknown"}
@@ -154,7 +154,7 @@ func TestStallsTellNobodyWhetherThereIsAPath(t *testing.T) {
 }
 
 // The path of generic-oidc is not a secret, and those of the others lie in logs.
-func TestWhoHasThePathAloneTakesNoRoomOfASenderWhomTheHeadersProve(t *testing.T) {
+func TestPathAloneUsesNoMemoryOfVerifiedSender(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	table, _ := newTable(tokensOf("gitlab", "alertmanager"))
 	good := token(issuer.claims(nil), jose.RS256, rsaKey(), kid("rsa"))
@@ -212,7 +212,7 @@ func TestTheLargeBodyOfAStrangerIsNotKept(t *testing.T) {
 	}
 }
 
-// answering sees how much room is taken when an answer is written.
+// answering records how much memory is reserved when a response is written.
 type answering struct {
 	*httptest.ResponseRecorder
 	large      *largeBodies
@@ -224,9 +224,8 @@ func (a *answering) WriteHeader(code int) {
 	a.ResponseRecorder.WriteHeader(code)
 }
 
-// A sender that has its answer may send the next body. It must find the room of the last
-// one.
-func TestTheRoomOfABodyIsGivenBackBeforeItsAnswer(t *testing.T) {
+// A sender that has its response may send the next body. The memory of the last one must be released by then.
+func TestMemoryOfBodyIsReleasedBeforeResponse(t *testing.T) {
 	table, path := oneReceiver(t)
 	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
 	for _, path := range []string{path, "/hook/x"} {

@@ -18,29 +18,29 @@ import (
 )
 
 var (
-	errReplayed = errors.New("this webhook was taken before")
-	// errUnreadable is for an annotation that memory.String has not written. It could have recorded any webhook.
-	errUnreadable = fmt.Errorf("its annotation %s cannot be read, so a webhook that is repeated cannot be recognized: "+
-		"let a webhook close the gate, or see docs/reference/gatereceivers.md", v1alpha1.DeliveriesAnnotation)
-	errTooMany = fmt.Errorf("the gate cannot record another webhook that opens, because it has recorded too many in %s: try again later", replayWindow)
+	errReplayed = errors.New(msgReplayed)
+	// errUnreadable is for an annotation that deliveries.String has not written. It could have recorded any webhook.
+	errUnreadable = fmt.Errorf(msgRecordUnreadable+
+		msgRecordUnreadableRemedy, v1alpha1.DeliveriesAnnotation)
+	errTooMany = fmt.Errorf(msgTooMany, replayWindow)
 )
 
 // Lengths in the annotation, in bytes.
 const (
-	// senderLength and lengthOfDigest are 6 and 12 bytes in base64.
+	// senderLength and digestLength are 6 and 12 bytes in base64.
 	senderLength = 8
 	digestLength = 16
 	// timeLength is for the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
 	timeLength = 2
-	// minRecordLength is the length of an annotation that has nothing but a note of no receiver.
+	// minRecordLength is the length of an annotation that has only a dropped item without a receiver.
 	minRecordLength = len("1234567890,:xAB")
 )
 
 // deliveryID identifies a webhook among those that a Gate records: by a digest of the receiver and one of the webhook, of 48 and 96 bits.
 //
-// A webhook always has the same digest, so collisions never let it open twice. They can only refuse a webhook that is new, because the
-// digest of another one is recorded. An attacker who knows the token can find two webhooks with the same digest in 2^48 steps, and has the
-// second one refused: not sending it has the same effect. To block the webhook of another sender, the attacker needs the digest of that webhook, which
+// A webhook always has the same digest, so collisions never let it open twice. They can only refuse a new webhook, because the digest of
+// another one is recorded. An attacker with the token can find two webhooks with the same digest in 2^48 steps, and the second one is
+// refused: not sending it has the same effect. To block the webhook of another sender, the attacker needs the digest of that webhook, which
 // takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
 func deliveryID(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
@@ -58,7 +58,7 @@ const (
 	dropped = 'x'
 )
 
-// item of the annotation.
+// item is an item of the annotation.
 type item struct {
 	id   string
 	kind byte
@@ -68,7 +68,7 @@ type item struct {
 
 func roundUp(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// sender is the receiver in an id.
+// sender returns the receiver in an id.
 func sender(id string) string { return id[:min(len(id), senderLength)] }
 
 // size returns the length of an item without its receiver.
@@ -86,7 +86,8 @@ type deliveries []item
 var groupSyntax = regexp.MustCompile(fmt.Sprintf(`^(?:[\w-]{%[1]d}:(?:[oc][\w-]{%[2]d}|x[\w-]{%[3]d})+|:x[\w-]{%[3]d})$`,
 	senderLength, timeLength+digestLength, timeLength))
 
-// recall parses an annotation that memory.String has written, and skips expired items. It returns errUnreadable if any part of it is malformed.
+// recall parses an annotation that deliveries.String has written, and skips expired items. It returns errUnreadable if any part of it is
+// malformed.
 func recall(annotation string, now time.Time) (m deliveries, err error) {
 	if annotation == "" {
 		return nil, nil
@@ -161,18 +162,18 @@ func (m deliveries) String() string {
 	return text.String()
 }
 
-// has returns whether a webhook was taken before.
+// has returns whether a webhook was accepted before.
 func (m deliveries) has(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.id == id })
 }
 
-// mayRepeat returns whether a webhook may be a forgotten one that closed. It could open now:
-// what a receiver makes of it may depend on headers that nobody signed.
+// mayRepeat returns whether a webhook may be a dropped one that closed. It could open now, because the action of a receiver may depend on
+// headers that are not signed.
 func (m deliveries) mayRepeat(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.kind == dropped && (i.id == "" || i.id == sender(id)) })
 }
 
-// used returns how many webhooks of its receiver an id is recorded with, and how many bytes these take.
+// used returns how many webhooks of the receiver in an id are recorded, and their size in bytes.
 func (m deliveries) used(id string) (webhooks, bytes int) {
 	for _, i := range m {
 		if sender(i.id) != sender(id) {
@@ -198,10 +199,8 @@ func (m deliveries) replaces(before deliveries, id string, room int) bool {
 	return webhooks <= maxDeliveries && m.size() <= min(room, before.size())
 }
 
-// add returns the memory with one more webhook. One that opens is refused if it cannot be
-// recorded, or if it may be a repetition. One that closes is never refused: it takes the
-// place of the oldest one of its receiver that closed. If there is none, it is itself
-// forgotten.
+// add returns the deliveries with one more webhook. A webhook that opens is refused if it cannot be recorded, or if it may be a repetition.
+// A webhook that closes is never refused: it replaces the oldest one of its receiver that closed. If there is none, it is dropped itself.
 func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now time.Time) (deliveries, error) {
 	kind := byte(closed)
 	if action != v1alpha1.RequestClose {
@@ -224,8 +223,7 @@ func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now 
 	return next, nil
 }
 
-// drop replaces an item by a note that there was one. The note names its receiver, or
-// none if there is no room for that.
+// drop replaces an item by a dropped item with its receiver, or without one if that does not fit.
 func (m deliveries) drop(index, room int) deliveries {
 	last := m[index]
 	rest := slices.Delete(slices.Clone(m), index, index+1)
@@ -235,7 +233,7 @@ func (m deliveries) drop(index, room int) deliveries {
 	return rest.addDropped(item{"", dropped, last.at})
 }
 
-// addDropped adds a note. If the same note is there already, it makes that one last as long.
+// addDropped adds a dropped item. If there is an equal one, it extends that one.
 func (m deliveries) addDropped(note item) deliveries {
 	for i := range m {
 		if m[i].kind == dropped && m[i].id == note.id {
@@ -274,8 +272,7 @@ func recordDelivery(obj *v1alpha1.Gate, a gateRequest, now time.Time) (string, e
 	return next.String(), err
 }
 
-// availableBytes returns how many bytes the annotation may have besides the other annotations of a
-// Gate and a note.
+// availableBytes returns how many bytes the annotation may have, given the other annotations of a Gate.
 func availableBytes(obj *v1alpha1.Gate) int {
 	room := validation.TotalAnnotationSizeLimitB - maxRequestBytes - len(v1alpha1.DeliveriesAnnotation)
 	for name, value := range obj.Annotations {

@@ -83,7 +83,7 @@ const (
 	closes = v1alpha1.RequestClose
 )
 
-func TestADeliveryIsRememberedForTheReplayWindow(t *testing.T) {
+func TestDeliveryIsRecordedForReplayWindow(t *testing.T) {
 	for _, action := range []v1alpha1.RequestAction{opens, closes} {
 		r := newRemembering(t)
 		r.want("the first", r.take("ci", "1", action), nil)
@@ -153,7 +153,7 @@ func TestACloseIsTakenHoweverManyThereWere(t *testing.T) {
 }
 
 // A receiver may read headers that are not signed.
-func TestWhatClosedAndIsForgottenOpensNothing(t *testing.T) {
+func TestDroppedCloseCannotOpen(t *testing.T) {
 	r := newRemembering(t)
 	r.want("the first", r.take("ci", "captured", closes), nil)
 	r.want("as something that opens", r.take("ci", "captured", opens), errReplayed)
@@ -206,7 +206,7 @@ func TestTheAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
 	r.want("later", r.take("ci-0", "1", opens), nil)
 }
 
-func TestOtherAnnotationsOfAGateLeaveLessRoom(t *testing.T) {
+func TestOtherAnnotationsReduceSpaceForDeliveries(t *testing.T) {
 	others := func(bytes int) *remembering {
 		r := newRemembering(t)
 		r.want("one that is remembered", r.take("ci", "1", opens), nil)

@@ -1,4 +1,4 @@
-// Package receivers takes requests for Gates over HTTP, one verifier per file.
+// Package receivers accepts requests for Gates over HTTP, with one verifier per file.
 package receivers
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=open;close

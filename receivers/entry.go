@@ -25,31 +25,30 @@ const (
 	claimsVariable  = "claims"
 )
 
-// secretHeaders are empty for expressions, whose errors are logged and answered. With a
-// signature, a reader of the log could send the same request again. That there is a
-// signature is not a secret, and flux-event also takes requests without one.
+// secretHeaders are empty in expressions, because errors of expressions are logged and returned. With a signature, a reader of the log
+// could repeat the request. Whether there is a signature is not a secret, and flux-event also accepts requests without one.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
 }
 
-// entry is a GateReceiver that is ready to take webhooks.
+// entry is a GateReceiver that is ready to accept webhooks.
 type entry struct {
 	key     types.NamespacedName
 	created time.Time
 	spec    *v1alpha1.GateReceiverSpec
-	// credentials of the sender, none for generic-oidc.
+	// credentials has the tokens of the sender, none for generic-oidc.
 	credentials endpoint.Credentials
 	verifier    verifier
 	filter      *expression.Bool
 	// action is spec.actionExpr, nil if there is spec.action instead.
 	action  *expression.String
 	limiter *rate.Limiter
-	// broken says why the receiver takes nothing although it can verify a sender.
+	// broken is why the receiver accepts no webhooks although it can verify a sender.
 	broken error
 }
 
-// compile returns an entry without credentials, or nil if no verifier is known for the receiver.
+// compile returns an entry without credentials, or nil if the receiver has no supported verifier.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
@@ -72,7 +71,7 @@ func (e *entry) Created() time.Time { return e.created }
 // Paths implements endpoint.Entry.
 func (e *entry) Paths() []string { return pathsOf(e.key, e.credentials.PathTokens()) }
 
-// Inherit implements endpoint.Entry: a change of the receiver gives no new burst.
+// Inherit implements endpoint.Entry: a change of the receiver does not reset its rate limit.
 func (e *entry) Inherit(before *entry) { e.limiter = before.limiter }
 
 // Bearers implements endpoint.Entry: the tokens with which Flagger may act for the receiver.
@@ -91,25 +90,25 @@ func (e *entry) compileExpressions() (err error) {
 	}
 	switch {
 	case (e.spec.Action == "") == (e.spec.ActionExpr == ""):
-		return errors.New("exactly one of action and actionExpr must be set")
+		return errors.New(msgOneAction)
 	case e.spec.ActionExpr != "":
 		if e.action, err = expression.NewString(e.spec.ActionExpr, expression.OfReceiver...); err != nil {
 			return fmt.Errorf("actionExpr: %w", err)
 		}
 	case !isAction(e.spec.Action):
-		return errors.New("action must be open or close: an expression goes into actionExpr")
+		return errors.New(msgActionForm)
 	}
 	return nil
 }
 
-// checkPathOnly returns an error if the path is the receiver's only secret and its spec could
-// open Gates. The API server refuses such a spec, but may have stored one before it had the rule.
+// checkPathOnly returns an error if the path is the receiver's only secret and its spec could open Gates. The API server refuses such a
+// spec, but may have stored one before the rule existed.
 func (e *entry) checkPathOnly() error {
 	if e.spec.Type != v1alpha1.GenericReceiver || e.spec.Action == v1alpha1.RequestClose && e.spec.ActionExpr == "" {
 		return nil
 	}
-	return errors.New("type generic can only close, because the path is its only secret: set action: close without actionExpr, " +
-		"or use a type that verifies its sender, such as generic-hmac or generic-oidc")
+	return errors.New(msgPathOnlyCloses +
+		msgPathOnlyRemedy)
 }
 
 func isAction(action v1alpha1.RequestAction) bool {
@@ -121,7 +120,7 @@ func (e *entry) takes(event string) bool {
 	return len(e.spec.Events) == 0 || slices.ContainsFunc(e.spec.Events, func(name string) bool { return strings.EqualFold(name, event) })
 }
 
-// decide returns what a webhook asks for, empty for nothing.
+// decide returns the action that a webhook requests, empty for none.
 func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (v1alpha1.RequestAction, error) {
 	data := map[string]any{bodyVariable: hook.body, headersVariable: e.readable(header), claimsVariable: hook.claims}
 	if hook.claims == nil {
@@ -141,8 +140,8 @@ func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (
 	}
 	action := v1alpha1.RequestAction(result)
 	if action != "" && !isAction(action) {
-		// The actual value may be anything that was sent.
-		return "", errors.New("actionExpr is none of 'open', 'close' and ''")
+		// The actual value may be any part of the request.
+		return "", errors.New(msgActionExprForm)
 	}
 	return action, nil
 }
@@ -178,5 +177,5 @@ func (e *entry) gatesFor(hook *webhook) []types.NamespacedName {
 	return gates
 }
 
-// by is who a request is from, as an annotation says it.
+// by returns the requester for the annotation.
 func (e *entry) by() string { return v1alpha1.ReceiverRequester + e.key.String() }

@@ -26,7 +26,7 @@ func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpe
 	return obj
 }
 
-func TestAWebhookIsFilteredAndSaysWhatToRequest(t *testing.T) {
+func TestWebhookIsFilteredAndSelectsAction(t *testing.T) {
 	header := http.Header{"X-Event": {"deploy", "again"}, "Authorization": {"Bearer hidden"}, "X-Signature": {"sha256=hidden"}}
 	for name, tc := range map[string]struct {
 		filter, actionExpr, want, err string

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// Answers of the load tester of Flagger.
+// Responses of the load tester of Flagger.
 const (
 	flaggerOK        = "OK"
 	flaggerApproved  = "Approved"
@@ -28,20 +28,18 @@ const (
 // flaggerOpens is the response to a request to open. Flagger cannot sign its requests.
 const flaggerOpens = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
 
-// rollbackPrefix begins the name of a Gate that says whether to roll back, as in the load
-// tester. So a Gate that lets a rollout go on never undoes it.
+// rollbackPrefix is the prefix of the Gate that decides about a rollback, as in the load tester. So a Gate that permits a rollout never
+// rolls it back.
 const rollbackPrefix = "rollback."
 
-// Flagger serves the manual gating of Flagger's load tester. Checks are answered from a
-// cache. A close needs the token of a GateReceiver of type generic, which then makes the
-// request. Nothing opens a Gate here.
+// Flagger serves the manual gating of Flagger's load tester. Checks are served from a cache. A close needs the token of a GateReceiver of
+// type generic, which then makes the request. No request opens a Gate here.
 type Flagger struct {
-	// Handler has the limits and makes requests. It is separate, so that webhooks take
-	// nothing from Flagger.
+	// Handler has the limits and makes requests. It is separate, so that webhooks and Flagger do not share limits.
 	Handler *Handler
 	// Gates reads from a cache.
 	Gates client.Reader
-	// AllowCrossNamespaceRefs lets a canary use Gates in other namespaces than its own.
+	// AllowCrossNamespaceRefs lets a canary use Gates in other namespaces.
 	AllowCrossNamespaceRefs bool
 }
 
@@ -102,16 +100,15 @@ func (f *Flagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.request(w, r, canary, endpoint)
 }
 
-// canary is what Flagger sends.
+// canary is a request of Flagger.
 type canary struct {
 	name, namespace string
 	metadata        map[string]string
-	// fields are everything that was sent, without the token.
+	// fields has all fields of the request except the token.
 	fields map[string]any
 }
 
-// canaryOf reads each field once, by its exact name, so that expressions of receivers see
-// what is acted on.
+// canaryOf reads each field once, by its exact name, so that expressions of receivers see the values that are used.
 func canaryOf(body []byte) (*canary, error) {
 	fields, err := parseObject(body)
 	if err != nil {
@@ -121,25 +118,24 @@ func canaryOf(body []byte) (*canary, error) {
 	for name, field := range map[string]*string{"name": &c.name, "namespace": &c.namespace} {
 		value, ok := c.fields[name].(string)
 		if !ok && c.fields[name] != nil {
-			return nil, fmt.Errorf("%s is not a text", name)
+			return nil, fmt.Errorf(msgNotText, name)
 		}
 		*field = value
 	}
 	metadata, ok := c.fields["metadata"].(map[string]any)
 	if !ok && c.fields["metadata"] != nil {
-		return nil, errors.New("metadata is not an object")
+		return nil, errors.New(msgMetadataForm)
 	}
 	for name, value := range metadata {
 		if c.metadata[name], ok = value.(string); !ok {
-			return nil, errors.New("metadata has a value that is not a text")
+			return nil, errors.New(msgMetadataText)
 		}
 	}
 	delete(metadata, "token")
 	return c, nil
 }
 
-// gate returns the Gate that a canary means. It returns false for a Gate that cannot
-// exist, or that the canary must not use.
+// gate returns the Gate that a canary refers to. It returns false for a Gate that cannot exist, or that the canary must not use.
 func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedName, bool) {
 	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
 	if named := c.metadata["gate"]; named != "" {
@@ -149,13 +145,12 @@ func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedNam
 		}
 	}
 	key.Name = endpoint.prefix + key.Name
-	// A cache takes a name with a slash for the name of another namespace.
+	// A cache treats a name with a slash as that of another namespace.
 	possible := len(validation.IsDNS1123Label(key.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(key.Name)) == 0
 	return key, possible && (key.Namespace == c.namespace || f.AllowCrossNamespaceRefs)
 }
 
-// check answers whether a Gate is open. In doubt it is closed, for a rollback too: then
-// nothing is rolled back.
+// check responds whether a Gate is open. If that is unknown, it is closed, for a rollback too: then nothing is rolled back.
 func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	key, ok := f.gate(c, endpoint)
 	if !ok || !f.open(r.Context(), key) {
@@ -163,7 +158,7 @@ func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpo
 	} else {
 		respond(w, http.StatusOK, flaggerApproved)
 	}
-	// Flagger asks every few seconds.
+	// Flagger checks every few seconds.
 	if debug := f.Handler.Log.V(1); ok && debug.Enabled() {
 		debug.Info("Gate checked", "path", r.URL.Path, "gate", key.String(), "remote", r.RemoteAddr)
 	}
@@ -228,15 +223,14 @@ func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key typ
 		result = f.Handler.put(ctx, e, in, hook, wanted, []types.NamespacedName{key})
 		result.from = e.key
 		if result.code == http.StatusOK && !f.isClosed(ctx, key) {
-			return &response{code: http.StatusServiceUnavailable, text: "the gate is asked to close, but may still pass for open here", from: e.key}
+			return &response{code: http.StatusServiceUnavailable, text: msgCloseNotVisible, from: e.key}
 		}
 		return result
 	}
 	return result
 }
 
-// isClosed waits until checks say that a Gate is closed. After we have said so, the next
-// check must not say otherwise.
+// isClosed waits until checks report that a Gate is closed. After we have confirmed the close, the next check must not contradict it.
 func (f *Flagger) isClosed(ctx context.Context, key types.NamespacedName) bool {
 	return wait.PollUntilContextCancel(ctx, cacheInterval, true, func(ctx context.Context) (bool, error) {
 		return !f.open(ctx, key), nil
@@ -256,7 +250,7 @@ func (c *canary) token(header http.Header) string {
 	return token
 }
 
-// reason returns why, in the words of the sender.
+// reason returns the reason in the request.
 func (c *canary) reason() string {
 	if reason := text(c.fields, "reason", "message"); reason != "" {
 		return reason

@@ -168,7 +168,7 @@ func TestACanaryCanNameItsGate(t *testing.T) {
 	}
 }
 
-func TestAGateInDoubtIsClosedToFlaggerAndRollsNothingBack(t *testing.T) {
+func TestUnknownGateIsClosedForFlaggerAndRollsNothingBack(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Gate){
 		"never reconciled":  func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} },
 		"behind its spec":   func(g *v1alpha1.Gate) { g.Generation++ },
@@ -204,7 +204,7 @@ func closing(at time.Time) *v1alpha1.Transition {
 	return &v1alpha1.Transition{At: metav1.NewTime(at), State: v1alpha1.StateClosed}
 }
 
-func TestWhoHasATokenOfAGate(t *testing.T) {
+func TestReceiversWithTokenOfGate(t *testing.T) {
 	table := NewTable(nil)
 	for name, e := range map[string]*entry{
 		"one":         {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, credentials: endpoint.Credentials{Tokens: []string{"new", "old"}}},
@@ -241,7 +241,7 @@ func TestWhoHasATokenOfAGate(t *testing.T) {
 	}
 }
 
-func TestATokenIsForgottenWithItsReceiver(t *testing.T) {
+func TestTokenIsRemovedWithItsReceiver(t *testing.T) {
 	table, s := newTable(map[string]map[string]string{"apps/one": {"token": "new", "previousToken": "old"}, "apps/two": {"token": "new"}})
 	one, two := receiverOf("one", "apps"), receiverOf("two", "apps")
 	names := func(token string) string {

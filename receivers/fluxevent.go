@@ -12,36 +12,33 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 )
 
-// gateKey in the metadata of an event names the Gates that it is for, separated by commas.
-// spec.eventMetadata of an Alert can set it.
+// gateKey in the metadata of an event has the names of its Gates, separated by commas. spec.eventMetadata of an Alert can set it.
 const gateKey = "gate"
 
-// fluxEvent accepts events of Flux as the Providers generic and generic-hmac of
-// notification-controller send them, or a controller itself. Without a signature the path
-// is the only secret, as for generic, unless there is a signing token.
+// fluxEvent accepts events of Flux from the Providers generic and generic-hmac of notification-controller, or from a controller. Without a
+// signature, the path is the only secret, as for generic, unless there is a signing token.
 type fluxEvent struct{}
 
 func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	isSigned := len(in.signingTokens) > 0 || len(in.header.Values(signatureHeader)) > 0
 	if isSigned && !signed(only(in.header, signatureHeader), in.body, in.keys(), "sha256") {
-		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, signatureHeader)
+		return nil, fmt.Errorf(msgBodySignature, errUnverified, signatureHeader)
 	}
 	body, err := mustObject(in.body)
 	if err != nil {
 		return nil, err
 	}
-	// The event is read from the object that expressions read. If a key is there twice,
-	// both see the same value.
+	// The event is decoded from the object that expressions read. If a key is repeated, both see the same value.
 	var event eventv1.Event
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body, &event); err != nil {
-		return nil, fmt.Errorf("%w: the body is not an event of Flux", errMalformed)
+		return nil, fmt.Errorf(msgNotFluxEvent, errMalformed)
 	}
 	involved := event.InvolvedObject
 	if involved.Kind == "" || involved.Name == "" || event.Reason == "" || event.Message == "" {
-		return nil, fmt.Errorf("%w: an event must have the kind and name of its object, a reason and a message", errMalformed)
+		return nil, fmt.Errorf(msgFluxEventForm, errMalformed)
 	}
 	hook := &webhook{event: event.Reason, body: body, pathOnly: !isSigned}
-	// Without a signature, anybody who repeats an event can write another time into it.
+	// Without a signature, a client that repeats an event can change its time.
 	if isSigned && !event.Timestamp.IsZero() {
 		if err := mustBeRecent(event.Timestamp.Time, in.now); err != nil {
 			return nil, err
@@ -51,9 +48,9 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	addShortKeys(body)
 	metadata, _ := body["metadata"].(map[string]any)
 	if value, ok := metadata[gateKey]; ok {
-		names, _ := value.(string) // an event has only texts
+		names, _ := value.(string) // all values of an event are strings
 		if hook.gates = gateNames(names); len(hook.gates) == 0 {
-			return nil, fmt.Errorf("%w: metadata.%s names no Gate", errMalformed, gateKey)
+			return nil, fmt.Errorf(msgNoGateNamed, errMalformed, gateKey)
 		}
 	}
 	subject := strings.TrimPrefix(involved.Namespace+"/"+involved.Name, "/")
@@ -72,9 +69,8 @@ func gateNames(list string) []string {
 	return names
 }
 
-// addShortKeys also adds the metadata without the prefix of its keys.
-// notification-controller passes it on like that, so an expression need not know who sent
-// the event. Existing keys stay. Of two prefixes, the first by name counts.
+// addShortKeys also adds the metadata without the prefix of its keys, as notification-controller does, so that expressions do not depend on
+// the sender. Existing keys stay. Of two prefixes, the first by name counts.
 func addShortKeys(body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

@@ -89,7 +89,7 @@ func TestABodyThatIsNoFluxEventIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFluxEventSaysWhatHappenedToWhat(t *testing.T) {
+func TestFluxEventHasObjectAndReason(t *testing.T) {
 	hook := verified(t, fluxEvent{}, goodFlux())
 	if hook.event != "HealthCheckFailed" || hook.reason != "Kustomization flux-system/staging: Health check failed after 30s" {
 		t.Errorf("event %q, reason %q", hook.event, hook.reason)
@@ -148,7 +148,7 @@ func TestAnAlertRoutesByItsEventMetadata(t *testing.T) {
 	}
 }
 
-func TestAFluxEventIsRememberedIfItsTimeIsSigned(t *testing.T) {
+func TestFluxEventWithSignedTimeIsRecorded(t *testing.T) {
 	in := goodFlux()
 	if got := verified(t, fluxEvent{}, in).delivery; got != digestOf(in.body) {
 		t.Errorf("delivery of a signed one is %q", got)

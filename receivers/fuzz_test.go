@@ -48,8 +48,8 @@ var sentences = []string{
 	"malformed: metadata.gate names no Gate",
 	"malformed: timestamp must be less than 5m0s from now",
 	"malformed: status must be firing or resolved",
-	"malformed: X-GitHub-Event and X-GitHub-Delivery must both be there once",
-	"malformed: X-Gitlab-Event must be there once",
+	"malformed: X-GitHub-Event and X-GitHub-Delivery must both occur once",
+	"malformed: X-Gitlab-Event must occur once",
 	"malformed: Content-Type must be application/json or application/x-www-form-urlencoded",
 }
 
@@ -310,7 +310,7 @@ func FuzzOIDC(f *testing.F) {
 	const url = "ISSUER"
 	more := []string{
 		"not verified: the token of " + issuer.URL + " has expired",
-		"not verified: the token is not a good one of " + issuer.URL + " for audience gating-controller",
+		"not verified: the token is not a valid token of " + issuer.URL + " for audience gating-controller",
 		"not verified: the claims of the token of " + issuer.URL + " are not a JSON object",
 	}
 	f.Fuzz(func(t *testing.T, header, claims, signature string, choice byte, raw string) {

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// github takes webhooks of GitHub. The body is signed in X-Hub-Signature-256, or by old
-// servers in X-Hub-Signature. The JSON is in a form if the webhook is set up that way.
+// github accepts webhooks of GitHub. The body is signed in X-Hub-Signature-256, or by old servers in X-Hub-Signature. The JSON is in a form
+// if the webhook is configured that way.
 type github struct{}
 
 func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
@@ -17,13 +17,13 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 		header, algorithm = "X-Hub-Signature", "sha1"
 	}
 	if !signed(only(in.header, header), in.body, in.keys(), algorithm) {
-		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, header)
+		return nil, fmt.Errorf(msgBodySignature, errUnverified, header)
 	}
-	// They are not signed, so anybody who repeats a webhook can write into them. They must
-	// be there because GitHub sends them, but they tell nothing apart.
+	// They are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but do not
+	// identify a webhook.
 	event := only(in.header, "X-GitHub-Event")
 	if event == "" || only(in.header, "X-GitHub-Delivery") == "" {
-		return nil, fmt.Errorf("%w: X-GitHub-Event and X-GitHub-Delivery must both be there once", errMalformed)
+		return nil, fmt.Errorf(msgGitHubHeaders, errMalformed)
 	}
 	payload, err := githubPayload(in)
 	if err != nil {
@@ -46,11 +46,11 @@ func githubPayload(in *incoming) ([]byte, error) {
 	case "application/x-www-form-urlencoded":
 		form, err := url.ParseQuery(string(in.body))
 		if err != nil || len(form["payload"]) != 1 {
-			return nil, fmt.Errorf("%w: the body is not a form with one payload", errMalformed)
+			return nil, fmt.Errorf(msgGitHubForm, errMalformed)
 		}
 		return []byte(form.Get("payload")), nil
 	default:
-		return nil, fmt.Errorf("%w: Content-Type must be application/json or application/x-www-form-urlencoded", errMalformed)
+		return nil, fmt.Errorf(msgContentType, errMalformed)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestASignatureOfGitHub(t *testing.T) {
 	})
 }
 
-func TestWhatGitHubAlwaysSendsMustBeThere(t *testing.T) {
+func TestGitHubHeadersAreRequired(t *testing.T) {
 	attempts := []attempt{
 		{"no event", without("X-GitHub-Event"), errMalformed},
 		{"two events", twice("X-GitHub-Event", "push", "workflow_run"), errMalformed},

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// gitlab takes webhooks of GitLab, which send the token as X-Gitlab-Token. With a signing
-// token, they are signed as Standard Webhooks specifies. If the Secret has both, a webhook
-// needs both.
+// gitlab accepts webhooks of GitLab, which send the token as X-Gitlab-Token. With a signing token, they are signed as Standard Webhooks
+// specifies. If the Secret has both, a webhook needs both.
 type gitlab struct{}
 
 func (gitlab) prove(_ context.Context, in *incoming) (bool, error) {
@@ -15,7 +14,7 @@ func (gitlab) prove(_ context.Context, in *incoming) (bool, error) {
 		return false, nil
 	}
 	if !equalToAny(only(in.header, "X-Gitlab-Token"), in.tokens) {
-		return false, fmt.Errorf("%w: X-Gitlab-Token is not the token", errUnverified)
+		return false, fmt.Errorf(msgGitLabToken, errUnverified)
 	}
 	return true, nil
 }
@@ -30,7 +29,7 @@ func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
 	}
 	event := only(in.header, "X-Gitlab-Event")
 	if event == "" {
-		return nil, fmt.Errorf("%w: X-Gitlab-Event must be there once", errMalformed)
+		return nil, fmt.Errorf(msgGitLabEvent, errMalformed)
 	}
 	body, err := mustObject(in.body)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestATokenOfGitLab(t *testing.T) {
 	try(t, gitlab{}, goodGitLab, attempts)
 }
 
-func TestAGitLabWebhookIsRememberedIfItHasAnIdOfAnyKind(t *testing.T) {
+func TestGitLabWebhookWithIDIsRecorded(t *testing.T) {
 	for _, name := range []string{"Idempotency-Key", "Webhook-Id", "X-Gitlab-Event-UUID", ""} {
 		in := goodGitLab()
 		in.header.Del("X-Gitlab-Event-UUID")

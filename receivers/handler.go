@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Handler takes webhooks. It never logs or answers a path, a token or a signature.
+// Handler accepts webhooks. It never logs or returns a path, a token or a signature.
 type Handler struct {
 	Table   *Table
 	Gates   *Gates
@@ -33,12 +33,11 @@ func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.L
 	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: largeBodies{byQuota: map[quotaKey]int{}}}
 }
 
-// response is what a sender gets. The text is empty unless the sender has proved who it
-// is.
+// response is the response to a sender. The text is empty unless the sender is verified.
 type response struct {
 	code int
 	text string
-	// from is the receiver, zero if the sender has not proved to be from one.
+	// from is the receiver, zero if the sender is not verified.
 	from types.NamespacedName
 	// details for the log.
 	details []any
@@ -54,17 +53,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.write(w, a)
 }
 
-// recovered answers a request whose handling panicked.
+// recovered responds to a request whose handling panicked.
 func (h *Handler) recovered(w http.ResponseWriter) {
 	if cause := recover(); cause != nil {
-		// The cause may quote what was sent.
+		// The cause may quote the request.
 		h.Log.Error(errors.New("panic"), "A webhook could not be handled", "stack", string(debug.Stack()))
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
 
-// respond reads a request and answers it. The path is looked up first, so that only senders
-// with an existing path take memory. All others cannot tell whether a path exists.
+// respond reads a request and returns the response. It looks up the path first, so that only requests to an existing path use memory. Other
+// senders cannot tell whether a path exists.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
 		return refused
@@ -83,7 +82,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
-	// It counts as sent now: the receiver may have changed or gone while the body arrived.
+	// Its time is now: the receiver may have changed while the body arrived.
 	in.body, in.now = body, h.Clock.Now()
 	if latest, _ := h.Table.Find(in.path); a == nil && latest != e {
 		e = latest
@@ -100,8 +99,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	return a
 }
 
-// admit looks at the headers of a request. It returns whether they prove who sent it, and
-// how to answer a stranger, nil if the sender may be the right one.
+// admit checks the headers of a request. It returns whether they verify the sender, and the response to an unverified sender, nil if the
+// sender may be the right one.
 func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *response) {
 	if e == nil {
 		return false, &response{code: http.StatusNotFound}
@@ -120,7 +119,7 @@ func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *
 	return proven, nil
 }
 
-// handle answers a request that was read.
+// handle responds to a request that was read.
 func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response {
 	hook, err := e.verifier.verify(ctx, in)
 	if err != nil {
@@ -135,10 +134,10 @@ func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response 
 
 // pretend takes as long as verifying a wrong signature.
 func pretend(in *incoming) {
-	_, _ = genericHMAC{}.verify(context.Background(), in) // nobody can sign without a token
+	_, _ = genericHMAC{}.verify(context.Background(), in) // without a token, no signature is valid
 }
 
-// unverified returns how to answer a request that is not verified.
+// unverified returns the response to a request that is not verified.
 func unverified(e *entry, err error) *response {
 	switch {
 	case errors.Is(err, errUnverified):
@@ -151,7 +150,7 @@ func unverified(e *entry, err error) *response {
 	return a
 }
 
-// take does what a verified webhook asks for.
+// take makes the requests of a verified webhook.
 func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *response {
 	action, refused := h.decide(ctx, e, in, hook)
 	gates := e.gatesFor(hook)
@@ -159,25 +158,24 @@ func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhoo
 	case refused != nil:
 		return refused
 	case action == v1alpha1.RequestOpen && hook.pathOnly:
-		return &response{code: http.StatusForbidden, text: "a webhook whose path is its only secret cannot open a gate: sign it, as generic-hmac does"}
+		return &response{code: http.StatusForbidden, text: msgPathOnlyOpens}
 	case action == "" || len(gates) == 0:
-		return &response{code: http.StatusOK, text: "nothing to request"}
+		return &response{code: http.StatusOK, text: msgNothingRequested}
 	}
 	return h.put(ctx, e, in, hook, action, gates)
 }
 
-// decide returns what a receiver makes of a verified webhook, or how to answer one that
-// it does not take.
+// decide returns the action of a verified webhook, or the response if the receiver refuses it.
 func (h *Handler) decide(ctx context.Context, e *entry, in *incoming, hook *webhook) (v1alpha1.RequestAction, *response) {
 	switch {
 	case e.spec.Suspend:
-		return "", &response{code: http.StatusServiceUnavailable, text: "the receiver is suspended"}
+		return "", &response{code: http.StatusServiceUnavailable, text: msgSuspended}
 	case e.broken != nil:
-		return "", &response{code: http.StatusServiceUnavailable, text: "the receiver is not ready", err: e.broken}
+		return "", &response{code: http.StatusServiceUnavailable, text: msgNotReady, err: e.broken}
 	case !e.limiter.AllowN(in.now, 1):
-		return "", &response{code: http.StatusTooManyRequests, text: fmt.Sprintf("more than %d requests in a second", requestsPerSecond)}
+		return "", &response{code: http.StatusTooManyRequests, text: fmt.Sprintf(msgRateLimited, requestsPerSecond)}
 	case !e.takes(hook.event):
-		return "", &response{code: http.StatusBadRequest, text: fmt.Sprintf("the event %q is not among the events of the receiver", hook.event)}
+		return "", &response{code: http.StatusBadRequest, text: fmt.Sprintf(msgEventNotListed, hook.event)}
 	}
 	action, err := e.decide(ctx, in.header, hook)
 	if err != nil {
@@ -186,7 +184,7 @@ func (h *Handler) decide(ctx context.Context, e *entry, in *incoming, hook *webh
 	return action, nil
 }
 
-// put requests an action on Gates in the name of a receiver.
+// put requests an action on Gates on behalf of a receiver.
 func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, action v1alpha1.RequestAction, gates []types.NamespacedName) *response {
 	if refused := h.recheckToken(ctx, e, in); refused != nil {
 		return refused
@@ -209,7 +207,7 @@ func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *res
 	case errors.As(err, new(*Refused)):
 		return &response{code: http.StatusNotFound, err: err}
 	case err != nil:
-		return &response{code: http.StatusServiceUnavailable, text: "try again", err: err}
+		return &response{code: http.StatusServiceUnavailable, text: msgTryAgain, err: err}
 	case now.Equal(e.credentials):
 		return nil
 	}
@@ -221,12 +219,11 @@ func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *res
 	return nil
 }
 
-// request asks all Gates. If some could not be asked, the sender has to try again. Those
-// that remember the webhook are then skipped. A request that others have to approve is
-// taken as any other: the answer says that it waits.
+// request makes the request on all Gates. If some of them fail, the sender must try again: Gates that recorded the webhook are skipped
+// then. A request that needs approval is accepted, and the response includes that it waits.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a gateRequest, in *incoming) *response {
 	var errs []error
-	replayed, taken := 0, fmt.Sprintf("%s requested", a.action)
+	replayed, taken := 0, fmt.Sprintf(msgRequested, a.action)
 	for _, key := range gates {
 		lacks, err := h.Gates.request(ctx, key, a, in.now)
 		if errors.Is(err, errReplayed) {
@@ -234,7 +231,7 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a g
 			continue
 		}
 		if lacks > 0 {
-			taken += fmt.Sprintf("\ngate '%s': the request %s", key, ledger.ApprovalMessage(key.Namespace, key.Name, lacks))
+			taken += fmt.Sprintf(msgGateRequest, key, ledger.ApprovalMessage(key.Namespace, key.Name, lacks))
 		}
 		errs = append(errs, err)
 	}
@@ -249,19 +246,18 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a g
 	case errors.Is(err, errUnreadable):
 		result.code, result.text, result.err = http.StatusInternalServerError, errorTexts(errs, errUnreadable), err
 	case errors.Is(err, errUnavailable):
-		result.code, result.text, result.err = http.StatusServiceUnavailable, "not every gate could be asked, try again", err
+		result.code, result.text, result.err = http.StatusServiceUnavailable, msgSomeFailedRetry, err
 	case errors.Is(err, ledger.ErrClosedByPeople):
 		result.code, result.text, result.err = http.StatusForbidden, errorTexts(errs, ledger.ErrClosedByPeople), err
 	case errors.Is(err, errNoGate):
 		result.code, result.text, result.err = http.StatusInternalServerError, errorTexts(errs, errNoGate), err
 	default:
-		result.code, result.text, result.err = http.StatusInternalServerError, "not every gate could be asked, see the log of the controller", err
+		result.code, result.text, result.err = http.StatusInternalServerError, msgSomeFailed, err
 	}
 	return result
 }
 
-// errorTexts returns the texts of the errors of one kind. The others are only for the log: they
-// may quote the API server.
+// errorTexts returns the texts of the errors of one kind. Other errors are only logged, because they may quote the API server.
 func errorTexts(errs []error, kind error) string {
 	var words []string
 	for _, err := range errs {
@@ -272,10 +268,10 @@ func errorTexts(errs []error, kind error) string {
 	return strings.Join(words, "\n")
 }
 
-// busy asks a sender to try again. It looks the same whether the path exists or not.
+// busy returns the response to try again. It is the same whether the path exists or not.
 func busy() *response { return &response{code: http.StatusServiceUnavailable} }
 
-// log says what came of a webhook.
+// log logs the result of a webhook.
 func (h *Handler) log(r *http.Request, a *response) {
 	log := h.Log.WithValues(append([]any{"code", a.code, "remote", r.RemoteAddr}, a.details...)...)
 	if a.from.Name != "" {
@@ -287,7 +283,7 @@ func (h *Handler) log(r *http.Request, a *response) {
 	case a.code != http.StatusOK:
 		log.Info("Webhook refused", "cause", a.text)
 	default:
-		log.Info("Webhook taken", "result", a.text)
+		log.Info("Webhook accepted", "result", a.text)
 	}
 }
 
@@ -299,5 +295,5 @@ func (h *Handler) write(w http.ResponseWriter, a *response) {
 	respond(w, a.code, text)
 }
 
-// respond writes an answer.
+// respond writes a response.
 func respond(w http.ResponseWriter, code int, text string) { endpoint.Respond(w, code, text) }

@@ -21,12 +21,12 @@ import (
 
 const (
 	signatureHeader = v1alpha1.DefaultSignatureHeader
-	// deliveryHeader tells apart two equal bodies of generic-hmac from one that was sent
-	// twice. It is optional and not signed: the body is what is remembered.
+	// deliveryHeader distinguishes two equal bodies of generic-hmac from a repeated one. It is optional and not signed: the body is
+	// recorded.
 	deliveryHeader = "X-Delivery-Id"
 )
 
-// maxTokens is how many tokens a receiver may have: the current one and the one before.
+// maxTokens is how many tokens a receiver may have: the current one and the previous one.
 const maxTokens = 2
 
 var hashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
@@ -52,9 +52,8 @@ func signed(signature string, body []byte, tokens []string, algorithms ...string
 	return matches(hashes[name], tokens, [][]byte{sum}, body) && isKnown
 }
 
-// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It
-// always computes the same number of HMACs, so that the time does not show what was wrong, or
-// which key it was. An empty key never matches.
+// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It always computes the same number of HMACs, so
+// that the time does not reveal which part or key matched. An empty key never matches.
 func matches[K string | []byte](newHash func() hash.Hash, keys []K, sums [][]byte, parts ...[]byte) bool {
 	found := false
 	for i := range max(len(keys), maxTokens) {
@@ -82,17 +81,16 @@ func unixTime(text string) (time.Time, bool) {
 	return time.Unix(int64(seconds), 0), err == nil
 }
 
-// genericHMAC takes any request that is signed as spec.signature says, by default in
-// X-Signature. A JSON object may say why in reason or message, and in timestamp when it was
-// signed.
+// genericHMAC accepts any request that is signed as in spec.signature, by default in X-Signature. A JSON object may have a reason or a
+// message, and in timestamp the time of the signature.
 type genericHMAC struct {
 	v1alpha1.ReceiverSignature
-	// before and after surround the time in the text that is signed.
+	// before and after surround the time in the signed text.
 	before, after string
 }
 
-// newGenericHMAC checks what the API server also checks: without it, an object that is older
-// than a definition could be verified by less than its body.
+// newGenericHMAC makes the same checks as the API server: an object that was created before these existed could be verified by less than
+// its body.
 func newGenericHMAC(spec *v1alpha1.ReceiverSignature) (genericHMAC, error) {
 	if spec == nil {
 		return genericHMAC{}, nil
@@ -100,15 +98,15 @@ func newGenericHMAC(spec *v1alpha1.ReceiverSignature) (genericHMAC, error) {
 	before, rest, hasTime := strings.Cut(spec.GetPayload(), "{timestamp}")
 	after, hasBody := strings.CutSuffix(rest, "{body}")
 	if !hasTime || !hasBody || strings.Trim(after, "0123456789") == "" {
-		return genericHMAC{}, errors.New("signature.payload must be such as {timestamp}:{body}")
+		return genericHMAC{}, errors.New(msgPayloadForm)
 	}
 	if hashes[spec.Algorithm] == nil && (spec.Algorithm != "" || spec.Prefix != "") {
-		return genericHMAC{}, errors.New("signature.algorithm must be sha1, sha256 or sha512")
+		return genericHMAC{}, errors.New(msgAlgorithm)
 	}
 	return genericHMAC{*spec, before, after}, nil
 }
 
-// sums returns the digests in a header, and the name of the algorithm that made them.
+// sums returns the digests in a header, and the name of their algorithm.
 func (g genericHMAC) sums(header string) (algorithm string, sums [][]byte) {
 	decode := hex.DecodeString
 	if g.GetEncoding() == v1alpha1.SignatureBase64 {
@@ -143,7 +141,7 @@ func (g genericHMAC) verify(_ context.Context, in *incoming) (*webhook, error) {
 		start = g.before + stamp + g.after
 	}
 	if !matches(hashes[algorithm], in.keys(), sums, []byte(start), in.body) || !isTime {
-		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, g.GetHeader())
+		return nil, fmt.Errorf(msgBodySignature, errUnverified, g.GetHeader())
 	}
 	body := object(in.body)
 	hook := &webhook{reason: text(body, "reason", "message"), body: body}

@@ -82,7 +82,7 @@ func TestASignatureOfGenericHMAC(t *testing.T) {
 	})
 }
 
-func TestAGenericHMACWebhookSaysWhyAndIsTakenWithAnyBody(t *testing.T) {
+func TestGenericHMACWebhookIsAcceptedWithAnyBody(t *testing.T) {
 	hook := verified(t, genericHMAC{}, goodHMAC())
 	if hook.reason != "smoke tests passed" || hook.body["environment"] != "staging" || hook.event != "" {
 		t.Errorf("webhook is %+v", hook)
@@ -95,7 +95,7 @@ func TestAGenericHMACWebhookSaysWhyAndIsTakenWithAnyBody(t *testing.T) {
 	}
 }
 
-func TestAGenericHMACWebhookIsRememberedIfItsSenderGivesSomethingToTellBy(t *testing.T) {
+func TestGenericHMACWebhookWithIdentifierIsRecorded(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		timestamp  string
@@ -163,7 +163,7 @@ func TestATimeThatWasSignedTooFarFromNowIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsForgottenOnlyWhenItsSignedTimeIsTooOld(t *testing.T) {
+func TestRecordOutlastsSignedTimeTolerance(t *testing.T) {
 	// The worst case: signed by a clock that is as far ahead as it may be, taken at once.
 	at := testNow.Add(signedTimeTolerance - time.Nanosecond)
 	if mustBeRecent(at, testNow) != nil {

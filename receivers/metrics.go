@@ -14,7 +14,7 @@ type Metrics struct{ responses *prometheus.CounterVec }
 func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{responses: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gating_webhooks_total",
-		Help: "Number of webhooks by their receiver, empty if they have proved to be from none, and by the status code of the answer.",
+		Help: "Number of webhooks by receiver, empty if the sender is not verified, and by status code of the response.",
 	}, []string{"name", "namespace", "code"})}
 	registry.MustRegister(m.responses)
 	return m

@@ -14,13 +14,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// genericOIDC takes any request with a token of one of its issuers that passes the
-// validations of the issuer. The body is as for generic.
+// genericOIDC accepts any request with a token of one of its issuers that passes the validations of the issuer. The body is as for generic.
 type genericOIDC struct {
 	providers map[string]*oidcProvider
 }
 
-// oidcProvider is an issuer and what its tokens must look like.
+// oidcProvider is an issuer and the requirements for its tokens.
 type oidcProvider struct {
 	issuer      *issuer
 	audience    string
@@ -42,14 +41,14 @@ type oidcValidation struct {
 // arrives.
 func newGenericOIDC(specs []v1alpha1.OIDCProvider) (*genericOIDC, error) {
 	if len(specs) == 0 {
-		return nil, errors.New("oidcProviders: at least one is needed")
+		return nil, errors.New(msgNoProvider)
 	}
 	providers := map[string]*oidcProvider{}
 	for i := range specs {
 		spec := &specs[i]
 		path := fmt.Sprintf("oidcProviders[%d]", i)
 		if providers[spec.IssuerURL] != nil {
-			return nil, fmt.Errorf("%s.issuerURL: is there twice", path)
+			return nil, fmt.Errorf(msgIssuerTwice, path)
 		}
 		provider, err := newOIDCProvider(spec, path)
 		if err != nil {
@@ -65,7 +64,7 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 	names := map[string]bool{}
 	for i, variable := range spec.Variables {
 		if names[variable.Name] {
-			return nil, fmt.Errorf("%s.variables[%d].name: is there twice", path, i)
+			return nil, fmt.Errorf(msgVariableTwice, path, i)
 		}
 		names[variable.Name] = true
 		value, err := expression.NewValue(variable.Expression, expression.OfProvider...)
@@ -75,7 +74,7 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 		provider.variables = append(provider.variables, oidcVariable{variable.Name, value})
 	}
 	if len(spec.Validations) == 0 {
-		return nil, fmt.Errorf("%s.validations: at least one is needed", path)
+		return nil, fmt.Errorf(msgNoValidation, path)
 	}
 	for i, validation := range spec.Validations {
 		condition, err := expression.NewBool(validation.Expression, expression.OfProvider...)
@@ -89,11 +88,10 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 
 func (v *genericOIDC) prove(ctx context.Context, in *incoming) (bool, error) {
 	token := bearer(in.header)
-	// The claim decides only which keys must verify it. A URL that is not in the spec
-	// is never asked.
+	// The claim only selects the keys that must verify it. No requests are sent to a URL that is not in the spec.
 	provider, ok := v.providers[unverifiedIssuer(token)]
 	if !ok {
-		return false, fmt.Errorf("%w: Authorization is not Bearer and a token of a provider", errUnverified)
+		return false, fmt.Errorf(msgProviderBearer, errUnverified)
 	}
 	claims, err := provider.claimsOf(ctx, token, in.now)
 	if err != nil {
@@ -120,7 +118,7 @@ func (v *genericOIDC) verify(ctx context.Context, in *incoming) (*webhook, error
 	return hook, nil
 }
 
-// unverifiedIssuer returns what a token says of its issuer, which may be a lie.
+// unverifiedIssuer returns the issuer in a token, which may be forged.
 func unverifiedIssuer(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -150,13 +148,13 @@ func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time
 	var expired *oidc.TokenExpiredError
 	switch {
 	case errors.As(err, &expired):
-		return nil, fmt.Errorf("%w: the token of %s has expired", errUnverified, p.issuer.url)
+		return nil, fmt.Errorf(msgTokenExpired, errUnverified, p.issuer.url)
 	case err != nil:
-		return nil, fmt.Errorf("%w: the token is not a good one of %s for audience %s", errUnverified, p.issuer.url, p.audience)
+		return nil, fmt.Errorf(msgTokenInvalid, errUnverified, p.issuer.url, p.audience)
 	}
 	var claims map[string]any
 	if err := verified.Claims(&claims); err != nil || claims == nil {
-		return nil, fmt.Errorf("%w: the claims of the token of %s are not a JSON object", errUnverified, p.issuer.url)
+		return nil, fmt.Errorf(msgClaimsForm, errUnverified, p.issuer.url)
 	}
 	return claims, nil
 }
@@ -168,14 +166,14 @@ func (p *oidcProvider) validate(ctx context.Context, claims map[string]any) erro
 	for _, variable := range p.variables {
 		value, err := variable.value.Evaluate(ctx, data)
 		if err != nil {
-			return fmt.Errorf("%w: variable %s cannot be evaluated for the claims", errUnverified, variable.name)
+			return fmt.Errorf(msgVariableFailed, errUnverified, variable.name)
 		}
 		vars[variable.name] = value
 	}
 	for _, validation := range p.validations {
 		ok, err := validation.condition.Evaluate(ctx, data)
 		if err != nil {
-			return fmt.Errorf("%w: a validation cannot be evaluated for the claims: %s", errUnverified, validation.message)
+			return fmt.Errorf(msgValidationFailed, errUnverified, validation.message)
 		}
 		if !ok {
 			return fmt.Errorf("%w: %s", errUnverified, validation.message)

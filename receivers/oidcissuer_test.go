@@ -45,7 +45,7 @@ type testIssuer struct {
 	keys        []any
 	discoveries int
 	keyRequests int
-	// discovery and keySet answer in place of the usual, if they are set.
+	// discovery and keySet replace the default responses, if they are set.
 	discovery, keySet http.HandlerFunc
 }
 
@@ -95,7 +95,7 @@ func (i *testIssuer) change(change func()) {
 	change()
 }
 
-// asked says how often discovery and keys were asked for.
+// asked returns the number of discovery and key requests.
 func (i *testIssuer) asked() (discoveries, keyRequests int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,11 +18,10 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// errKeys is neither errUnverified nor errMalformed: the token may be good, and its sender
-// must try again.
-var errKeys = errors.New("the keys of the issuer cannot be had")
+// errKeys is neither errUnverified nor errMalformed: the token may be valid, and its sender must try again.
+var errKeys = errors.New(msgKeysUnavailable)
 
-// issuers by URL, kept when a spec changes.
+// issuers has the issuers by URL, and keeps them when a spec changes.
 var (
 	issuers   = lru.New(maxIssuers)
 	issuersMu sync.Mutex
@@ -42,8 +41,7 @@ func issuerOf(url string) *issuer {
 	return i
 }
 
-// issuer is an OpenID Connect issuer of a spec, with the keys that it had when it was last
-// asked.
+// issuer is an OpenID Connect issuer of a spec, with its last keys.
 type issuer struct {
 	url    string
 	flight singleflight.Group
@@ -54,19 +52,18 @@ type issuer struct {
 	err    error
 }
 
-// keySet is what an issuer had when it was asked.
+// keySet has the keys of an issuer and the time of the request.
 type keySet struct {
 	keys    []jose.JSONWebKey
 	fetched time.Time
 }
 
-// youngerThan returns keys no older than maxAge. If needed, it fetches them, one request
-// at a time and not soon after one that failed.
+// youngerThan returns keys no older than maxAge. If needed, it fetches them, one request at a time and not soon after a failed one.
 func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) (*keySet, error) {
 	if keys, ok, err := i.known(maxAge, now); ok {
 		return keys, err
 	}
-	// The fetch goes on if its request is given up: others wait for the same keys.
+	// The fetch continues if its request is canceled, because others wait for the same keys.
 	done := i.flight.DoChan("", func() (any, error) {
 		if keys, ok, err := i.known(maxAge, now); ok {
 			return keys, err
@@ -96,7 +93,7 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Abs, so that a clock that was set back does not keep them for ever.
+	// Abs, so that a clock that was set back does not keep them forever.
 	if i.keys != nil && now.Sub(i.keys.fetched).Abs() < maxAge {
 		return i.keys, true, nil
 	}
@@ -106,11 +103,11 @@ func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, erro
 	return nil, false, nil
 }
 
-// keysAt are the keys of an issuer for one token.
+// keysAt has the keys of an issuer for one token.
 type keysAt struct {
 	issuer *issuer
 	now    time.Time
-	// err is why there were none. The library turns what we return into a text.
+	// err is why there were none. The library converts returned errors to texts.
 	err error
 }
 
@@ -147,8 +144,7 @@ func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errors.New("no key verifies the token")
 }
 
-// joseAlgorithms are those whose keys an issuer can publish. none and HS* are not among
-// them.
+// joseAlgorithms are the algorithms whose keys an issuer can publish. none and HS* are not among them.
 var joseAlgorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -162,9 +158,8 @@ func signingAlgorithms() []string {
 	return names
 }
 
-// oidcClient asks issuers, for as long as the context of a request allows. Their answers
-// are bounded. None can send us to another host than that of the spec or of its discovery
-// document.
+// oidcClient sends requests to issuers, as long as the context of a request permits. Their responses are bounded. They cannot redirect to
+// another host than that of the spec or of its discovery document.
 var oidcClient = &http.Client{
 	Transport: bounded{newTransport()},
 	CheckRedirect: func(request *http.Request, via []*http.Request) error {
@@ -186,7 +181,7 @@ func newTransport() http.RoundTripper {
 	return transport
 }
 
-// bounded bounds the bodies of answers.
+// bounded bounds the bodies of responses.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -197,35 +192,34 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fetchKeys discovers where an issuer has its keys, and gets them. It does not pass on the
-// errors of the library: they may contain what the other side sent.
+// fetchKeys discovers where an issuer has its keys, and gets them. It does not return the errors of the library, because they may contain
+// parts of the response.
 func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, oidcClient), url)
 	var mismatch *oidc.IssuerMismatchError
 	switch {
 	case errors.As(err, &mismatch):
-		return nil, fmt.Errorf("%w: the discovery document of %s is of another issuer", errKeys, url)
+		return nil, fmt.Errorf(msgOtherIssuer, errKeys, url)
 	case err != nil:
-		return nil, fmt.Errorf("%w: discovery of %s failed", errKeys, url)
+		return nil, fmt.Errorf(msgDiscoveryFailed, errKeys, url)
 	}
 	var document struct {
 		KeysURL string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&document); err != nil {
-		return nil, fmt.Errorf("%w: the discovery document of %s has no jwks_uri", errKeys, url)
+		return nil, fmt.Errorf(msgNoKeysURI, errKeys, url)
 	}
 	if strings.HasPrefix(url, "https:") && !strings.HasPrefix(document.KeysURL, "https:") {
-		return nil, fmt.Errorf("%w: jwks_uri of %s must be https as well", errKeys, url)
+		return nil, fmt.Errorf(msgKeysHTTPS, errKeys, url)
 	}
 	keys, err := getKeys(ctx, document.KeysURL)
 	if err != nil || len(keys) == 0 {
-		return nil, fmt.Errorf("%w: there are none at jwks_uri of %s", errKeys, url)
+		return nil, fmt.Errorf(msgNoKeys, errKeys, url)
 	}
 	return keys, nil
 }
 
-// getKeys returns the public keys at a URL. It leaves out keys that we cannot read: they
-// are for algorithms that we do not take.
+// getKeys returns the public keys at a URL. It omits unreadable keys, which are for unsupported algorithms.
 func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -262,8 +256,8 @@ func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// tooLong returns whether verifying with a key would take longer than with any usual one.
-// The author of a receiver chooses the issuer, and the issuer chooses the key.
+// tooLong returns whether verifying with a key would take longer than with usual ones. The author of a receiver chooses the issuer, and the
+// issuer chooses the key.
 func tooLong(key *jose.JSONWebKey) bool {
 	public, ok := key.Key.(*rsa.PublicKey)
 	return ok && public.N.BitLen() > maxRSABits

@@ -16,7 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// isUnavailable says whether the sender is asked to try again.
+// isUnavailable returns whether the sender must try again.
 func isUnavailable(err error) bool {
 	return errors.Is(err, errKeys) && !errors.Is(err, errUnverified) && !errors.Is(err, errMalformed)
 }
@@ -101,11 +101,11 @@ func TestAnIssuerThatIsDownIsNotHammeredAndComesBack(t *testing.T) {
 		t.Errorf("asked again too early: %v", err)
 	}
 	verified(t, v, withTokenAt(issuer, oidcRetryInterval, rsaKey(), "rsa"))
-	// A clock that is set back must not lock anybody out.
+	// A clock that is set back must not lock out senders.
 	verified(t, v, withTokenAt(issuer, -24*time.Hour, rsaKey(), "rsa"))
 }
 
-func TestAnIssuerThatWasDownIsAskedAgainIfTheClockWasSetBack(t *testing.T) {
+func TestFailedIssuerIsRetriedAfterClockWasSetBack(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider())
 	issuer.change(func() { issuer.discovery = http.NotFound })
@@ -146,7 +146,7 @@ func TestAnIssuerWithTLSMustHaveItsKeysBehindTLS(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreKnownAreGoodWhileTheIssuerIsDown(t *testing.T) {
+func TestCachedKeysWorkWhileIssuerIsDown(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider())
 	verified(t, v, withTokenAt(issuer, 0, rsaKey(), "rsa"))
@@ -160,7 +160,7 @@ func TestKeysThatAreKnownAreGoodWhileTheIssuerIsDown(t *testing.T) {
 	}
 }
 
-func TestAnswersOfAnIssuerThatAreNotTaken(t *testing.T) {
+func TestInvalidResponsesOfIssuerAreRefused(t *testing.T) {
 	elsewhere := newTestIssuer(t, standardKeys()...)
 	write := func(value any) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(value) }
@@ -253,7 +253,7 @@ func TestARedirectOnTheSameHostIsFollowed(t *testing.T) {
 	verified(t, oidcVerifier(t, issuer.provider()), withTokenAt(issuer, 0, rsaKey(), "rsa"))
 }
 
-// holdDiscovery has an issuer wait before it answers; arrived tells that it is asked.
+// holdDiscovery makes an issuer block before it responds; arrived is closed when it is requested.
 func holdDiscovery(issuer *testIssuer) (arrived, release chan struct{}) {
 	arrived, release = make(chan struct{}, 10), make(chan struct{})
 	issuer.change(func() {
@@ -269,7 +269,7 @@ func holdDiscovery(issuer *testIssuer) (arrived, release chan struct{}) {
 	return arrived, release
 }
 
-func TestASlowIssuerIsAskedOnceForAllWhoWaitAndForThoseWhoGaveUp(t *testing.T) {
+func TestSlowIssuerIsRequestedOnceForAllWaiters(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider())
 	arrived, release := holdDiscovery(issuer)
@@ -303,7 +303,7 @@ func TestASlowIssuerIsAskedOnceForAllWhoWaitAndForThoseWhoGaveUp(t *testing.T) {
 	}
 }
 
-func TestAnIssuerThatNeverAnswersIsGivenUpBeforeTheSenderGivesUp(t *testing.T) {
+func TestIssuerTimeoutIsShorterThanSenderTimeout(t *testing.T) {
 	t.Parallel()
 	issuer := newTestIssuer(t, standardKeys()...)
 	holdDiscovery(issuer)

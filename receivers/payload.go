@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// only returns the value of a header that occurs once. If there are two, a proxy in front
-// of us may have looked at the other one.
+// only returns the value of a header that occurs once. If there are two, a proxy in front of us may have used the other one.
 func only(header http.Header, name string) string {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0]
@@ -25,11 +24,11 @@ func bearer(header http.Header) string {
 	return strings.TrimLeft(token, " ")
 }
 
-// mustObject returns the JSON object in a body whose sender sends nothing else.
+// mustObject returns the JSON object in a body that must be one.
 func mustObject(body []byte) (map[string]any, error) {
 	fields, err := parseObject(body)
 	if err != nil || fields == nil {
-		return nil, fmt.Errorf("%w: the body is not a JSON object", errMalformed)
+		return nil, fmt.Errorf(msgBodyObject, errMalformed)
 	}
 	return fields, nil
 }
@@ -43,7 +42,7 @@ func textAt(fields map[string]any, path ...string) string {
 	return text(fields, path[last])
 }
 
-// phrase is the first line of a text after a prefix, or nothing if that is empty.
+// phrase returns the first line of a text after a prefix, or nothing if that is empty.
 func phrase(prefix, value string) string {
 	value = strings.TrimSpace(value)
 	if end := strings.IndexAny(value, "\r\n"); end >= 0 {
@@ -55,12 +54,11 @@ func phrase(prefix, value string) string {
 	return prefix + value
 }
 
-// mustBeRecent refuses a signed time that is too far from now. Saying so, instead of that
-// nothing was verified, reveals no secret: anybody who has the signature knows that it is
-// right, and a sender whose clock is wrong must learn why.
+// mustBeRecent refuses a signed time that is too far from now. A specific error reveals no secret: a client that has the signature knows
+// that it is valid, and a sender with a wrong clock must learn why.
 func mustBeRecent(at, now time.Time) error {
 	if now.Sub(at).Abs() >= signedTimeTolerance {
-		return fmt.Errorf("%w: timestamp must be less than %s from now", errMalformed, signedTimeTolerance)
+		return fmt.Errorf(msgNotRecent, errMalformed, signedTimeTolerance)
 	}
 	return nil
 }

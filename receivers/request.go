@@ -21,9 +21,9 @@ import (
 
 var (
 	// errNoGate is for a Gate that does not exist or is being deleted.
-	errNoGate = errors.New("does not exist")
-	// errUnavailable is for an API server that did not take the request in time.
-	errUnavailable = errors.New("the request could not be written in time")
+	errNoGate = errors.New(msgNoGate)
+	// errUnavailable is for an API server that did not accept the request in time.
+	errUnavailable = errors.New(msgUnavailable)
 )
 
 // gateRequest is a request on a Gate.
@@ -31,9 +31,9 @@ type gateRequest struct {
 	action     v1alpha1.RequestAction
 	by, reason string
 	window     *v1alpha1.Duration
-	// delivery identifies the webhook, empty if it may come more than once.
+	// delivery identifies the webhook, empty if it may be repeated.
 	delivery string
-	// repeats is a delivery that must not be remembered already, empty for none.
+	// repeats is a delivery that must not be recorded already, empty for none.
 	repeats string
 }
 
@@ -46,26 +46,24 @@ type Gates struct {
 	// read. Nil disables them.
 	Events record.EventRecorder
 
-	// writing makes requests on one Gate wait for each other, instead of causing a
-	// conflict.
+	// writing serializes requests on one Gate, to avoid conflicts.
 	writing gateMutexes
 }
 
-// NewGates returns Gates that a client without a cache writes.
+// NewGates returns Gates that use a client without a cache.
 func NewGates(c client.Client) *Gates {
 	return &Gates{Client: c, writing: gateMutexes{gates: map[types.NamespacedName]*gateMutex{}}}
 }
 
-// request writes a request into the annotations of a Gate. It tries until the context is
-// done, as long as another try may help. If there is no error, the request is stored, and
-// lacks is how many people have to approve it before it counts.
+// request writes a request into the annotations of a Gate. It retries until the context is done, as long as a retry may help. If there is
+// no error, the request is stored, and lacks is the number of missing approvals.
 func (g *Gates) request(ctx context.Context, key types.NamespacedName, a gateRequest, now time.Time) (lacks int, err error) {
 	done, err := g.writing.take(ctx, key)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	defer done()
-	perhaps := "" // what may have been written although the answer was lost
+	perhaps := "" // may have been written although the response was lost
 	err = until(ctx, func() (time.Duration, error) {
 		t, err := g.try(ctx, key, a, now, perhaps)
 		lacks = t.lacks
@@ -84,13 +82,13 @@ func (g *Gates) request(ctx context.Context, key types.NamespacedName, a gateReq
 	return lacks, err
 }
 
-// tried is what came of one try to write a request.
+// tried is the result of one try to write a request.
 type tried struct {
 	// wrote is the time of the request, empty if none was written.
 	wrote string
-	// again says that another try may help.
+	// again is true if a retry may help.
 	again bool
-	// lacks is how many people have to approve the request, by the Gate as it was read.
+	// lacks is the number of missing approvals, according to the Gate that was read.
 	lacks int
 }
 
@@ -104,7 +102,7 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a gateRequest
 		return tried{again: transient(err)}, err
 	}
 	if !obj.DeletionTimestamp.IsZero() {
-		return t, fmt.Errorf("gate '%s' is being deleted: it %w", key, errNoGate)
+		return t, fmt.Errorf(msgDeleting, key, errNoGate)
 	}
 	if a.action == v1alpha1.RequestOpen {
 		t.lacks = obj.RequiredApprovals()
@@ -116,14 +114,14 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a gateRequest
 	if err := write(obj, a, now); err != nil {
 		if errors.Is(err, ledger.ErrClosedByPeople) || errors.Is(err, errUnreadable) {
 			g.refuse(obj, a, err)
-			return t, fmt.Errorf("gate '%s' stays closed, %w", key, err)
+			return t, fmt.Errorf(msgStaysClosed, key, err)
 		}
 		if errors.Is(err, ledger.ErrAhead) {
-			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errUnavailable, key, err)
+			err = fmt.Errorf(msgClocksDiffer, errUnavailable, key, err)
 		}
 		t.again = errors.Is(err, ledger.ErrUnhandled)
-		if t.again && obj.Spec.Suspend { // nobody will look at it soon
-			return tried{}, fmt.Errorf("%w: gate '%s' is suspended and %w", errUnavailable, key, err)
+		if t.again && obj.Spec.Suspend { // it will not be reconciled soon
+			return tried{}, fmt.Errorf(msgGateSuspended, errUnavailable, key, err)
 		}
 		return t, err
 	}
@@ -141,11 +139,10 @@ func (g *Gates) refuse(obj *v1alpha1.Gate, a gateRequest, cause error) {
 	g.Events.AnnotatedEventf(obj, map[string]string{
 		prefix + "gate": client.ObjectKeyFromObject(obj).String(), prefix + "action": string(a.action),
 		prefix + "reason": v1alpha1.RequestRefusedReason, prefix + "requestedBy": a.by, prefix + "message": a.reason,
-	}, corev1.EventTypeWarning, v1alpha1.RequestRefusedReason, "%s requested by %s is refused, %s", a.action, a.by, cause)
+	}, corev1.EventTypeWarning, v1alpha1.RequestRefusedReason, msgRefused, a.action, a.by, cause)
 }
 
-// retried calls a function until it succeeds, or fails in a way that a retry cannot fix,
-// or the context is done.
+// retried calls a function until it succeeds, fails permanently, or the context is done.
 func retried[T any](ctx context.Context, f func() (T, error)) (value T, err error) {
 	err = until(ctx, func() (time.Duration, error) {
 		var err error
@@ -157,7 +154,7 @@ func retried[T any](ctx context.Context, f func() (T, error)) (value T, err erro
 	return value, err
 }
 
-// until tries until there is no error, or another try cannot help, or the context is done.
+// until retries until there is no error, a retry cannot help, or the context is done.
 func until(ctx context.Context, try func() (again time.Duration, err error)) error {
 	var again time.Duration
 	var err error
@@ -171,7 +168,7 @@ func until(ctx context.Context, try func() (again time.Duration, err error)) err
 	return err
 }
 
-// transient returns whether an error may be gone the next time.
+// transient returns whether a retry may resolve an error.
 func transient(err error) bool {
 	return !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsUnauthorized(err) &&
 		!apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
@@ -192,8 +189,7 @@ func write(obj *v1alpha1.Gate, a gateRequest, now time.Time) error {
 	return nil
 }
 
-// cut bounds what a payload can put into an annotation and the log: one line that does
-// nothing to a terminal.
+// cut bounds the text from a payload in an annotation and the log: one line without control characters.
 func cut(reason string) string {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]

@@ -70,7 +70,7 @@ func TestAnotherTryWaitsAsLongAsItsFaultTakes(t *testing.T) {
 	}
 }
 
-func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing.T) {
+func TestPermanentErrorsAreReturnedAtOnceAndOthersAfterTimeout(t *testing.T) {
 	gates := schema.GroupResource{Resource: "gates"}
 	forbidden := apierrors.NewForbidden(gates, "production", errors.New("no"))
 	away := apierrors.NewServerTimeout(gates, "patch", 1)
@@ -85,7 +85,7 @@ func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing
 	if _, err := NewGates(c).request(ctx, key, gateRequest{action: opens}, testNow); !errors.Is(err, errUnavailable) || !errors.Is(err, away) || c.writes > 3 {
 		t.Errorf("away: %d writes, %v", c.writes, err)
 	}
-	// One try is made all the same, as the answer may be there before anybody looks.
+	// One try is made anyway, because the response may arrive in time.
 	calls := 0
 	value, err := retried(ctx, func() (int, error) { calls++; return calls, away })
 	if value != 1 || calls != 1 || !errors.Is(err, errUnavailable) || !errors.Is(err, away) {
@@ -121,7 +121,7 @@ func (*several) Patch(context.Context, client.Object, client.Patch, ...client.Pa
 	return nil
 }
 
-func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T) {
+func TestSenderGetsNoErrorsAboutOtherGates(t *testing.T) {
 	with := func(annotations map[string]string) *v1alpha1.Gate {
 		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
@@ -132,12 +132,12 @@ func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T)
 		"closed": with(map[string]string{v1alpha1.CloseRequestedAtAnnotation: testNow.Format(time.RFC3339), v1alpha1.CloseRequestedByAnnotation: "alice"}),
 	}}
 	handler := NewHandler(nil, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
-	const closed = "gate 'apps/closed' stays closed, only people end what people have closed: close requested at "
+	const closed = "gate 'apps/closed' stays closed, a user has closed the gate, and a webhook cannot end that: close requested at "
 	for names, want := range map[string]struct {
 		code int
 		text string
 	}{
-		"good forbidden":          {http.StatusInternalServerError, "not every gate could be asked, see the log of the controller"},
+		"good forbidden":          {http.StatusInternalServerError, "some gates could not be updated, see the log of the controller"},
 		"forbidden missing":       {http.StatusInternalServerError, "gate 'apps/missing' does not exist"},
 		"missing forbidden going": {http.StatusInternalServerError, "gate 'apps/missing' does not exist\ngate 'apps/going' is being deleted: it does not exist"},
 		"full forbidden missing":  {http.StatusTooManyRequests, errTooMany.Error()},
@@ -157,7 +157,7 @@ func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T)
 	}
 }
 
-func TestTheAnswerSaysThatARequestWaitsForApprovals(t *testing.T) {
+func TestResponseReportsMissingApprovals(t *testing.T) {
 	eyes := func(required int32) *v1alpha1.Gate {
 		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: required}}}}
 	}

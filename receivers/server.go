@@ -13,8 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// NewServer returns a server for the receivers in a Table. The cache has all that there
-// are.
+// NewServer returns a server for the receivers in a Table. The cache has all GateReceivers.
 func NewServer(addr string, handler http.Handler, table *Table, cache client.Reader) *endpoint.Server {
 	return &endpoint.Server{
 		Addr: addr, Serve: func(ctx context.Context, listener net.Listener) error { return Serve(ctx, listener, handler) },
@@ -27,13 +26,12 @@ func newServer(handler http.Handler, p bodyRate) *http.Server {
 		Handler:           p.keep(handler),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// It logs only about the connections of strangers.
+		// It would only log about connections of unverified senders.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
 
-// Serve serves a handler within the limits of this package, until the context is done
-// and the requests that are being answered then are.
+// Serve serves a handler within the limits of this package, until the context is done and the open requests are finished.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return endpoint.Serve(ctx, listener, newServer(handler, defaultBodyRate), endpoint.Limits{Connections: maxConnections, Grace: shutdownTimeout})
 }

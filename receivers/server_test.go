@@ -70,7 +70,7 @@ func TestTheServerHasAllBounds(t *testing.T) {
 	}
 }
 
-func TestWhoIsSlowWithHeadersIsCutOff(t *testing.T) {
+func TestSlowHeadersAreDisconnected(t *testing.T) {
 	short := 100 * time.Millisecond
 	for name, tc := range map[string]struct {
 		text   string

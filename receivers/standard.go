@@ -27,7 +27,7 @@ func signingKey(secret string) ([]byte, error) {
 	encoded, found := strings.CutPrefix(secret, standardSecretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	if !found || err != nil || len(key) < minStandardKeyBytes {
-		return nil, fmt.Errorf("a signing token must be %s and the base64 of at least %d bytes", standardSecretPrefix, minStandardKeyBytes)
+		return nil, fmt.Errorf(msgSigningToken, standardSecretPrefix, minStandardKeyBytes)
 	}
 	return key, nil
 }
@@ -42,8 +42,8 @@ func signingKeys(secrets []string) (keys [][]byte, err error) {
 	return keys, err
 }
 
-// verifyStandard verifies a symmetric signature of Standard Webhooks. It returns a delivery
-// made of the ID of the webhook, which is signed and stays the same if the sender tries again.
+// verifyStandard verifies a symmetric signature of Standard Webhooks. It returns a delivery with the ID of the webhook, which is signed and
+// does not change if the sender tries again.
 func verifyStandard(in *incoming, secrets []string) (delivery string, err error) {
 	var sums [][]byte
 	for _, signature := range listed(only(in.header, standardSignatureHeader), " ") {
@@ -54,17 +54,17 @@ func verifyStandard(in *incoming, secrets []string) (delivery string, err error)
 	}
 	id, stamp := only(in.header, standardIDHeader), only(in.header, standardTimeHeader)
 	at, isTime := unixTime(stamp)
-	// An ID with a dot could take a part of the time, or of the body, with the same signature.
+	// An ID with a dot could include a part of the time, or of the body, with the same signature.
 	isID := id != "" && !strings.Contains(id, ".")
 	keys, _ := signingKeys(secrets) // a wrong secret is an empty key, which never matches
 	if !matches(sha256.New, keys, sums, []byte(id+"."+stamp+"."), in.body) || !isTime || !isID {
-		return "", fmt.Errorf("%w: %s is not the signature of the webhook", errUnverified, standardSignatureHeader)
+		return "", fmt.Errorf(msgWebhookSignature, errUnverified, standardSignatureHeader)
 	}
 	return digestOf([]byte(standardIDHeader + "\x00" + id)), mustBeRecent(at, in.now)
 }
 
-// standardWebhooks takes any request that is signed as Standard Webhooks specifies. A JSON
-// object says in type which event it is, and may say why in reason or message.
+// standardWebhooks accepts any request that is signed as Standard Webhooks specifies. A JSON object has the event in type, and may have a
+// reason or a message.
 type standardWebhooks struct{}
 
 func (standardWebhooks) verify(_ context.Context, in *incoming) (*webhook, error) {

@@ -14,10 +14,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// Table has the GateReceivers that are ready to take webhooks. Each replica has its
-// own.
+// Table has the GateReceivers that are ready to accept webhooks. Each replica has its own.
 type Table struct {
-	// Secrets reads from the API server: Secrets are in no cache.
+	// Secrets reads from the API server: Secrets are not cached.
 	Secrets client.Reader
 
 	*endpoint.Table[*entry]
@@ -31,9 +30,8 @@ func NewTable(secrets client.Reader) *Table {
 // Refused is an error that a retry cannot fix.
 type Refused = endpoint.Refused
 
-// Load makes a receiver ready and returns the path of its webhook, if it has one. The
-// error is a Refused if the receiver or its Secret has to change first. After any error
-// nothing is requested.
+// Load makes a receiver ready and returns the path of its webhook, if it has one. The error is a Refused if the receiver or its Secret must
+// change first. After any error, it makes no requests.
 func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, error) {
 	key := client.ObjectKeyFromObject(obj)
 	e, invalid := compile(obj)
@@ -51,7 +49,7 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	}
 	paths := e.Paths()
 	if other := t.Put(key, e, false); other != "" {
-		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of GateReceiver %s: use another one", other))
+		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf(msgPathTaken, other))
 	}
 	if invalid != nil {
 		return paths[0], endpoint.Refuse(v1alpha1.InvalidCELExpressionReason, invalid)
@@ -62,8 +60,8 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	return paths[0], nil
 }
 
-// keep lets a receiver go on with the tokens that it had if its Secret cannot be read just
-// now. Nothing is requested before the Secret can be read again.
+// keep keeps the previous tokens of a receiver if its Secret cannot be read temporarily. It makes no requests before the Secret can be read
+// again.
 func (t *Table) keep(e *entry) bool {
 	before := t.Get(e.key)
 	if before == nil || before.spec.SecretRef == nil || *before.spec.SecretRef != *e.spec.SecretRef {
@@ -96,7 +94,7 @@ func pathsOf(key types.NamespacedName, tokens []string) []string {
 	return paths
 }
 
-// credentials returns those that are valid now. The error is a Refused if the type of the receiver cannot use them.
+// credentials returns the current credentials. The error is a Refused if the type of the receiver cannot use them.
 func (t *Table) credentials(ctx context.Context, e *entry) (endpoint.Credentials, error) {
 	if e.spec.SecretRef == nil {
 		return endpoint.Credentials{}, nil
@@ -112,13 +110,13 @@ func (t *Table) credentials(ctx context.Context, e *entry) (endpoint.Credentials
 	return c, nil
 }
 
-// usable returns an error if receivers of a type cannot verify webhooks with what a Secret has. A signing token must not be ignored: a webhook
-// would need only one proof where two are configured.
+// usable returns an error if receivers of a type cannot verify webhooks with the tokens in a Secret. A signing token must not be ignored: a
+// webhook would need only one proof where two are configured.
 func usable(kind string, c endpoint.Credentials) (err error) {
 	switch kind {
 	case v1alpha1.GenericReceiver, v1alpha1.AlertmanagerReceiver:
 		if len(c.SigningTokens) > 0 {
-			err = fmt.Errorf("type %s verifies no signature: remove field '%s'", kind, v1alpha1.ReceiverSigningTokenKey)
+			err = fmt.Errorf(msgNoSignature, kind, v1alpha1.ReceiverSigningTokenKey)
 		}
 	case v1alpha1.GitLabReceiver:
 		_, err = signingKeys(c.SigningTokens)

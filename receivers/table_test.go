@@ -169,7 +169,7 @@ func TestAReceiverThatMayBeReadyLeavesUnknownPathsOpen(t *testing.T) {
 	}
 }
 
-func TestReceiversAreLoadedAndForgottenWhileOthersAreFound(t *testing.T) {
+func TestTableIsSafeForConcurrentUse(t *testing.T) {
 	data := map[string]map[string]string{}
 	for i := range 8 {
 		data[fmt.Sprintf("apps/r%d", i)] = map[string]string{"token": "t", "previousToken": "u"}

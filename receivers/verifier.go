@@ -23,31 +23,30 @@ type incoming struct {
 	tokens, signingTokens []string
 	// now is when the request was read.
 	now time.Time
-	// claims of the token, once generic-oidc has verified them.
+	// claims has the claims of the token, once generic-oidc has verified them.
 	claims map[string]any
 }
 
-// keys returns the tokens that the signature may be made with.
+// keys returns the tokens for signatures.
 func (in *incoming) keys() []string {
 	return endpoint.Credentials{Tokens: in.tokens, SigningTokens: in.signingTokens}.SigningKeys()
 }
 
-// webhook is what a verified request says.
+// webhook is the content of a verified request.
 type webhook struct {
-	// event is what spec.events is compared with.
+	// event is compared with spec.events.
 	event string
-	// reason is why, in the words of the payload, empty if it has none.
+	// reason is the reason in the payload, empty if it has none.
 	reason string
-	// delivery tells a webhook from all others of its sender, empty if nothing does. No
-	// two with the same delivery are taken within the replay window.
+	// delivery identifies a webhook of its sender, empty if it cannot be identified. The same delivery is accepted only once in the replay
+	// window.
 	delivery string
-	// repeats is a delivery that this webhook must not repeat, although the webhook itself
-	// is not remembered. It is for a signed body whose sender gave nothing to tell it by:
-	// somebody who captured a remembered one can leave out a header that is not signed.
+	// repeats is a delivery that this webhook must not repeat, although the webhook itself is not recorded. It is for a signed body without
+	// an identifier: an attacker who captured a recorded webhook could omit an unsigned header.
 	repeats string
-	// body is the JSON object that was sent, as expressions read it.
+	// body is the JSON object in the request, as expressions read it.
 	body map[string]any
-	// claims of the token, for generic-oidc.
+	// claims has the claims of the token, for generic-oidc.
 	claims map[string]any
 	// gates are the entries of spec.gateRefs that the sender selects, nil for all.
 	gates []string
@@ -56,27 +55,24 @@ type webhook struct {
 	pathOnly bool
 }
 
-// A verifier says whether a request is from the right sender, and what it says. It knows
-// nothing about Gates.
+// A verifier verifies the sender of a request, and returns its content. It is independent of Gates.
 type verifier interface {
-	// verify returns an error that wraps errUnverified if the request may be from
-	// anybody, and one that wraps errMalformed if it is from the right sender but
-	// makes no sense. Neither has a token, a signature, or part of the body in its text.
+	// verify returns an error that wraps errUnverified if the sender is not verified, and one that wraps errMalformed if the sender is, but
+	// the request is invalid. Neither has a token, a signature, or part of the body in its text.
 	verify(ctx context.Context, in *incoming) (*webhook, error)
 }
 
-// A headerVerifier is a verifier that can tell from the headers alone who sent a request.
+// A headerVerifier is a verifier that can verify the sender from the headers alone.
 type headerVerifier interface {
 	verifier
-	// prove returns an error as verify does if the headers prove that the sender is another
-	// one, and false if they prove nothing.
+	// prove returns an error like verify if the headers are from another sender, and false if they do not identify the sender.
 	prove(ctx context.Context, in *incoming) (bool, error)
 }
 
 var (
 	// errUnverified must look to the sender as if the path did not exist.
-	errUnverified = errors.New("not verified")
-	// errMalformed is for the sender, who has proved to be the right one.
+	errUnverified = errors.New(msgNotVerified)
+	// errMalformed is for a verified sender.
 	errMalformed = errors.New("malformed")
 )
 
@@ -100,18 +96,17 @@ func verifierOf(spec *v1alpha1.GateReceiverSpec) (verifier, error) {
 	case v1alpha1.AlertmanagerReceiver:
 		return alertmanager{}, nil
 	default:
-		return nil, fmt.Errorf("type %q is not supported", spec.Type)
+		return nil, fmt.Errorf(msgTypeUnsupported, spec.Type)
 	}
 }
 
-// equal compares in a time that does not tell where the two differ, or how long they are.
+// equal compares in a time that does not depend on the position of a difference, or on the lengths.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// equalToAny compares with all secrets, so that the time does not tell which one it was.
-// An empty secret never matches.
+// equalToAny compares with all secrets, so that the time does not reveal which one matched. An empty secret never matches.
 func equalToAny(value string, secrets []string) bool {
 	found := false
 	for _, secret := range secrets {
@@ -131,7 +126,7 @@ func object(body []byte) map[string]any {
 	return fields
 }
 
-// text returns the first field that is a text and not empty.
+// text returns the first field that is a non-empty string.
 func text(fields map[string]any, names ...string) string {
 	for _, name := range names {
 		if value, ok := fields[name].(string); ok && strings.TrimSpace(value) != "" {

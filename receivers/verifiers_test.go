@@ -28,7 +28,7 @@ type attempt struct {
 	want   error
 }
 
-// try runs attempts, each on a new request. None may tell a secret.
+// try runs attempts, each on a new request. None may reveal a secret.
 func try(t *testing.T, v verifier, good func() *incoming, attempts []attempt) {
 	t.Helper()
 	for _, a := range attempts {

@@ -165,8 +165,8 @@ const (
 	ActivateIntoAnnotation = api.Group + "/activateInto"
 
 	// ActivatedAnnotation is on a Secret that a certificate is promoted into. It
-	// is the fingerprint of what was promoted last. The same data is not promoted
-	// again, so that a user can restore the previous data.
+	// is the fingerprint of the data that was last promoted. The same data is not
+	// promoted again, so that a user can restore the previous data.
 	ActivatedAnnotation = api.Group + "/activated"
 
 	// ActivatedFromAnnotation is on the same Secret, and on the one that keeps the
@@ -188,7 +188,7 @@ const (
 )
 
 const (
-	// GateFinalizer keeps a Gate that is being deleted until what it holds is
+	// GateFinalizer keeps a Gate that is being deleted until its targets are
 	// released, and a GateException until its Gate decides without it.
 	GateFinalizer = api.Group + "/finalizer"
 

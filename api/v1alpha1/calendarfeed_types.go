@@ -19,7 +19,7 @@ const (
 	DefaultCalendarDays = 90
 )
 
-// CalendarFeedSpec says which Gates a calendar shows, and to whom.
+// CalendarFeedSpec selects the Gates of a calendar, and its readers.
 // +kubebuilder:validation:XValidation:rule="has(self.gateRefs) != has(self.selector)",message="exactly one of gateRefs and selector must be set"
 type CalendarFeedSpec struct {
 	// Interval is how often the Secret is read again even if nothing has changed.
@@ -46,10 +46,10 @@ type CalendarFeedSpec struct {
 	// +optional
 	GateRefs []GateReference `json:"gateRefs,omitempty"`
 
-	// Selector chooses the Gates of the calendar by their labels, in the same
-	// namespace. An empty one chooses all. Of more than 100 Gates, the calendar
-	// has the first 100 by name, and says so. Exactly one of gateRefs and selector
-	// must be set.
+	// Selector selects the Gates of the calendar by their labels, in the same
+	// namespace. An empty selector selects all. If it selects more than 100 Gates,
+	// the calendar has the first 100 by name, and a note about that. Exactly one
+	// of gateRefs and selector must be set.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 

@@ -7,8 +7,8 @@ import (
 // DefaultSafetyMargin applies if a Gate has no spec.certificates.safetyMargin.
 const DefaultSafetyMargin = 24 * time.Hour
 
-// CertificatePolicy says how a closed Gate treats Certificates of cert-manager
-// and certificates of Machines that are about to expire.
+// CertificatePolicy determines how a closed Gate treats Certificates of
+// cert-manager and certificates of Machines that are about to expire.
 type CertificatePolicy struct {
 	// SafetyMargin is how long before its expiry a certificate is renewed even
 	// though the Gate is closed, from 1m to 8784h (366 days). For a Certificate of
@@ -29,13 +29,13 @@ const (
 	// RenewalDeferredCondition is True while a closed Gate defers the renewal.
 	RenewalDeferredCondition = "RenewalDeferred"
 	// RenewalDisabledCondition is True while a strict Gate is closed and no
-	// opening is in sight: the certificate expires unless somebody acts.
+	// opening is scheduled: the certificate expires unless a user acts.
 	RenewalDisabledCondition = "RenewalDisabled"
 	// RenewalWindowBypassedCondition is True while a certificate is being renewed
 	// although a Gate is closed.
 	RenewalWindowBypassedCondition = "RenewalWindowBypassed"
 	// RenewalConfigInvalidCondition is True while the configuration of the Gate or
-	// of the Certificate keeps the renewal from being held as the Gate says.
+	// of the Certificate prevents the renewal from being held as specified.
 	RenewalConfigInvalidCondition = "RenewalConfigInvalid"
 	// ActivatedCondition is True while the issued certificate is in the Secret
 	// that the annotation gating.toolkit.fluxcd.io/activateInto names.
@@ -58,7 +58,7 @@ const (
 	// set. The controller has disabled the renewal instead.
 	WindowIgnoredReason = "WindowIgnored"
 	// UnsupportedVersionReason is the reason of RenewalConfigInvalid if this
-	// version of cert-manager cannot do what the Gate says.
+	// version of cert-manager cannot hold the renewal as specified.
 	UnsupportedVersionReason = "UnsupportedVersion"
 )
 
@@ -74,7 +74,7 @@ const (
 	NotIssuedReason = "NotIssued"
 	// NotYetValidReason means that the issued certificate is not valid yet.
 	NotYetValidReason = "NotYetValid"
-	// RolledBackReason means that somebody has changed the Secret since the issued
+	// RolledBackReason means that another client has changed the Secret since the issued
 	// certificate was promoted into it.
 	RolledBackReason = "RolledBack"
 )

@@ -24,7 +24,7 @@ const (
 	DependencyNotReadyReason = "DependencyNotReady"
 	// OpenRequestedReason means that an open request is in force.
 	OpenRequestedReason = "OpenRequested"
-	// NotYetActiveReason means that spec.notBefore is still to come.
+	// NotYetActiveReason means that spec.notBefore is in the future.
 	NotYetActiveReason = "NotYetActive"
 	// ExpiredReason means that spec.notAfter has come.
 	ExpiredReason = "Expired"
@@ -50,8 +50,9 @@ const (
 // arrives. Missing otherwise. Also the reason of the condition and of an event.
 const HoldsItsOwnSourceCondition = "HoldsItsOwnSource"
 
-// ReleaseStoppedCondition of a Gate is True if its release by waves does not go on by
-// itself. Missing otherwise. Its reason is one of the reasons below.
+// ReleaseStoppedCondition of a Gate is True if its release in waves cannot
+// continue without a user. Missing otherwise. Its reason is one of the reasons
+// below.
 const ReleaseStoppedCondition = "ReleaseStopped"
 
 // Reasons of the condition ReleaseStopped. The event about it has the name of the
@@ -92,15 +93,15 @@ const (
 	GateNotReadyReason = "GateNotReady"
 	// InForceReason means that the exception applies.
 	InForceReason = "InForce"
-	// PendingReason means that spec.validFrom is still to come.
+	// PendingReason means that spec.validFrom is in the future.
 	PendingReason = "Pending"
 	// WaitingApprovalReason means that not enough people have approved it.
 	WaitingApprovalReason = "WaitingApproval"
 	// OverlappedReason means that a newer exception of the same Gate overlaps it in
 	// time and wins there.
 	OverlappedReason = "Overlapped"
-	// TooManyExceptionsReason means that the exception is broken, because MaxEffectiveExceptions older ones of the same
-	// Gate are not over.
+	// TooManyExceptionsReason means that the exception is broken, because
+	// MaxEffectiveExceptions older ones of the same Gate have not ended.
 	TooManyExceptionsReason = "TooManyExceptions"
 )
 

@@ -31,12 +31,12 @@ const (
 	// MaxFailures is the number of entries that status.targets.failures keeps.
 	MaxFailures = 10
 
-	// AnyName as the name of a target stands for all objects of its kind, and as
-	// its namespace for all namespaces.
+	// AnyName as the name of a target matches all objects of its kind, and as its
+	// namespace all namespaces.
 	AnyName = "*"
 )
 
-// Mode says how strictly a Gate holds its targets.
+// Mode determines how strictly a Gate holds its targets.
 // +kubebuilder:validation:Enum=Enforce;Lenient;Audit
 type Mode string
 
@@ -63,7 +63,7 @@ const (
 	StateOpened State = "opened"
 )
 
-// GateSpec says when the objects that a Gate governs may be reconciled.
+// GateSpec determines when the targets of a Gate may be reconciled.
 // +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || size(self.openPeriods) == 0 || self.default == 'closed'",message="openPeriods need default: closed; with default: opened use closePeriods"
 // +kubebuilder:validation:XValidation:rule="!has(self.notBefore) || !has(self.notAfter) || self.notBefore < self.notAfter",message="notAfter must be later than notBefore"
 // +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? size(self.openPeriods) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 open and close periods together"
@@ -153,8 +153,8 @@ type GateSpec struct {
 	// +optional
 	Release *ReleasePolicy `json:"release,omitempty"`
 
-	// Certificates says how a closed Gate treats certificates that are about to
-	// expire: Certificates of cert-manager and certificates of Machines. If
+	// Certificates determines how a closed Gate treats certificates that are about
+	// to expire: Certificates of cert-manager and certificates of Machines. If
 	// omitted, the defaults of its fields apply.
 	// +optional
 	Certificates *CertificatePolicy `json:"certificates,omitempty"`
@@ -296,7 +296,7 @@ type Announcement struct {
 	Before Duration `json:"before"`
 }
 
-// TargetCounts counts the targets by what became of them.
+// TargetCounts counts the targets by outcome.
 type TargetCounts struct {
 	// Total is the number of objects that the Gate governs.
 	Total int64 `json:"total"`
@@ -330,7 +330,7 @@ type TargetCounts struct {
 	Failed int64 `json:"failed"`
 }
 
-// TargetStatus is what became of the targets.
+// TargetStatus is the outcome of the targets.
 type TargetStatus struct {
 	TargetCounts `json:",inline"`
 
@@ -456,7 +456,7 @@ type GateStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// GateMemory is what the controller stores about a Gate for itself.
+// GateMemory is the internal state of the controller about a Gate.
 type GateMemory struct {
 	// HandledRequests has the last values of the annotations for open and close
 	// requests that the controller handled.
@@ -478,7 +478,7 @@ type GateMemory struct {
 	Announced []Announcement `json:"announced,omitempty"`
 }
 
-// Gate says when the objects that it governs may be reconciled.
+// Gate determines when the objects that it governs may be reconciled.
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gt,categories=all;fluxcd;fluxcd-gates

@@ -23,19 +23,19 @@ const (
 	gatedSuffix = "-gated"
 )
 
-// DeletionPolicy says what becomes of the pinned source when its GatedSource
-// is deleted.
+// DeletionPolicy determines what happens to the pinned source when its
+// GatedSource is deleted.
 // +kubebuilder:validation:Enum=Orphan;Delete
 type DeletionPolicy string
 
 const (
-	// DeletionPolicyOrphan leaves the pinned source as it is.
+	// DeletionPolicyOrphan keeps the pinned source.
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
 	// DeletionPolicyDelete deletes the pinned source as well.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
 )
 
-// GatedSourceSpec says which source is pinned, and when the pin moves.
+// GatedSourceSpec determines which source is pinned, and when the pin moves.
 // +kubebuilder:validation:XValidation:rule="!has(self.pinnedName) || self.pinnedName != self.sourceRef.name",message="the pinned source needs another name than the source in sourceRef"
 type GatedSourceSpec struct {
 	// SourceRef names the source that is followed, in the same namespace. Its kind
@@ -70,8 +70,8 @@ type GatedSourceSpec struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// DeletionPolicy says what becomes of the pinned source when the GatedSource
-	// is deleted: Orphan leaves it as it is, Delete deletes it. Defaults to
+	// DeletionPolicy determines what happens to the pinned source when the
+	// GatedSource is deleted: Orphan keeps it, Delete deletes it. Defaults to
 	// Orphan.
 	// +kubebuilder:default=Orphan
 	// +optional
@@ -109,7 +109,7 @@ type SeenRevision struct {
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
-// Pin is what a pinned source is made of.
+// Pin has the revision and the spec of a pinned source.
 type Pin struct {
 	// Revision that is pinned, as source-controller writes it.
 	Revision string `json:"revision"`

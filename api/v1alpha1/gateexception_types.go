@@ -17,9 +17,9 @@ const (
 	// MaxExceptionDuration is the longest time from validFrom to validUntil.
 	MaxExceptionDuration = 90 * 24 * time.Hour
 
-	// MaxEffectiveExceptions is how many exceptions of a Gate can take effect
-	// before they are over. If there are more, those created last are broken. It
-	// bounds the time of a decision.
+	// MaxEffectiveExceptions is how many exceptions of a Gate, of those that have
+	// not ended, can take effect. If there are more, those created last are
+	// broken. It bounds the time of a decision.
 	MaxEffectiveExceptions = 20
 
 	// MaxTTLAfterExpired is the longest spec.ttlAfterExpired, ten years.
@@ -29,9 +29,9 @@ const (
 	// if that name is longer than the 63 characters of a label.
 	GateLabel = api.Group + "/gate"
 
-	// ExpiredLabel is on a GateException whose present spec is over, with the
-	// value true. The policy gate-exception-overlap does not evaluate such
-	// exceptions. Only the controller sets it.
+	// ExpiredLabel is on a GateException that has ended according to its current
+	// spec, with the value true. The policy gate-exception-overlap does not
+	// evaluate such exceptions. Only the controller sets it.
 	ExpiredLabel = api.Group + "/expired"
 )
 
@@ -220,5 +220,5 @@ func (in *GateException) OnlyCloses() bool {
 	return len(in.Spec.OpenPeriods) == 0 && (in.Spec.Default == StateClosed || in.Spec.Default == "" && len(in.Spec.ClosePeriods) > 0)
 }
 
-// ExpiredBy returns whether the exception is over at an instant.
+// ExpiredBy returns whether the exception has ended at an instant.
 func (in *GateException) ExpiredBy(now time.Time) bool { return !now.Before(in.Spec.ValidUntil.Time) }

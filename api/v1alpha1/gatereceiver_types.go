@@ -67,9 +67,9 @@ const (
 	// GenericReceiver accepts any request to its path. The path is its only
 	// secret, so it can close Gates, but not open them.
 	GenericReceiver = "generic"
-	// GenericHMACReceiver takes a request with the HMAC of the body in a header,
-	// as spec.signature says. By default, it is X-Signature with sha256=<hex>,
-	// sha512=<hex> or sha1=<hex>.
+	// GenericHMACReceiver accepts a request with the HMAC of the body in a header,
+	// as specified in spec.signature. By default, it is X-Signature with
+	// sha256=<hex>, sha512=<hex> or sha1=<hex>.
 	GenericHMACReceiver = "generic-hmac"
 	// GenericOIDCReceiver takes a request with an OpenID Connect token of one of
 	// spec.oidcProviders as Authorization: Bearer.
@@ -91,7 +91,7 @@ const (
 	AlertmanagerReceiver = "alertmanager"
 )
 
-// GateReceiverSpec says which webhooks become requests on which Gates.
+// GateReceiverSpec determines which webhooks become requests on which Gates.
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || has(self.oidcProviders) && size(self.oidcProviders) > 0",message="generic-oidc receivers must define at least one oidcProvider"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",message="oidcProviders can only be set when type is generic-oidc"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || !has(self.secretRef)",message="secretRef cannot be set when type is generic-oidc"
@@ -209,8 +209,8 @@ type GateReceiverSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// ReceiverSignature says where a signature is, how it is written, and what it
-// signs.
+// ReceiverSignature specifies the header, the format and the signed text of a
+// signature.
 // +kubebuilder:validation:XValidation:rule="has(self.algorithm) || !has(self.prefix)",message="prefix can only be set with algorithm: without it, a signature begins with the name of its algorithm, such as sha256="
 // +kubebuilder:validation:XValidation:rule="has(self.timestampHeader) || !has(self.payload)",message="payload can only be set with timestampHeader: without it, the body alone is signed"
 // +kubebuilder:validation:XValidation:rule="!has(self.timestampHeader) || self.timestampHeader.lowerAscii() != (has(self.header) ? self.header.lowerAscii() : 'x-signature')",message="timestampHeader must be another header than header"
@@ -448,7 +448,7 @@ func (in *GateReceiver) GetInterval() time.Duration {
 	return in.Spec.Interval.Or(DefaultReceiverInterval)
 }
 
-// digestOf returns the SHA-256 of what a secret path is made of.
+// digestOf returns the SHA-256 of the inputs of a secret path.
 func digestOf(parts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, ""))))
 }

@@ -16,8 +16,8 @@ const (
 	MaxHistoryBytes = 16 << 10
 )
 
-// HistoryEntry is what happened to a Gate at an instant: its state changed, or
-// it received a request that did not change its state at once.
+// HistoryEntry records a change of the state of a Gate, or a request that did
+// not change its state at once.
 type HistoryEntry struct {
 	// At is when it happened, in the time of the controller.
 	At metav1.Time `json:"at"`

@@ -22,8 +22,8 @@ const (
 	DefaultMachineTimeout = time.Hour
 )
 
-// MachineCertificateRefreshSpec says which Machines of Cluster API get new
-// certificates, and when.
+// MachineCertificateRefreshSpec determines which Machines of Cluster API get
+// new certificates, and when.
 // +kubebuilder:validation:XValidation:rule="!self.ttl.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$') || !self.within.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$') || (self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) >= 2 * (self.within.matches('[dw]$') ? int(self.within.substring(0, size(self.within) - 1)) * (self.within.endsWith('w') ? 7 : 1) * 86400 : duration(self.within).getSeconds())",message="ttl must be at least twice within: write a longer ttl, such as 60d for within: 720h, or a shorter within"
 type MachineCertificateRefreshSpec struct {
 	// GateRefs name the Gates, in the same namespace. From 1 to 10. A refresh

@@ -185,8 +185,7 @@ type Period struct {
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 }
 
-// CalendarReference names an iCalendar file and says which of its events
-// count.
+// CalendarReference refers to an iCalendar file and selects its events.
 type CalendarReference struct {
 	// ConfigMapRef is the file.
 	// +required
@@ -225,7 +224,8 @@ type ConfigMapKeyReference struct {
 // +kubebuilder:validation:XValidation:rule="!self.contains(':') && self.lowerAscii() != 'local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
 type TimeZone string
 
-// Override says whether requests and exceptions open a Gate in a close period.
+// Override determines whether requests and exceptions open a Gate in a close
+// period.
 // +kubebuilder:validation:Enum=Allow;Deny
 type Override string
 

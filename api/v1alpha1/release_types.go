@@ -6,14 +6,13 @@ const (
 	// MaxWaves is the number of waves that a Gate can have.
 	MaxWaves = 16
 
-	// RestOfTargets is what stands for the name of a wave in status.release: that
-	// of the targets that no wave matches. They come last. No wave can have this
-	// name.
+	// RestOfTargets is the name in status.release of the last wave, with the
+	// targets that no wave matches. No wave can have this name.
 	RestOfTargets = "the rest"
 )
 
-// ReleasePolicy says how targets are released when a Gate opens: how fast, or
-// in which order, or both.
+// ReleasePolicy determines how targets are released when a Gate opens: how
+// fast, or in which order, or both.
 // +kubebuilder:validation:XValidation:rule="has(self.perMinute) || has(self.waves) && size(self.waves) > 0",message="release needs perMinute or waves"
 type ReleasePolicy struct {
 	// PerMinute is how many targets are released per minute, from 1 to 60000,
@@ -74,7 +73,7 @@ func (in *ReleaseWave) Selector() *metav1.LabelSelector {
 	return selectorOf(in.MatchLabels, in.MatchExpressions)
 }
 
-// ReleaseStatus says how far a release has come.
+// ReleaseStatus is the progress of a release.
 type ReleaseStatus struct {
 	// Total is the number of targets to release since the Gate last opened.
 	Total int64 `json:"total"`
@@ -132,7 +131,7 @@ type ProceedRequest struct {
 	RecordedAt metav1.MicroTime `json:"recordedAt"`
 }
 
-// WavesStatus says how far a release by waves has come.
+// WavesStatus is the progress of a release in waves.
 type WavesStatus struct {
 	// OpenedAt is when the Gate opened for this release. Missing once it has
 	// closed.

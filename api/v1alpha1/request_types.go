@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RequestAction is what a request asks for.
+// RequestAction is the action of a request.
 // +kubebuilder:validation:Enum=open;close
 type RequestAction string
 

@@ -114,5 +114,5 @@ func originMessage(g *v1alpha1.Gate, held []applier.Reference) string {
 		names += ref.String()
 	}
 	return fmt.Sprintf("Gate governs %s, by which it comes from Git: while it is closed, no change of it in Git arrives, not even one that opens it. "+
-		"Apply it from elsewhere, or take that out of its targets. To open it by hand: kubectl gate open %s -n %s", names, g.Name, g.Namespace)
+		"Apply it from elsewhere, or remove that from its targets. To open it by hand: kubectl gate open %s -n %s", names, g.Name, g.Namespace)
 }

@@ -83,8 +83,8 @@ func TestAFailureStopsUntilSomethingChanges(t *testing.T) {
 		stuck:         {1, "the status is \"in-progress\""},
 		fails:         {2, "the provider reports that the refresh failed"},
 		failsAtOnce:   {1, "the provider reports that the refresh failed"},
-		neverAdvances: {2, "the request is gone, the status is \"done\""},
-		ignores:       {1, "the request is still there, there is no status"},
+		neverAdvances: {2, "the request was removed, the status is \"done\""},
+		ignores:       {1, "the request still exists, there is no status"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()

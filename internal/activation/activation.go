@@ -1,6 +1,5 @@
-// Package activation decides when an issued certificate is put to use. It is then promoted
-// from the Secret that cert-manager writes, the staged one, into the one that is in use,
-// the live one. The package works on Secrets in memory and has no client and no clock.
+// Package activation decides when an issued certificate is activated: copied from the Secret that cert-manager writes, the staged one, to
+// the Secret in use, the live one. It has no client and no clock.
 package activation
 
 import (
@@ -10,12 +9,11 @@ import (
 	"time"
 )
 
-// Outcome is what becomes of a staged certificate at an instant.
+// Outcome is the state of a staged certificate at an instant.
 type Outcome uint8
 
 const (
-	// Refused means that nothing changes until somebody fixes what the message of the
-	// decision says.
+	// Refused means that a user must fix what the message of the decision describes.
 	Refused Outcome = iota
 	// NotIssued means that there is no certificate to promote yet.
 	NotIssued
@@ -23,16 +21,16 @@ const (
 	NotYetValid
 	// Closed means that the staged certificate waits for the Gates to open.
 	Closed
-	// Promote means that the staged certificate is to be put to use now.
+	// Promote means that the staged certificate must be activated now.
 	Promote
 	// Activated means that the staged certificate is in use.
 	Activated
-	// RolledBack means that the staged certificate was put to use, and somebody has
-	// changed the live Secret since. It stays so until the next issuance.
+	// RolledBack means that the staged certificate was activated, and another client has changed the live Secret since. It stays so until
+	// the next issuance.
 	RolledBack
 )
 
-// Secret is what matters of a Secret.
+// Secret has the relevant parts of a Secret.
 type Secret struct {
 	Type        string
 	Immutable   bool
@@ -44,50 +42,44 @@ type Secret struct {
 	Controller string
 }
 
-// Identity is how we recognize what we have written.
+// Identity identifies what the controller has written.
 type Identity struct {
-	// Fingerprint is an annotation of a live Secret. It has the fingerprint of what was
-	// promoted into it last.
+	// Fingerprint is the annotation of a live Secret with the fingerprint of the data that was last promoted into it.
 	Fingerprint string
-	// Certificate is an annotation of a live Secret, and of the one that keeps what was in
-	// it before. It names the Certificate.
+	// Certificate is the annotation of a live Secret, and of its previous one, with the name of the Certificate.
 	Certificate string
 }
 
-// When says when a staged certificate may be promoted.
+// When has the conditions for promoting a staged certificate.
 type When struct {
 	// Open means that all Gates that govern the Certificate are open.
 	Open bool
-	// Strict lets the live certificate expire rather than promote another one while a Gate
-	// is closed.
+	// Strict lets the live certificate expire rather than promote another one while a Gate is closed.
 	Strict bool
-	// Margin is how long before the end of the live certificate another one is promoted
-	// even though a Gate is closed. It is capped at a sixth of the lifetime.
+	// Margin is how long before the end of the live certificate another one is promoted even if a Gate is closed. It is limited to a sixth
+	// of the lifetime.
 	Margin time.Duration
 }
 
-// Decision is what becomes of a staged certificate, and why.
+// Decision is the outcome for a staged certificate, and why.
 type Decision struct {
 	Outcome Outcome
-	// Message says why the promotion is refused.
+	// Message is why the promotion is refused.
 	Message string
-	// Recheck is when the outcome changes by itself, zero if no change is in sight.
+	// Recheck is when the outcome changes by itself, zero if no change is known.
 	Recheck time.Time
-	// Early means to promote even though a Gate is closed.
+	// Early is true if the certificate is promoted even though a Gate is closed.
 	Early bool
 	// Fingerprint of the staged data.
 	Fingerprint string
-	// Staged is the certificate that waits or is to be promoted, Live the one in use. Each
-	// is nil if it cannot be read.
+	// Staged is the certificate that waits or must be promoted, Live the one in use. Each is nil if it cannot be read.
 	Staged, Live *Leaf
-	// Previous is what to keep of the live Secret before another certificate is promoted
-	// into it, nil if there is nothing to keep.
+	// Previous is the data of the live Secret to keep before another certificate is promoted into it, nil for none.
 	Previous map[string][]byte
 }
 
-// Decide returns what becomes of the staged certificate. A Secret is nil if it does not
-// exist. The same staged data is promoted only once, so that a person can go back to what
-// was in use before. But a live Secret that is gone is created again.
+// Decide returns the decision on the staged certificate. A Secret is nil if it does not exist. The same staged data is promoted only once,
+// so that a user can roll back. But a deleted live Secret is created again.
 func Decide(names Names, us Identity, staged, live *Secret, when When, now time.Time) Decision {
 	d := Decision{}
 	if live != nil {
@@ -122,7 +114,7 @@ func Decide(names Names, us Identity, staged, live *Secret, when When, now time.
 	return d.schedule(when, now)
 }
 
-// schedule decides when to promote a certificate that can be promoted.
+// schedule decides when to promote a certificate.
 func (d Decision) schedule(when When, now time.Time) Decision {
 	last := d.lastMoment(when)
 	switch {
@@ -140,9 +132,8 @@ func (d Decision) schedule(when When, now time.Time) Decision {
 	return d
 }
 
-// lastMoment returns when the certificate is promoted even though a Gate is closed. It is
-// zero for never: if Strict is set, if nothing is in use yet, or if the certificate in use
-// lasts as long.
+// lastMoment returns when the certificate is promoted even if a Gate is closed. It is zero for never: if Strict is set, if nothing is in
+// use yet, or if the certificate in use lasts as long.
 func (d Decision) lastMoment(when When) time.Time {
 	if when.Strict || d.Live == nil || !d.Staged.NotAfter.After(d.Live.NotAfter) {
 		return time.Time{}

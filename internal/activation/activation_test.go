@@ -131,14 +131,14 @@ func TestDecideRefuses(t *testing.T) {
 		"no PEM":                    {names, stagedSecret(with(good, CertKey, []byte("hello"))), nil, "a tls.crt that cannot be read"},
 		"a key for a certificate":   {names, stagedSecret(with(good, CertKey, good[PrivateKeyKey])), nil, "a tls.crt that cannot be read"},
 		"a broken certificate":      {names, stagedSecret(with(good, CertKey, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))), nil, "a tls.crt that cannot be read"},
-		"no PEM for a key":          {names, stagedSecret(with(good, PrivateKeyKey, []byte("hello"))), nil, "a tls.key that does not go with its tls.crt"},
-		"the key of another":        {names, stagedSecret(with(good, PrivateKeyKey, other[PrivateKeyKey])), nil, "a tls.key that does not go with its tls.crt"},
+		"no PEM for a key":          {names, stagedSecret(with(good, PrivateKeyKey, []byte("hello"))), nil, "a tls.key that does not match its tls.crt"},
+		"the key of another":        {names, stagedSecret(with(good, PrivateKeyKey, other[PrivateKeyKey])), nil, "a tls.key that does not match its tls.crt"},
 		"an empty name":             {as("web-staged", ""), stagedSecret(good), nil, "'' cannot be the name of a Secret"},
 		"a name with a namespace":   {as("web-staged", "shop/web-tls"), stagedSecret(good), nil, "'shop/web-tls' cannot be the name of a Secret"},
 		"a name in capitals":        {as("web-staged", "Web"), stagedSecret(good), nil, "'Web' cannot be the name of a Secret"},
 		"a name that is too long":   {as("web-staged", strings.Repeat("a", 245)), stagedSecret(good), nil, "at most 244 characters"},
-		"its own staged secret":     {as("web-tls", "web-tls"), stagedSecret(good), nil, "activate into another than spec.secretName"},
-		"staged where previous is":  {as("web-tls-previous", "web-tls"), stagedSecret(good), nil, "name spec.secretName otherwise"},
+		"its own staged secret":     {as("web-tls", "web-tls"), stagedSecret(good), nil, "activate into another one than spec.secretName"},
+		"staged where previous is":  {as("web-tls-previous", "web-tls"), stagedSecret(good), nil, "choose another spec.secretName"},
 		"no secretName":             {as("", "web-tls"), nil, nil, "spec.secretName is missing"},
 		"staged by nobody":          {names, byHand, nil, "Secret 'web-staged' was not issued for Certificate 'web'"},
 		"staged by another":         {names, fromAnother, nil, "Secret 'web-staged' was not issued for Certificate 'web'"},
@@ -162,7 +162,7 @@ func TestDecideRefuses(t *testing.T) {
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestTrimKeepsNeededFields(t *testing.T) {
 	first, second := issue(1, -day, 30*day), issue(2, -day, 60*day)
 	stripped := &Secret{Type: TLSType, Data: second}
 	for name, tc := range map[string]struct {
@@ -196,7 +196,7 @@ func TestRefusePrevious(t *testing.T) {
 	}{
 		"there is none":             {nil, ""},
 		"ours":                      {kept(func(*Secret) {}), ""},
-		"somebody else made it":     {kept(func(s *Secret) { s.Annotations = nil }), "somebody else made it"},
+		"somebody else made it":     {kept(func(s *Secret) { s.Annotations = nil }), "does not belong to the controller"},
 		"that of another":           {kept(func(s *Secret) { s.Annotations[us.Certificate] = "mail" }), "Certificate 'mail' activates into Secret 'web-tls-previous'"},
 		"another is issued into it": {kept(func(s *Secret) { s.Annotations[CertificateNameAnnotation] = "mail" }), "the one of Certificate 'mail'"},
 		"it is immutable":           {kept(func(s *Secret) { s.Immutable = true }), "'web-tls-previous' is immutable"},
@@ -211,7 +211,7 @@ func TestRefusePrevious(t *testing.T) {
 	}
 }
 
-func TestMessagesTellNothingOfAKey(t *testing.T) {
+func TestMessagesRevealNoKey(t *testing.T) {
 	good := issue(1, -day, 30*day)
 	secret := []byte("hunter2")
 	for _, key := range []string{CertKey, PrivateKeyKey} {

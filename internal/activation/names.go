@@ -8,36 +8,34 @@ import (
 )
 
 const (
-	// TLSType of a live Secret, and of the one that keeps what was in it before.
+	// TLSType is the type of a live Secret, and of its previous one.
 	TLSType = "kubernetes.io/tls"
 
-	// CertificateNameAnnotation is where cert-manager names the Certificate that a
-	// Secret was issued for.
+	// CertificateNameAnnotation is the annotation of cert-manager with the Certificate that a Secret was issued for.
 	CertificateNameAnnotation = "cert-manager.io/certificate-name"
 
 	// certManagerLabel is on all Secrets that cert-manager watches.
 	certManagerLabel = "controller.cert-manager.io/fao"
 
-	// PreviousSuffix turns the name of a live Secret into the name of the one that keeps
-	// what was in it before.
+	// PreviousSuffix is appended to the name of a live Secret to get that of the Secret with its previous data.
 	PreviousSuffix = "-previous"
 
 	maxNameLength = 253
 )
 
-// Names are the names of what takes part in an activation, all in one namespace.
+// Names has the names of the objects of an activation, all in one namespace.
 type Names struct {
 	// Certificate, and its spec.secretName.
 	Certificate, Staged string
-	// Live Secret.
+	// Live is the name of the live Secret.
 	Live string
 }
 
-// Previous returns the name of the Secret that keeps what was in the live one before.
+// Previous returns the name of the Secret with the previous data of the live one.
 func (n Names) Previous() string { return n.Live + PreviousSuffix }
 
-// refuse says what is wrong with the names or the Secrets of these names, empty if nothing
-// is. Nothing that belongs to somebody else is read or written.
+// refuse returns what is wrong with the names or their Secrets, empty if nothing is. The controller never reads or writes Secrets of
+// others.
 func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
@@ -45,15 +43,14 @@ func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.refuseUnowned(us, n.Live, live); message != "" {
 		return message
 	}
-	// Somebody who may write a Certificate must not copy any Secret with it.
+	// A user who may write a Certificate must not be able to copy any Secret with it.
 	if staged != nil && staged.Annotations[CertificateNameAnnotation] != n.Certificate {
 		return fmt.Sprintf("Secret '%s' was not issued for Certificate '%s'", n.Staged, n.Certificate)
 	}
 	return ""
 }
 
-// Invalid says why nothing can be promoted between Secrets of these names. It is empty if
-// it can.
+// Invalid returns why nothing can be promoted between Secrets of these names, empty if it can.
 func (n Names) Invalid() string {
 	if faults := validation.IsDNS1123Subdomain(n.Live); len(faults) > 0 {
 		return fmt.Sprintf("'%s' cannot be the name of a Secret: %s", n.Live, strings.Join(faults, ", "))
@@ -64,25 +61,25 @@ func (n Names) Invalid() string {
 	case n.Staged == "":
 		return "spec.secretName is missing"
 	case n.Live == n.Staged:
-		return fmt.Sprintf("Secret '%s' is the one that cert-manager writes: activate into another than spec.secretName", n.Live)
+		return fmt.Sprintf(msgTargetIsStaged, n.Live)
 	case n.Previous() == n.Staged:
-		return fmt.Sprintf("Secret '%s' is the one that cert-manager writes, and would keep what was in use before: name spec.secretName otherwise", n.Staged)
+		return fmt.Sprintf(msgPreviousIsStaged, n.Staged)
 	}
 	return ""
 }
 
-// RefusePrevious says why a Secret cannot keep what was in the live one, empty if it can.
+// RefusePrevious returns why a Secret cannot keep the previous data of the live one, empty if it can.
 func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	if message := n.refuseUnowned(us, n.Previous(), previous); message != "" || previous == nil {
 		return message
 	}
 	if previous.Annotations[us.Certificate] == "" {
-		return fmt.Sprintf("Secret '%s' is to keep what was in use before, but somebody else made it: delete it, or activate into another", n.Previous())
+		return fmt.Sprintf(msgPreviousTaken, n.Previous())
 	}
 	return unwritable(n.Previous(), previous)
 }
 
-// refuseUnowned says why a Secret is not ours to write, empty if it is ours.
+// refuseUnowned returns why we must not write a Secret, empty if it is ours.
 func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	if s == nil {
 		return ""
@@ -92,25 +89,25 @@ func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	other := s.Annotations[us.Certificate]
 	switch {
 	case marked:
-		return fmt.Sprintf("Secret '%s' is the one of Certificate '%s' (annotation %s): activate into another", name, issuedFor, CertificateNameAnnotation)
+		return fmt.Sprintf(msgOtherCertificate, name, issuedFor, CertificateNameAnnotation)
 	case watched:
-		return fmt.Sprintf("Secret '%s' belongs to cert-manager (label %s): activate into another", name, certManagerLabel)
+		return fmt.Sprintf(msgCertManagers, name, certManagerLabel)
 	case other != "" && other != n.Certificate:
-		return fmt.Sprintf("Certificate '%s' activates into Secret '%s': activate into another, or remove the annotation %s from the Secret", other, name, us.Certificate)
+		return fmt.Sprintf(msgOtherActivation, other, name, us.Certificate)
 	case s.Controller != "":
-		return fmt.Sprintf("Secret '%s' is controlled by %s: activate into another", name, s.Controller)
+		return fmt.Sprintf(msgControlled, name, s.Controller)
 	}
 	return ""
 }
 
-// unwritable says why a Secret cannot be written, empty if it can.
+// unwritable returns why a Secret cannot be written, empty if it can.
 func unwritable(name string, s *Secret) string {
 	switch {
 	case s == nil:
 	case s.Immutable:
-		return fmt.Sprintf("Secret '%s' is immutable: delete it, or activate into another", name)
+		return fmt.Sprintf(msgImmutable, name)
 	case s.Type != TLSType:
-		return fmt.Sprintf("Secret '%s' is of type %s: delete it so that it is made again with type %s, or activate into another", name, s.Type, TLSType)
+		return fmt.Sprintf(msgWrongType, name, s.Type, TLSType)
 	}
 	return ""
 }

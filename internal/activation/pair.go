@@ -21,17 +21,17 @@ const (
 	PrivateKeyKey = "tls.key"
 )
 
-// Leaf is what matters of a certificate.
+// Leaf has the relevant fields of a certificate.
 type Leaf struct {
 	NotBefore, NotAfter time.Time
-	// Serial number as openssl prints it.
+	// Serial is the serial number as openssl prints it.
 	Serial string
 
-	// temporary means that cert-manager signed it itself until the issuer does.
+	// temporary is true if cert-manager signed it itself until the issuer does.
 	temporary bool
 }
 
-// End is NotAfter for people.
+// End returns NotAfter in RFC 3339.
 func (l *Leaf) End() string { return l.NotAfter.UTC().Format(time.RFC3339) }
 
 // Fingerprint returns a hash of all keys and values of a Secret.
@@ -48,9 +48,8 @@ func Fingerprint(data map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// usable returns the certificate in the data of a Secret, if a server could use it. The
-// error continues a sentence that begins with the name of the Secret, and reveals nothing
-// of the data.
+// usable returns the certificate in the data of a Secret, if a server could use it. The error continues a sentence that begins with the
+// name of the Secret, and reveals no data.
 func usable(data map[string][]byte) (*Leaf, error) {
 	for _, key := range []string{CertKey, PrivateKeyKey} {
 		if len(data[key]) == 0 {
@@ -62,12 +61,12 @@ func usable(data map[string][]byte) (*Leaf, error) {
 		return nil, fmt.Errorf("has a %s that cannot be read", CertKey)
 	}
 	if _, err := tls.X509KeyPair(data[CertKey], data[PrivateKeyKey]); err != nil {
-		return nil, fmt.Errorf("has a %s that does not go with its %s", PrivateKeyKey, CertKey)
+		return nil, fmt.Errorf("has a %s that does not match its %s", PrivateKeyKey, CertKey)
 	}
 	return leaf, nil
 }
 
-// leafOf reads the first certificate in PEM, which is the one of the server.
+// leafOf parses the first certificate in PEM, which is that of the server.
 func leafOf(chain []byte) (*Leaf, error) {
 	for {
 		block, rest := pem.Decode(chain)

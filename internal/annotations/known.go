@@ -16,8 +16,7 @@ const (
 	byAPIServer  = "only the API server writes it, with config/policies"
 )
 
-// known has the writer of each of our annotations. It is empty if users write the annotation, or if the API server stamps a value that
-// users write without config/policies.
+// known has the writer of each of our annotations: empty if users write it, also if the API server stamps it with config/policies.
 var known = map[string]string{
 	v1alpha1.OpenRequestedAtAnnotation: "", v1alpha1.OpenRequestedByAnnotation: "", v1alpha1.OpenReasonAnnotation: "", v1alpha1.OpenEmergencyAnnotation: "",
 	v1alpha1.OpenReceivedAnnotation:     byController,
@@ -39,10 +38,10 @@ const (
 	suspendedBy = api.Group + "/suspendedBy"
 )
 
-// A Problem is an annotation of ours that does not do what its author expects.
+// A Problem is about an annotation that does not have the effect that its author expects.
 type Problem struct{ Key, Cause string }
 
-// Unknown returns the annotations with one of our prefixes that do not exist.
+// Unknown returns unknown annotations with one of our prefixes.
 func Unknown(annotations map[string]string) (problems []Problem) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		domain, _, _ := strings.Cut(key, "/")
@@ -58,7 +57,7 @@ func Unknown(annotations map[string]string) (problems []Problem) {
 	return problems
 }
 
-// InManifest returns the annotations of a manifest that do not exist, and those that users do not write.
+// InManifest returns the annotations of a manifest that are unknown, and those that users must not write.
 func InManifest(annotations map[string]string) []Problem {
 	problems := Unknown(annotations)
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

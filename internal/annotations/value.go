@@ -1,4 +1,4 @@
-// Package annotations has the grammar of the values with which users make requests, and the list of all annotations of this product.
+// Package annotations has the grammar of annotations with which users make requests, and the list of all annotations of this product.
 package annotations
 
 import (
@@ -13,7 +13,7 @@ import (
 // MaxTime is the longest TIME/DURATION in bytes.
 const MaxTime = 80
 
-// Unlimited takes the place of the duration of a close request without end.
+// Unlimited replaces the duration of a close request without end.
 const Unlimited = "unlimited"
 
 // A Value is the value of an annotation requestedAt: TIME[/DURATION][,key=value]...
@@ -27,11 +27,11 @@ type Value struct {
 	Keys map[string]string
 }
 
-// A Form is what the value of an annotation can be.
+// A Form is the form of the value of an annotation.
 type Form struct {
-	// Duration allows a duration, and Unlimited the word unlimited in its place.
+	// Duration permits a duration, and Unlimited permits the word unlimited instead.
 	Duration, Unlimited bool
-	// Keys are in the order in which a value must have them.
+	// Keys are in the required order.
 	Keys []Key
 	// Example is a valid value.
 	Example string
@@ -39,11 +39,11 @@ type Form struct {
 
 // A Key is a part of a Form.
 type Key struct {
-	// Name is before the equals sign, and Placeholder stands for the value in messages and docs.
+	// Name is before the equals sign. Placeholder represents the value in messages and docs.
 	Name, Placeholder string
 	// Optional keys come last.
 	Optional bool
-	// Rest lets the value extend to the end, with commas: branch names may have some. Such a key is the last one.
+	// Rest lets the value extend to the end, including commas, which branch names may have. Such a key is the last one.
 	Rest bool
 	// Pattern matches every valid value.
 	Pattern *regexp.Regexp
@@ -89,7 +89,7 @@ var (
 
 const exampleUID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 
-// String returns the form as docs and messages show it.
+// String returns the form as in docs and messages.
 func (f *Form) String() string {
 	text := "TIME"
 	switch {
@@ -115,8 +115,8 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("must be %s, such as %s", e.Form, e.Form.Example)
 }
 
-// Parse parses a value. The error is a FormError: unknown, repeated and misplaced keys are refused. The bounds of durations are up to the
-// verbs.
+// Parse parses a value. The error is a FormError. It refuses unknown, repeated and misplaced keys. It does not check the bounds of
+// durations.
 func (f *Form) Parse(value string) (Value, error) {
 	head, rest, more := strings.Cut(value, ",")
 	v, ok := f.parseTime(head)

@@ -50,9 +50,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// shutdownTimeout is for everything that is under way when the process ends. It is longer
-// than webhooks that were taken may need for their answer, and shorter than config/manager
-// waits before it kills.
+// shutdownTimeout bounds the shutdown. It is longer than the responses to accepted webhooks take, and shorter than the grace period in
+// config/manager.
 const shutdownTimeout = 11 * time.Second
 
 // Run starts the controller and blocks until the context is done.
@@ -65,7 +64,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("--zoneinfo: %w", err)
 	}
 	if o.UIAnonymous && o.UIAddr == "" {
-		return errors.New("--ui-anonymous needs --ui-addr: there are no pages without it")
+		return errors.New("--ui-anonymous needs --ui-addr: without it, there is no web UI")
 	}
 	if err := watchable(o.Watch); err != nil {
 		return err
@@ -74,7 +73,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("--suspend-kinds: %w", err)
 	}
-	target.SetKinds(kinds...) // before anybody asks what kinds there are
+	target.SetKinds(kinds...) // before the kinds are used
 	if err := o.IntervalJitter.SetGlobalJitter(nil); err != nil {
 		return fmt.Errorf("unable to set global jitter: %w", err)
 	}
@@ -99,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := ctrlmetrics.Registry.Register(buildInfo()); err != nil {
-		return fmt.Errorf("unable to tell the version: %w", err)
+		return fmt.Errorf("unable to register the build info: %w", err)
 	}
 	log.Info("starting manager", "version", version.Release(), "timeZoneData", tz.Version())
 	return mgr.Start(ctx)
@@ -217,7 +216,7 @@ func newManager(o Options, shard labels.Selector, serverClock *gatecontroller.Se
 		Metrics:                       metrics,
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true),
-			UsePriorityQueue: ptr.To(false), // it can deadlock if something comes in while it is shut down
+			UsePriorityQueue: ptr.To(false), // it can deadlock if items are added during shutdown
 		},
 	})
 	if err != nil {
@@ -226,8 +225,8 @@ func newManager(o Options, shard labels.Selector, serverClock *gatecontroller.Se
 	return mgr, nil
 }
 
-// cacheOptions restrict the cache to the Gates of this shard. Exceptions and targets are
-// never sharded: those of a Gate need not have its labels.
+// cacheOptions restricts the cache to the Gates of this shard. Exceptions and targets are not sharded: those of a Gate need not have its
+// labels.
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),
@@ -238,15 +237,15 @@ func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cach
 	}
 }
 
-// watchable returns an error if nobody says which namespace to watch: the cache takes no name for all of them.
+// watchable returns an error if the namespace to watch is unknown: the cache treats an empty name as all namespaces.
 func watchable(watch runtimectrl.WatchOptions) error {
 	if !watch.AllNamespaces && os.Getenv(runtimectrl.EnvRuntimeNamespace) == "" {
-		return fmt.Errorf("--watch-all-namespaces=false watches the namespace that the variable %s names, and it is empty", runtimectrl.EnvRuntimeNamespace)
+		return fmt.Errorf("--watch-all-namespaces=false watches the namespace in the environment variable %s, which is empty", runtimectrl.EnvRuntimeNamespace)
 	}
 	return nil
 }
 
-// namespaces returns the namespaces to watch, none for all.
+// namespaces returns the namespaces to watch, empty for all.
 func namespaces(watch runtimectrl.WatchOptions) map[string]cache.Config {
 	if watch.AllNamespaces {
 		return nil

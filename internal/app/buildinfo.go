@@ -9,10 +9,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// buildInfo tells the versions as the labels of a gauge that is always 1, as Prometheus itself does.
+// buildInfo is a gauge that is always 1, with the versions as labels, as in Prometheus.
 func buildInfo() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "gating_build_info", Help: "The version of the controller, of its time zone data and of Go; always 1.",
+		Name: "gating_build_info", Help: "Version of the controller, of its time zone data and of Go; always 1.",
 		ConstLabels: prometheus.Labels{"version": version.Release(), "time_zone_data": tz.Version(), "goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 }

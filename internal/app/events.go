@@ -17,16 +17,15 @@ import (
 // eventAction is the action in posted events, which the event API of Flux requires.
 const eventAction = "Gating"
 
-// newEventRecorder returns a recorder of Kubernetes events that also posts them to the
-// events receiver of Flux if it has an address. Each of the two has its own queue, so that
-// neither waits for the other.
+// newEventRecorder returns a recorder of Kubernetes events that also posts them to the events receiver of Flux if it has an address. Each
+// of the two has its own queue, so that neither delays the other.
 func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (kuberecorder.EventRecorder, error) {
 	client, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("unable to create the client of events: %w", err)
 	}
 	queued := func(address string, to ...events.RecorderOption) (*eventQueue, error) {
-		// Flux adds the same to an event of both.
+		// The recorder of Flux adds the same annotations.
 		recorder, err := events.NewRecorder(ctrl.Log, address, v1alpha1.FieldManager, append(to, events.WithScheme(mgr.GetScheme()))...)
 		if err != nil {
 			return nil, fmt.Errorf("unable to create event recorder: %w", err)
@@ -45,7 +44,7 @@ func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (k
 	return toAll(kubernetes, posted), err
 }
 
-// recordEvent turns a function into a record.EventRecorder.
+// recordEvent implements record.EventRecorder with a function.
 type recordEvent func(object runtime.Object, annotations map[string]string, eventtype, reason, message string)
 
 // Event implements record.EventRecorder.
@@ -63,7 +62,7 @@ func (r recordEvent) AnnotatedEventf(object runtime.Object, annotations map[stri
 	r(object, annotations, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
 
-// toAll returns a recorder that records each event with all the given ones.
+// toAll returns a recorder that records each event with all recorders.
 func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 	return func(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
 		for _, recorder := range recorders {
@@ -72,13 +71,11 @@ func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 	}
 }
 
-// maxQueuedEvents bounds the memory of events that wait for a receiver. There is room for
-// one per target of a Gate with ten thousand.
+// maxQueuedEvents bounds the memory of events that wait for a receiver. It fits one event per target of a Gate with ten thousand.
 const maxQueuedEvents = 16384
 
-// eventQueue records events in the background. The recorder of Flux posts to the receiver
-// in line and retries for many seconds. No target must be held later because
-// notification-controller is away or the API server is busy.
+// eventQueue records events in the background. The recorder of Flux posts synchronously and retries for many seconds. An unavailable
+// notification-controller or a busy API server must not delay holds.
 type eventQueue struct {
 	recordEvent
 
@@ -92,8 +89,7 @@ func newEventQueue(recorder kuberecorder.EventRecorder) *eventQueue {
 	return q
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica takes
-// webhooks, and reports which ones it refuses.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica accepts webhooks, and emits events about refused ones.
 func (q *eventQueue) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
@@ -109,7 +105,7 @@ func (q *eventQueue) Start(ctx context.Context) error {
 }
 
 func (q *eventQueue) add(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
-	// The caller goes on changing the object.
+	// The caller may change the object.
 	object = object.DeepCopyObject()
 	select {
 	case q.events <- func() { q.recorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", message) }:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// stuckRecorder does not return before it is let go.
+// stuckRecorder blocks until it is released.
 type stuckRecorder struct {
 	record.EventRecorder
 	letGo chan struct{}
@@ -22,7 +22,7 @@ func (r *stuckRecorder) AnnotatedEventf(object runtime.Object, _ map[string]stri
 	r.got <- fmt.Sprintf("%s %s %s", object.(*corev1.ConfigMap).Name, reason, fmt.Sprintf(format, args...))
 }
 
-func TestAReceiverThatHangsHoldsNobodyUp(t *testing.T) {
+func TestStuckEventReceiverDelaysNoOther(t *testing.T) {
 	recorder := &stuckRecorder{letGo: make(chan struct{}), got: make(chan string, maxQueuedEvents+2)}
 	queue := newEventQueue(recorder)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,15 +18,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// eventRetry is for an API server that is away, and eventPatience is how long it may be
-// away. Functions that take a wait.Backoff end once it is at its cap.
+// eventRetry is the backoff while the API server is unavailable, and eventPatience is how long to retry. Functions that take a wait.Backoff
+// end once it reaches its cap.
 var eventRetry = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 15, Jitter: 0.1}
 
 const eventPatience = 10 * time.Minute
 
-// eventWriter is a record.EventRecorder that returns once the event is written. That of
-// client-go takes a thousand at once and drops the rest. A Gate with ten thousand targets
-// may have more to say. Repeated events are combined as in client-go.
+// eventWriter is a record.EventRecorder that returns once the event is written. The recorder of client-go drops events after a burst of a
+// thousand, but a Gate with ten thousand targets may emit more. Repeated events are combined as in client-go.
 type eventWriter struct {
 	recordEvent
 
@@ -34,13 +33,13 @@ type eventWriter struct {
 	sink       kuberecorder.EventSink
 	correlator *kuberecorder.EventCorrelator
 	clock      clock.PassiveClock
-	// component is who the events are from.
+	// component is the source of the events.
 	component string
-	// retry calls try until that is done, fails for good, or takes too long.
+	// retry calls try until it succeeds, fails permanently, or takes too long.
 	retry func(try func(context.Context) (bool, error)) error
 }
 
-// newEventWriter returns one that gives up when the context is done.
+// newEventWriter returns an eventWriter that gives up when the context is done.
 func newEventWriter(ctx context.Context, scheme *runtime.Scheme, sink kuberecorder.EventSink, component string) *eventWriter {
 	now := clock.RealClock{}
 	w := &eventWriter{
@@ -83,7 +82,7 @@ func (w *eventWriter) write(object runtime.Object, annotations map[string]string
 	return w.retry(func(context.Context) (bool, error) { return w.put(result) })
 }
 
-// put returns whether an event is written, and an error if another try cannot help.
+// put returns whether the event is written, and an error if a retry cannot help.
 func (w *eventWriter) put(result *kuberecorder.EventCorrelateResult) (bool, error) {
 	event := result.Event
 	write := func() (*corev1.Event, error) {
@@ -92,7 +91,7 @@ func (w *eventWriter) put(result *kuberecorder.EventCorrelateResult) (bool, erro
 				return written, err
 			}
 		}
-		event.ResourceVersion = "" // there is none, or no longer
+		event.ResourceVersion = "" // the event does not exist, or no longer does
 		return w.sink.Create(event)
 	}
 	written, err := write()

@@ -20,7 +20,7 @@ import (
 type eventsOnly struct {
 	record.EventSink
 	created, patched []*corev1.Event
-	// answers are what the next writes are answered with, nil for none.
+	// answers are the results of the next writes, nil for success.
 	answers []error
 }
 
@@ -130,7 +130,7 @@ func TestAnEventIsTriedAgainAsLongAsThatMayHelp(t *testing.T) {
 	}
 }
 
-// The answers are those of about seven minutes, and of more than ten.
+// The failures last for about seven minutes, and for more than ten.
 func TestAnEventWaitsForAServerThatIsAwayForMinutesButNotForEver(t *testing.T) {
 	for failures, written := range map[int]int{12: 1, 40: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAnEventThatIsTriedAgainEndsWithTheProcess(t *testing.T) {
 	})
 }
 
-func TestWhatIsRecordedTwiceOverHasOneQueueEach(t *testing.T) {
+func TestEachRecorderHasOneQueue(t *testing.T) {
 	stuck := &stuckRecorder{letGo: make(chan struct{}), got: make(chan string, 1)}
 	sink := &eventsOnly{}
 	slow, fast := newEventQueue(stuck), newEventQueue(newTestWriter(sink))

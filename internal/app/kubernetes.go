@@ -8,49 +8,49 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// The versions of Kubernetes that somebody has to know about, see docs/reference/versions.md.
+// Versions of Kubernetes, see docs/reference/versions.md.
 var (
-	// oldestKubernetes is the oldest one that the controller is tested with.
+	// oldestKubernetes is the oldest version that the controller is tested with.
 	oldestKubernetes = version.MustParseGeneric("1.34")
-	// mutatingKubernetes is the first one with what config/policies and config/lock consist of.
+	// mutatingKubernetes is the first version with the API of config/policies and config/lock.
 	mutatingKubernetes = version.MustParseGeneric("1.36")
 )
 
-// kubernetesCheck tells about the version of Kubernetes once the manager runs, so that no start waits for the answer.
+// kubernetesCheck logs warnings about the version of Kubernetes once the manager runs, so that the start does not wait for it.
 type kubernetesCheck struct {
 	log    logr.Logger
 	server discovery.ServerVersionInterface
 }
 
-// NeedLeaderElection says that each replica has it in its log.
+// NeedLeaderElection returns false: each replica logs.
 func (kubernetesCheck) NeedLeaderElection() bool { return false }
 
-// Start never fails.
+// Start implements manager.Runnable. It never fails.
 func (k kubernetesCheck) Start(context.Context) error {
 	logKubernetesVersion(k.log, k.server)
 	return nil
 }
 
-// logKubernetesVersion says in the log what the version of Kubernetes means for the user. Nothing fails here: what is missing is an error where
-// it is missed.
+// logKubernetesVersion logs a message if Kubernetes is too old for a feature. It is not an error: the features that are missing report
+// errors.
 func logKubernetesVersion(log logr.Logger, server discovery.ServerVersionInterface) {
 	found, err := server.ServerVersion()
 	if err != nil {
-		log.Error(err, "unable to ask for the version of Kubernetes")
+		log.Error(err, "unable to get the version of Kubernetes")
 		return
 	}
 	major, minor := found.Major, found.Minor
-	if found.EmulationMajor != "" { // it acts as an older version than it is
+	if found.EmulationMajor != "" { // it emulates an older version
 		major, minor = found.EmulationMajor, found.EmulationMinor
 	}
 	is, err := version.ParseGeneric(major + "." + minor)
 	switch {
 	case err != nil:
-		log.Error(err, "unable to tell the version of Kubernetes", "kubernetes", found.GitVersion)
+		log.Error(err, "unable to parse the version of Kubernetes", "kubernetes", found.GitVersion)
 	case is.LessThan(oldestKubernetes):
-		log.Info("this Kubernetes is older than any that the controller is tested with", "kubernetes", is.String(), "oldest", oldestKubernetes.String())
+		log.Info("this version of Kubernetes is older than those that the controller is tested with", "kubernetes", is.String(), "oldest", oldestKubernetes.String())
 	case is.LessThan(mutatingKubernetes):
-		log.Info("this Kubernetes is too old for config/policies and config/lock; config/policies-1.30 is for it",
+		log.Info("this version of Kubernetes is too old for config/policies and config/lock; use config/policies-1.30",
 			"kubernetes", is.String(), "needed", mutatingKubernetes.String())
 	}
 }

@@ -17,7 +17,7 @@ type server struct {
 
 func (s server) ServerVersion() (*version.Info, error) { return s.info, s.err }
 
-func TestTheLogSaysWhatTheVersionOfKubernetesMeans(t *testing.T) {
+func TestLogWarnsAboutOldKubernetes(t *testing.T) {
 	of := func(minor string) server {
 		return server{info: &version.Info{Major: "1", Minor: minor, GitVersion: "v1." + minor + ".0"}}
 	}
@@ -31,9 +31,9 @@ func TestTheLogSaysWhatTheVersionOfKubernetesMeans(t *testing.T) {
 		"acts as an old one": {server{info: &version.Info{Major: "1", Minor: "36", EmulationMajor: "1", EmulationMinor: "34"}}, `"kubernetes"="1.34"`},
 		"without mutations":  {of("35"), "too old for config/policies and config/lock"},
 		"the oldest":         {of("34"), "too old for config/policies and config/lock"},
-		"too old":            {of("33"), "older than any that the controller is tested with"},
-		"unknown":            {of("x"), "unable to tell the version"},
-		"no answer":          {server{err: errors.New("no answer")}, "unable to ask for the version"},
+		"too old":            {of("33"), "older than those that the controller is tested with"},
+		"unknown":            {of("x"), "unable to parse the version"},
+		"no answer":          {server{err: errors.New("no answer")}, "unable to get the version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
-// ofCertificates are collected at each scrape. A test of the controllers looks at them.
+// ofCertificates are collected at each scrape. A test of the controllers checks them.
 var ofCertificates = map[string]string{
 	"gating_certificate_held_expiration_timestamp_seconds": "name, namespace", "gating_certificate_held_not_before_timestamp_seconds": "name, namespace",
 }

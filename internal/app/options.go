@@ -22,12 +22,12 @@ type Options struct {
 	FlaggerAddr  string
 	CalendarAddr string
 	UIAddr       string
-	// UIAnonymous shows names, states and times of Gates to whoever sends no token.
+	// UIAnonymous shows names, states and times of Gates to clients without a token.
 	UIAnonymous bool
 	Concurrent  int
-	// SuspendKinds are the kinds that are added to those that are built in, as target.ParseKinds reads them.
+	// SuspendKinds are the added kinds, in the form of target.ParseKinds.
 	SuspendKinds []string
-	// ZoneInfo is a zip or a folder with time zones in place of those that are compiled in.
+	// ZoneInfo is a zip or a folder with time zones that replace the built-in ones.
 	ZoneInfo string
 
 	// AllowCrossNamespaceRefs is the opposite of Flux's flag, so that the zero value forbids
@@ -43,15 +43,13 @@ type Options struct {
 	IntervalJitter jitter.IntervalOptions
 }
 
-// The clients limit themselves only if the API server has no priority and fairness. A Gate
-// that closes writes each target twice: with Flux's default of 50 per second, ten thousand
-// targets would take seven minutes.
+// The clients limit their rate only if the API server has no priority and fairness. A Gate that closes writes each target twice: with
+// Flux's default of 50 per second, ten thousand targets would take seven minutes.
 const (
 	defaultQPS   = "500"
 	defaultBurst = "1000"
 
-	// writesPerReconcile is how many targets are written at once for each Gate that is
-	// reconciled at the same time.
+	// writesPerReconcile is the number of concurrent target reconciles per concurrent Gate reconcile.
 	writesPerReconcile = 4
 )
 
@@ -62,18 +60,18 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.Pprof, "enable-pprof", false, "Serve profiles of the process at /debug/pprof/ of the metric endpoint.")
 	fs.StringVar(&o.EventsAddr, "events-addr", "", "The address of the events receiver.")
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
-	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
-	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
-	fs.StringVar(&o.CalendarAddr, "calendar-addr", "", "The address the endpoint for the calendars of CalendarFeeds binds to, empty for none.")
-	fs.StringVar(&o.UIAddr, "ui-addr", "", "The address the endpoint for pages that show what is open binds to, empty for none.")
-	fs.BoolVar(&o.UIAnonymous, "ui-anonymous", false, "Let pages and badges show the names, states and times of all Gates to whoever sends no token.")
-	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles. Four times as many targets are written at once.")
+	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty to disable it.")
+	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for manual gating of Flagger binds to, empty to disable it.")
+	fs.StringVar(&o.CalendarAddr, "calendar-addr", "", "The address the endpoint for the calendars of CalendarFeeds binds to, empty to disable it.")
+	fs.StringVar(&o.UIAddr, "ui-addr", "", "The address the web UI binds to, empty to disable it.")
+	fs.BoolVar(&o.UIAnonymous, "ui-anonymous", false, "Show the names, states and times of all Gates in the web UI and in badges to clients without a token.")
+	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles. The number of concurrent target reconciles is four times as high.")
 
 	fs.StringSliceVar(&o.SuspendKinds, "suspend-kinds", nil,
-		"More kinds that Gates hold, each as group/Kind or group/Kind=spec.field with the boolean field that stops its objects, which is spec.suspend by default. "+
-			"Such as batch/CronJob,argoproj.io/Rollout=spec.paused.")
+		"More kinds that Gates can hold, each as group/Kind or group/Kind=spec.field with the boolean field that suspends its objects, by default spec.suspend. "+
+			"For example batch/CronJob,argoproj.io/Rollout=spec.paused.")
 
-	fs.StringVar(&o.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo.")
+	fs.StringVar(&o.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones that replace the built-in ones, such as /usr/share/zoneinfo.")
 
 	o.Client.BindFlags(fs)
 	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {
@@ -84,7 +82,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 		f.DefValue = value
 	}
 	fs.VarPF((*negated)(&o.AllowCrossNamespaceRefs), "no-cross-namespace-refs", "",
-		"When set to true, Gates can only reference objects in their own namespace, and objects can only name Gates in their own namespace.").NoOptDefVal = "true"
+		"When set to true, Gates can only reference objects in their own namespace, and objects can only reference Gates in their own namespace.").NoOptDefVal = "true"
 	o.Log.BindFlags(fs)
 	o.LeaderElection.BindFlags(fs)
 	o.RateLimiter.BindFlags(fs)

@@ -20,15 +20,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/webauth"
 )
 
-// addPages adds the server of pages, if it has an address.
+// addPages adds the server of the web UI, if it has an address.
 func addPages(mgr ctrl.Manager, gates cache.Cache, o Options) error {
 	if o.UIAddr == "" {
 		return nil
 	}
-	// Pages have their own client, so that viewers and holds do not wait for each other.
+	// The web UI has its own client, so that viewers and holds do not delay each other.
 	direct, err := client.New(rest.CopyConfig(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return fmt.Errorf("unable to create the client of pages: %w", err)
+		return fmt.Errorf("unable to create the client of the web UI: %w", err)
 	}
 	configMaps, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

@@ -20,13 +20,12 @@ import (
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
-// addReceivers adds the servers for webhooks and for Flagger. One without an address is
-// left out.
+// addReceivers adds the servers for webhooks and for Flagger, unless they have no address.
 func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common runtimectrl.Metrics, opts enqueue.Options, o Options) error {
 	if o.ReceiverAddr == "" && o.FlaggerAddr == "" {
 		return nil
 	}
-	// Receivers have their own client, so that webhooks and holds do not wait for each other.
+	// Receivers have their own client, so that webhooks and holds do not delay each other.
 	direct, err := client.New(rest.CopyConfig(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("unable to create the client of receivers: %w", err)
@@ -54,7 +53,7 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 	}
 	server := receivers.NewServer(o.FlaggerAddr, flagger, table, mgr.GetCache())
 	server.Ready = func(ctx context.Context) error {
-		// Until a replica leads, nothing else makes it read Gates.
+		// Before a replica leads, nothing else starts this informer.
 		_, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{})
 		return err
 	}

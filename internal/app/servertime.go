@@ -11,19 +11,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// serverTimeTimeout is how long a Gate that could open waits for the time. The Gates
-// behind it in the same worker wait too.
+// serverTimeTimeout bounds how long a Gate that could open waits for the time. It also delays the Gates behind it in the same worker.
 const serverTimeTimeout = 2 * time.Second
 
-// serverTime returns a function that asks the API server for the time, cut off to the
-// second. The time is in the header of every answer. An answer that is older than the
-// question does not count. Nothing else in the answer matters, not even whether the
-// controller is allowed to have it. The function does not wait for the limits of the
-// client, which are for writes.
+// serverTime returns a function that gets the time of the API server, rounded down to the second, from a header of the response. A response
+// from before the request does not count. The status of the response is ignored, so the controller needs no permission. The function
+// bypasses the rate limit of the client, which is for writes.
 func serverTime(mgr ctrl.Manager) (func(context.Context) (time.Time, error), error) {
 	base, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
-		return nil, fmt.Errorf("unable to tell the address of the API server: %w", err)
+		return nil, fmt.Errorf("unable to get the address of the API server: %w", err)
 	}
 	return requestTimeFrom(mgr.GetHTTPClient(), base.JoinPath("version").String()), nil
 }
@@ -41,15 +38,15 @@ func requestTimeFrom(client *http.Client, url string) func(context.Context) (tim
 		if err != nil {
 			return time.Time{}, err
 		}
-		defer response.Body.Close() //nolint:errcheck // all of it that counts was read
-		// A connection is used again only after its answer was read.
+		defer response.Body.Close() // //nolint:errcheck // the relevant part was read
+		// A connection is reused only after its response was read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxVersion)
 		if response.StatusCode >= http.StatusInternalServerError {
-			return time.Time{}, fmt.Errorf("it answers %s", response.Status) // something in between may
+			return time.Time{}, fmt.Errorf("it responds with %s", response.Status) // may be from a proxy
 		}
 		return http.ParseTime(response.Header.Get("Date"))
 	}
 }
 
-// maxVersion bounds how much is read of an answer.
+// maxVersion bounds how much of a response is read.
 const maxVersion = 16 << 10

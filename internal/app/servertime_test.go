@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheTimeIsWhatTheHeaderOfTheAnswerSays(t *testing.T) {
+func TestTimeIsFromResponseHeader(t *testing.T) {
 	shown := time.Date(2026, 11, 23, 12, 0, 7, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		date string

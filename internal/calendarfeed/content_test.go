@@ -78,7 +78,7 @@ func TestAnEventKeepsItsNameAndBeginOnEachDay(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfTheLastChangeGoesOnWithEachChangeAndOnlyThen(t *testing.T) {
+func TestLastModifiedIncreasesOnlyWithChanges(t *testing.T) {
 	r, path := serving(t, nil, gateOf("web"))
 	modified := func() time.Time {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestTheTimeOfTheLastChangeGoesOnWithEachChangeAndOnlyThen(t *testing.T) {
 	}
 }
 
-func TestTheStampOfEventsIsWhenSomebodyChangedAnObject(t *testing.T) {
+func TestStampOfEventsIsLastChangeOfObjects(t *testing.T) {
 	edited, reported := metav1.NewTime(testNow.Add(-time.Hour)), metav1.NewTime(testNow)
 	g := gateOf("web", func(g *v1alpha1.Gate) {
 		g.ManagedFields = []metav1.ManagedFieldsEntry{
@@ -211,7 +211,7 @@ func TestACalendarOfACalendarFollowsItsConfigMap(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotReadYetIsNotServed(t *testing.T) {
+func TestUnreadConfigMapIsNotServed(t *testing.T) {
 	r, path := serving(t, nil, gateOf("shop", withHolidays))
 	r.watches.failed = errors.New("away")
 	if got := r.get(path); got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") == "" {
@@ -226,7 +226,7 @@ func TestWhatIsNotReadYetIsNotServed(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
+func TestUndecidableOrMissingGatesAreShown(t *testing.T) {
 	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
 	named := func(c *v1alpha1.CalendarFeed) {
 		c.Spec.Selector, c.Spec.GateRefs = nil, []v1alpha1.GateReference{{Name: "gone"}, {Name: "bad"}, {Name: "audit"}}
@@ -253,7 +253,7 @@ func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
 	}
 }
 
-func TestTooManyGatesOrEventsAreSaid(t *testing.T) {
+func TestCalendarReportsMissingGatesAndEvents(t *testing.T) {
 	var gates []client.Object
 	for i := range maxGates + 20 {
 		gates = append(gates, gateOf(fmt.Sprintf("g%03d", i)))
@@ -261,7 +261,7 @@ func TestTooManyGatesOrEventsAreSaid(t *testing.T) {
 	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.Days = 365; onlyClosed(c) }, gates...)
 	events := r.shows(path)
 	said := summaries(events)[len(events)-2:]
-	if want := []string{"The calendar ends here", "20 gates are not in this calendar, which has room for 100"}; len(events) != maxEvents+2 || !slices.Equal(said, want) {
+	if want := []string{"The calendar ends here", "20 gates are missing in this calendar, which is limited to 100"}; len(events) != maxEvents+2 || !slices.Equal(said, want) {
 		t.Errorf("%d events, it ends with %q", len(events), said)
 	}
 	if n := r.get(path).Body.Len(); n > 1<<20 {

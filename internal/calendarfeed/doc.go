@@ -1,5 +1,5 @@
-// Package calendarfeed serves CalendarFeeds: the plans of Gates, as calendars to which people subscribe. It answers from caches, and asks the API server for
-// nothing when it is asked.
+// Package calendarfeed serves CalendarFeeds: the plans of Gates, as calendars to which users subscribe. It responds from caches, without
+// requests to the API server.
 package calendarfeed
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=calendarfeeds,verbs=get;list;watch;patch

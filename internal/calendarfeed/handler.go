@@ -14,14 +14,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// Handler serves calendars. It never logs or answers a path or a token.
+// Handler serves calendars. It never logs or returns a path or a token.
 type Handler struct {
 	Table   *Table
 	Clock   clock.PassiveClock
 	Log     logr.Logger
 	Metrics *Metrics
 
-	// computing is whose calendar is computed: one after the other, so that all together use one processor.
+	// computing permits one calendar to be computed at a time, so that all together use one processor.
 	computing *semaphore.Weighted
 }
 
@@ -30,7 +30,7 @@ func NewHandler(table *Table, clock clock.PassiveClock, log logr.Logger, metrics
 	return &Handler{Table: table, Clock: clock, Log: log, Metrics: metrics, computing: semaphore.NewWeighted(1)}
 }
 
-// statusRecorder notes the code of an answer.
+// statusRecorder records the status code of a response.
 type statusRecorder struct {
 	http.ResponseWriter
 	code int
@@ -55,10 +55,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		log.Error(err, "Calendar refused")
 		return
 	}
-	log.V(1).Info("Calendar answered")
+	log.V(1).Info("Calendar served")
 }
 
-// serve answers a request. It returns the calendar, nil if the path is that of none.
+// serve serves a request. It returns the calendar, nil if the path has none.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (e *entry, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -87,7 +87,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (e *entry, err e
 	return e, nil
 }
 
-// show answers with a calendar.
+// show responds with a calendar.
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, e *entry) error {
 	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()

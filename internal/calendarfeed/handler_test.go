@@ -25,7 +25,7 @@ func production(t *testing.T) (*replica, string) {
 	return r, r.load("production")
 }
 
-func TestACalendarIsServedWithWhatProgramsNeedToAskAgain(t *testing.T) {
+func TestCalendarHasCacheHeaders(t *testing.T) {
 	r, path := production(t)
 	got := r.get(path)
 	for name, want := range map[string]string{
@@ -49,7 +49,7 @@ func TestACalendarIsServedWithWhatProgramsNeedToAskAgain(t *testing.T) {
 	}
 }
 
-func TestWhoHasTheCalendarAlreadyGetsNothing(t *testing.T) {
+func TestUnchangedCalendarIsNotModified(t *testing.T) {
 	r, path := production(t)
 	first := r.get(path)
 	tag, modified := first.Header().Get("ETag"), first.Header().Get("Last-Modified")
@@ -190,7 +190,7 @@ func (r *replica) refused() bool {
 	return path == "" && errors.As(err, new(*endpoint.Refused))
 }
 
-func TestWhileTheAPIServerIsAwayNobodyIsToldThatThereIsNoCalendar(t *testing.T) {
+func TestUnavailableAPIServerGivesNoNotFound(t *testing.T) {
 	r, path := production(t)
 	r.objects.secretErr = errors.New("away")
 	if _, err := r.Table.Load(r.Context(), calendarOf("production")); err == nil || errors.As(err, new(*endpoint.Refused)) {
@@ -204,7 +204,7 @@ func TestWhileTheAPIServerIsAwayNobodyIsToldThatThereIsNoCalendar(t *testing.T) 
 	}
 }
 
-func TestASuspendedCalendarAsksToKeepWhatThereIs(t *testing.T) {
+func TestSuspendedCalendarKeepsClientCopies(t *testing.T) {
 	r, path := production(t)
 	obj := calendarOf("production")
 	r.change(obj, func() { obj.Spec.Suspend = true })
@@ -231,7 +231,7 @@ func TestACalendarThatChoosesNothingOrTooMuchIsRefused(t *testing.T) {
 	}
 }
 
-func TestNobodyGetsMoreThanTheRateAndOthersLoseNothing(t *testing.T) {
+func TestRateLimitIsPerCalendar(t *testing.T) {
 	r := newReplica(t, newObjects(t, gateOf("web"), calendarOf("a"), secretOf("a", "token", "t"), calendarOf("b"), secretOf("b", "token", "t")))
 	one, other := r.load("a"), r.load("b")
 	codes := map[int]int{}

@@ -112,7 +112,7 @@ func (r *replica) load(name string) string {
 	return path
 }
 
-// get asks for a path. Headers are pairs of name and value.
+// get requests a path. Headers are pairs of name and value.
 func (r *replica) get(path string, headers ...string) *httptest.ResponseRecorder {
 	r.Helper()
 	return r.do(http.MethodGet, path, headers...)
@@ -175,7 +175,7 @@ func (r *replica) change(obj client.Object, change func()) {
 	}
 }
 
-// later moves the clock so far that the objects are looked at again.
+// later advances the clock by checkInterval, so that the objects are read again.
 func (r *replica) later() { r.clock.SetTime(r.clock.Now().Add(checkInterval)) }
 
 // watches are the ConfigMaps of a cluster. One that is not in known is not read yet, and nil does not exist.

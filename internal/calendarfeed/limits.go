@@ -2,55 +2,55 @@ package calendarfeed
 
 import "time"
 
-// Bounds of what a reader may use, each with its reason.
+// Limits per client, each with its reason.
 const (
 	// maxGates bounds the Gates of a calendar. spec.gateRefs has the same limit.
 	maxGates = 100
 
-	// maxEvents is how many events a calendar has. Programs that show calendars get slow with more.
+	// maxEvents bounds the events of a calendar. Calendar programs get slow with more.
 	maxEvents = 2000
 
 	// maxBytes is the size of all events. Some programs refuse calendars of more than 1 MiB.
 	maxBytes = 1<<20 - 8<<10
 
-	// checkInterval is how often a calendar looks whether something has changed. In between, its readers get what it had.
+	// checkInterval is how often a calendar checks for changes. In between, clients get the same content.
 	checkInterval = 10 * time.Second
 
-	// idleFactor is of how many parts of its time a calendar uses one for computing itself: what takes a second is not done again for 20.
+	// idleFactor bounds the time for computing a calendar: if it takes a second, it is not computed again for 20.
 	idleFactor = 20
 
-	// responseTimeout is for a calendar that has to be computed, or waits for its turn. Then the answer is 503.
+	// responseTimeout bounds the time for a calendar that must be computed, or waits for others. After that, the response is 503.
 	responseTimeout = 8 * time.Second
 
-	// readTimeout is how long a ConfigMap is waited for that is watched for the first time.
+	// readTimeout is how long to wait for a ConfigMap that is watched for the first time.
 	readTimeout = 5 * time.Second
 
-	// readInterval is how often it is looked for in that time.
+	// readInterval is the polling interval during that time.
 	readInterval = 20 * time.Millisecond
 
-	// requestsPerSecond and burst bound what all readers of one calendar get. Programs ask every 15 minutes to every few hours: it is enough for
-	// thousands of them.
+	// requestsPerSecond and burst limit all clients of one calendar together. Programs request it every 15 minutes to every few hours, so
+	// that suffices for thousands of them.
 	requestsPerSecond = 10
 	burst             = 100
 
-	// maxAge is for how long a program may show what it has without asking.
+	// maxAge is how long programs may cache a calendar, in seconds.
 	maxAge = "300"
 
-	// maxHeaderBytes is the largest size of the headers of a request. A GET has few.
+	// maxHeaderBytes bounds the headers of a request. A GET has few.
 	maxHeaderBytes = 16 << 10
 
-	// headerTimeout is for the headers of a request, and for a body, which nobody reads.
+	// headerTimeout bounds the time for the headers of a request, and for a body, which is ignored.
 	headerTimeout = 10 * time.Second
 
-	// writeTimeout is for an answer: answerTimeout, and what the slowest reader needs for a calendar.
+	// writeTimeout bounds the time for a response: responseTimeout, and the time in which the slowest client reads a calendar.
 	writeTimeout = responseTimeout + 30*time.Second
 
-	// idleTimeout is how long a connection is kept for the next request.
+	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = time.Minute
 
-	// shutdownTimeout is for requests that are being answered when the process ends. It is less than config/manager waits.
+	// shutdownTimeout bounds the time for open requests when the process ends. It is shorter than the grace period in config/manager.
 	shutdownTimeout = responseTimeout + time.Second
 
-	// maxConnections bounds the memory for strangers. More connections wait for their turn.
+	// maxConnections bounds the memory for unauthenticated clients. More connections wait.
 	maxConnections = 256
 )

@@ -13,7 +13,7 @@ type Metrics struct{ responses *prometheus.CounterVec }
 func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{responses: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gating_calendar_requests_total",
-		Help: "Number of requests for calendars by the CalendarFeed, empty for a path that is that of none, and by the status code of the answer.",
+		Help: "Number of requests for calendars by CalendarFeed, empty for an unknown path, and by status code of the response.",
 	}, []string{"name", "namespace", "code"})}
 	registry.MustRegister(m.responses)
 	return m

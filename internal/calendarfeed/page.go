@@ -12,34 +12,34 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// page is what the readers of a calendar get.
+// page is the cached content of a calendar.
 type page struct {
-	// refreshing reader at a time looks at the objects, the others wait for what comes of it.
+	// refreshing permits one request at a time to read the objects. Others wait for its result.
 	refreshing *semaphore.Weighted
 
-	// latest is what they got last, nil before the first.
+	// latest is the last version, nil before the first.
 	latest *version
-	// checkedAt is when the objects were looked at, and next when to look at them again.
+	// checkedAt is when the objects were last read, and next is when to read them again.
 	checkedAt, next time.Time
 }
 
-// version is what readers get for a while.
+// version is a version of the content.
 type version struct {
 	body []byte
-	// etag is that of the body. All replicas have the same for the same objects.
+	// etag is the ETag of the body. All replicas have the same for the same objects.
 	etag string
-	// modified is when this replica had another body last.
+	// modified is when the body last changed in this replica.
 	modified time.Time
-	// sources names the objects that it was made of.
+	// sources identifies the versions of the objects in it.
 	sources string
-	// generation is that of the calendar, and day the first that it shows.
+	// generation is that of the calendar, and day is its first day.
 	generation int64
 	day        time.Time
 }
 
 func newPage() *page { return &page{refreshing: semaphore.NewWeighted(1)} }
 
-// currentVersion returns what a reader gets. It is computed once for each state of the objects and each day.
+// currentVersion returns the current content. It is computed once for each state of the objects and each day.
 func (h *Handler) currentVersion(ctx context.Context, e *entry) (*version, error) {
 	p := e.page
 	if err := p.refreshing.Acquire(ctx, 1); err != nil {
@@ -67,7 +67,7 @@ func (h *Handler) currentVersion(ctx context.Context, e *entry) (*version, error
 	return p.latest, nil
 }
 
-// write computes a calendar when it is its turn.
+// write computes a calendar, one at a time.
 func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Time) ([]byte, error) {
 	if err := h.computing.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Tim
 	return c.write(ctx, e, day)
 }
 
-// replaced returns the version that comes after this one, with its tag and its time. The time goes on by a second at least whenever the body is
-// another one: who only tells the time must hear of it.
+// replaced returns the version that replaces this one, with its ETag and its time. If the body changes, the time increases by at least a
+// second, for clients that send only the time.
 func (v *version) replaced(next *version, now time.Time) *version {
 	next.etag = fmt.Sprintf(`"%x"`, sha256.Sum256(next.body))
 	next.modified = now.UTC().Truncate(time.Second)
@@ -91,7 +91,7 @@ func (v *version) replaced(next *version, now time.Time) *version {
 	return next
 }
 
-// write returns the calendar of a day. It depends on nothing else than the objects and the day.
+// write returns the calendar of a day. It depends only on the objects and the day.
 func (c *contents) write(ctx context.Context, e *entry, day time.Time) ([]byte, error) {
 	in := preview.Range{From: day, Until: day.AddDate(0, 0, e.obj.GetDays())}
 	set := c.set().Within(ctx, preview.PageLookups)

@@ -35,7 +35,7 @@ func listening(t *testing.T, change func(*http.Server)) (dial func(text string) 
 	}, path
 }
 
-// first returns the first line of an answer.
+// first returns the first line of a response.
 func first(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	line, err := bufio.NewReader(conn).ReadString('\n')
@@ -76,7 +76,7 @@ func TestRequestsThatNoProgramSendsAreCutOff(t *testing.T) {
 	}
 }
 
-func TestWhoIsSlowIsCutOff(t *testing.T) {
+func TestSlowClientIsDisconnected(t *testing.T) {
 	dial, path := listening(t, func(s *http.Server) { s.ReadHeaderTimeout, s.ReadTimeout = 100*time.Millisecond, 100*time.Millisecond })
 	for name, text := range map[string]string{"with headers": "GET " + path + " HTTP/1.1\r\nHost: a\r\nX-A", "with anything": ""} {
 		if answer, err := io.ReadAll(dial(text)); err != nil || strings.Contains(string(answer), "VCALENDAR") {

@@ -25,7 +25,7 @@ import (
 
 // ConfigMapWatch is a watch of one ConfigMap.
 type ConfigMapWatch interface {
-	// Latest returns the ConfigMap as it was seen last, nil if it does not exist, and false if it is not read yet.
+	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if it has not been read yet.
 	Latest() (*corev1.ConfigMap, bool)
 	// Failed returns why the watch is broken, nil if it is not.
 	Failed() error
@@ -33,41 +33,41 @@ type ConfigMapWatch interface {
 	Stop()
 }
 
-// Source reads what calendars show, from caches.
+// Source reads the objects of calendars, from caches.
 type Source struct {
 	// Cache has all Gates and GateExceptions.
 	Cache client.Reader
-	// Watch begins to watch a ConfigMap with calendars of Gates.
+	// Watch starts to watch a ConfigMap with calendars of Gates.
 	Watch func(key types.NamespacedName) ConfigMapWatch
 
 	mu       sync.Mutex
 	followed map[types.NamespacedName]*followed
 }
 
-// followed is a ConfigMap that is watched.
+// followed is a watched ConfigMap.
 type followed struct {
 	ConfigMapWatch
-	// by are the calendars whose Gates refer to it.
+	// by has the calendars whose Gates refer to it.
 	by map[types.NamespacedName]bool
 }
 
-// contents are all objects that a calendar shows.
+// contents has all objects of a calendar.
 type contents struct {
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	configMaps map[preview.ConfigMap]configMap
-	// absent are the Gates that are named and do not exist, lacks says which others are not in the calendar.
+	// absent has the referenced Gates that do not exist. lacks describes which others are missing in the calendar.
 	absent []string
 	lacks  string
 }
 
-// configMap is one as it was seen last.
+// configMap is the last observed ConfigMap.
 type configMap struct {
 	object *corev1.ConfigMap
 	err    error
 }
 
-// read returns what a calendar shows. The error is that nobody knows yet.
+// read returns the objects of a calendar. It returns an error if they are unknown yet.
 func (s *Source) read(ctx context.Context, e *entry) (*contents, error) {
 	c := &contents{}
 	if err := s.readGates(ctx, e, c); err != nil {
@@ -116,7 +116,7 @@ func (s *Source) readGates(ctx context.Context, e *entry, c *contents) error {
 	slices.SortFunc(c.gates, func(a, b *v1alpha1.Gate) int { return cmp.Compare(a.Name, b.Name) })
 	switch n := len(c.gates); {
 	case n > maxGates:
-		c.lacks = fmt.Sprintf("%d gates are not in this calendar, which has room for %d", n-maxGates, maxGates)
+		c.lacks = fmt.Sprintf("%d gates are missing in this calendar, which is limited to %d", n-maxGates, maxGates)
 		c.gates = c.gates[:maxGates]
 	case n == 0 && e.selector != nil:
 		c.lacks = "No gate in namespace " + e.key.Namespace + " has the labels of this calendar"
@@ -124,7 +124,7 @@ func (s *Source) readGates(ctx context.Context, e *entry, c *contents) error {
 	return nil
 }
 
-// readConfigMaps returns ConfigMaps. One that is watched for the first time is waited for.
+// readConfigMaps returns ConfigMaps. It waits for those that are watched for the first time.
 func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, names []preview.ConfigMap) (map[preview.ConfigMap]configMap, error) {
 	watches, found := s.follow(by, names), map[preview.ConfigMap]configMap{}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -140,7 +140,7 @@ func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, na
 	return found, nil
 }
 
-// latestState returns what a watch knows.
+// latestState returns the current state of a watch.
 func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	if apierrors.IsForbidden(watch.Failed()) {
 		return configMap{err: errors.New("the controller may not read it, install config/calendars or give it a Role")}, true
@@ -152,7 +152,7 @@ func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	return configMap{object: object}, known
 }
 
-// follow watches the ConfigMaps of a calendar, and no other for it any more.
+// follow watches the ConfigMaps of a calendar, and stops watching others for it.
 func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[preview.ConfigMap]ConfigMapWatch {
 	watches, unused := map[preview.ConfigMap]ConfigMapWatch{}, map[types.NamespacedName]*followed{}
 	defer stop(unused)
@@ -183,7 +183,7 @@ func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[
 	return watches
 }
 
-// unfollow ends the watches that only a calendar needs that is gone.
+// unfollow ends the watches that only a deleted calendar needed.
 func (s *Source) unfollow(by types.NamespacedName) { s.follow(by, nil) }
 
 // Stop ends all watches.
@@ -201,7 +201,7 @@ func stop(watches map[types.NamespacedName]*followed) {
 	}
 }
 
-// set returns what a preview is made of.
+// set returns the input of a preview.
 func (c *contents) set() *preview.Set {
 	set := preview.FromCluster(c.gates, c.exceptions)
 	for name, found := range c.configMaps {
@@ -214,7 +214,7 @@ func (c *contents) set() *preview.Set {
 	return set
 }
 
-// versions names all that decides what a calendar shows.
+// versions identifies all inputs of a calendar.
 func (c *contents) versions() string {
 	var text strings.Builder
 	add := func(obj metav1.Object) { fmt.Fprintf(&text, "%s %s\n", obj.GetUID(), obj.GetResourceVersion()) }
@@ -235,7 +235,7 @@ func (c *contents) versions() string {
 	return text.String()
 }
 
-// names returns the ConfigMaps in the order of names.
+// names returns the ConfigMaps sorted by name.
 func (c *contents) names() (names []preview.ConfigMap) {
 	for name := range c.configMaps {
 		names = append(names, name)
@@ -246,8 +246,7 @@ func (c *contents) names() (names []preview.ConfigMap) {
 	return names
 }
 
-// changed returns when somebody changed one of the objects last, no earlier than an instant. Whoever only reports on them, in a status, changes
-// nothing.
+// changed returns when one of the objects last changed, no earlier than an instant. Changes of the status don't count.
 func (c *contents) changed(after time.Time) time.Time {
 	latest := after
 	note := func(obj metav1.Object) {

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// entry is a CalendarFeed that is ready to be read.
+// entry is a CalendarFeed that is ready to be served.
 type entry struct {
 	obj    *v1alpha1.CalendarFeed
 	key    types.NamespacedName
@@ -44,14 +44,14 @@ func (e *entry) Paths() (paths []string) {
 // Bearers implements endpoint.Entry.
 func (*entry) Bearers() []string { return nil }
 
-// Inherit implements endpoint.Entry: a change of the calendar gives no new burst, and does not turn back the time of its last change.
+// Inherit implements endpoint.Entry: a change of the calendar resets neither its rate limit nor its last change.
 func (e *entry) Inherit(before *entry) { e.limiter, e.page = before.limiter, before.page }
 
-// Table has the CalendarFeeds that are ready to be read. Each replica has its own.
+// Table has the CalendarFeeds that are ready to be served. Each replica has its own.
 type Table struct {
-	// Secrets reads from the API server: Secrets are in no cache.
+	// Secrets reads from the API server: Secrets are not cached.
 	Secrets client.Reader
-	// Source is told which calendars are gone.
+	// Source is notified of deleted calendars.
 	Source *Source
 
 	*endpoint.Table[*entry]
@@ -62,8 +62,8 @@ func NewTable(secrets client.Reader, source *Source) *Table {
 	return &Table{Secrets: secrets, Source: source, Table: endpoint.NewTable[*entry]()}
 }
 
-// Load makes a calendar ready and returns its path, if it has one. The error is an endpoint.Refused if the calendar or its Secret has to change
-// first.
+// Load makes a calendar ready and returns its path, if it has one. The error is an endpoint.Refused if a retry cannot help before the
+// calendar or its Secret changes.
 func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, error) {
 	e, err := compile(obj)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, e
 	return e.Paths()[0], nil
 }
 
-// keep lets a calendar go on with the tokens that it had if its Secret cannot be read just now.
+// keep keeps the previous tokens of a calendar if its Secret cannot be read temporarily.
 func (t *Table) keep(e *entry) bool {
 	before := t.Get(e.key)
 	if before == nil || before.obj.Spec.SecretRef != e.obj.Spec.SecretRef {

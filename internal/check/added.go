@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Added finds kinds of --suspend-kinds that are not in the policies which the cluster has for those that are built in. The resources are
-// those of the kinds, such as cronjobs.batch, by Kind.group.
+// Added finds kinds of --suspend-kinds that the policies in the cluster do not cover. The resources are those of the kinds, such as
+// cronjobs.batch, by Kind.group.
 func Added(a Admission, resources map[string]string) (findings []Finding) {
 	kinds := target.AddedKinds()
 	locks, judges := a.has(policy{mutating, "gate-hold", ""}), a.has(policy{validating, "gate-target-verb", ""})
@@ -28,16 +28,16 @@ func Added(a Admission, resources map[string]string) (findings []Finding) {
 		}
 		object := fmt.Sprintf("kind %s of %s", k.Kind, k.Group)
 		if locks && !slices.ContainsFunc(a, func(p unstructured.Unstructured) bool { return a.locks(&p, resource) }) {
-			findings = append(findings, Finding{Warning, object, "no policy of the lock is for it: whoever may patch a held object can resume it, until the controller holds it again", action})
+			findings = append(findings, Finding{Warning, object, "no policy of the lock covers it: any user who may patch a held object can resume it, until the controller holds it again", action})
 		}
 		if judges && !slices.ContainsFunc(a, func(p unstructured.Unstructured) bool { return a.judges(&p, k) }) {
-			findings = append(findings, Finding{Warning, object, "the policy on targets does not know it: whoever may write a Gate stops objects of it that they may not patch", action})
+			findings = append(findings, Finding{Warning, object, "the policy on targets does not cover it: any user who may write a Gate can suspend objects of it that they may not patch", action})
 		}
 	}
 	return findings
 }
 
-// locks returns whether a policy that is in force holds a resource.
+// locks returns whether a policy in force holds a resource.
 func (a Admission) locks(p *unstructured.Unstructured, resource schema.GroupResource) bool {
 	rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
 	return strings.HasPrefix(p.GetName(), "gate-hold") && a.isBound(policy{mutating, p.GetName(), ""}) && slices.ContainsFunc(rules, func(item any) bool {
@@ -48,7 +48,7 @@ func (a Admission) locks(p *unstructured.Unstructured, resource schema.GroupReso
 	})
 }
 
-// judges returns whether a policy that is in force asks who holds objects of a kind.
+// judges returns whether a policy in force checks the permissions of users who hold objects of a kind.
 func (a Admission) judges(p *unstructured.Unstructured, k target.Kind) bool {
 	variables, _, _ := unstructured.NestedSlice(p.Object, "spec", "variables")
 	return strings.HasPrefix(p.GetName(), "gate-target-verb") && a.isBound(policy{validating, p.GetName(), ""}) && slices.ContainsFunc(variables, func(item any) bool {

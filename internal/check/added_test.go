@@ -26,12 +26,12 @@ func TestTheKindsOfAControllerAreThoseOfItsFlag(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldOfAKindThatNobodyHoldsIsFound(t *testing.T) {
+func TestHeldObjectOfRemovedKindIsFound(t *testing.T) {
 	job := func(annotations string) *unstructured.Unstructured {
 		return object(t, "apiVersion: batch/v1\nkind: CronJob\nmetadata: {namespace: shop, name: backup, annotations: {"+annotations+"}}")
 	}
 	found := check.Leftovers([]*unstructured.Unstructured{job(""), job("gating.toolkit.fluxcd.io/heldBy: shop/nights")})
-	finds(t, found, "error CronJob shop/backup: it is held by gate 'shop/nights', and no controller has its kind in --suspend-kinds any more")
+	finds(t, found, "error CronJob shop/backup: it is held by gate 'shop/nights', and no controller has its kind in --suspend-kinds any longer")
 }
 
 // added has kinds known for one test.
@@ -54,7 +54,7 @@ func TestAKindThatThePoliciesLackIsFound(t *testing.T) {
 	installedKinds := map[string]string{"CronJob.batch": "cronjobs.batch", "Deployment.apps": "deployments.apps"}
 	finds(t, check.Added(nil, installedKinds))
 	all := installed(t, "lock", "policies")
-	const unlocked, unjudged = ": no policy of the lock is for it", ": the policy on targets does not know it"
+	const unlocked, unjudged = ": no policy of the lock covers it", ": the policy on targets does not cover it"
 	finds(t, check.Added(all, installedKinds), "warning kind CronJob of batch"+unlocked, "warning kind CronJob of batch"+unjudged,
 		"warning kind Deployment of apps"+unlocked, "warning kind Deployment of apps"+unjudged)
 	for _, some := range [][]suspendkinds.Resource{resources[:1], resources[1:]} {

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// Annotations finds annotations on Gates, exceptions and targets that have one of our prefixes and do not exist.
+// Annotations finds unknown annotations with one of our prefixes on Gates, exceptions and targets.
 func Annotations(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, objects []*unstructured.Unstructured) (findings []Finding) {
 	add := func(name string, values map[string]string) {
 		for _, p := range annotations.Unknown(values) {

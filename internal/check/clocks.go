@@ -13,10 +13,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// ServerTime is when an API server was asked for the time, what it said, which is cut off to the second, and when.
+// ServerTime is the time that an API server returned, rounded down to the second, and the local times before and after the request.
 type ServerTime struct{ Before, Reported, After time.Time }
 
-// Skew returns how far the clock here is ahead of that of the API server at least, negative if it is behind.
+// Skew returns the least difference by which the local clock is ahead of that of the API server, negative if it is behind.
 func (a ServerTime) Skew() time.Duration {
 	switch {
 	case a.Before.After(a.Reported.Add(time.Second)):
@@ -27,28 +27,28 @@ func (a ServerTime) Skew() time.Duration {
 	return 0
 }
 
-// tolerable is how far clocks may be apart before it matters to people.
+// tolerable bounds the clock skew that is not reported.
 const tolerable = 2 * time.Second
 
-// Clocks finds clocks that are not right. If the API server does not say what time it is, it has not been asked.
+// Clocks finds wrong clocks. If the API server did not return its time, the findings include that.
 func Clocks(asked ServerTime, gates []v1alpha1.Gate) (findings []Finding) {
 	if asked.Reported.IsZero() {
-		findings = append(findings, Finding{Warning, "clocks", "the API server does not say what time it is", "let its answers have the header Date: a proxy may take it out"})
+		findings = append(findings, Finding{Warning, "clocks", "the API server does not return its time", "make sure that its responses have the header Date: a proxy may remove it"})
 	} else if skew := asked.Skew(); skew.Abs() > tolerable {
 		how := "ahead of"
 		if skew < 0 {
 			how = "behind"
 		}
-		findings = append(findings, Finding{Warning, "clocks", fmt.Sprintf("the clock of this machine is %s %s that of the API server: requests that you make count from another time than you mean", skew.Abs().Round(time.Second), how), "set the clock of this machine, as by NTP"})
+		findings = append(findings, Finding{Warning, "clocks", fmt.Sprintf("the clock of this machine is %s %s that of the API server: your requests take effect at other times than you expect", skew.Abs().Round(time.Second), how), "synchronize the clock of this machine, for example with NTP"})
 	}
 	for i := range gates {
 		opened := meta.FindStatusCondition(gates[i].Status.Conditions, v1alpha1.OpenedCondition)
 		ready := meta.FindStatusCondition(gates[i].Status.Conditions, fluxmeta.ReadyCondition)
 		switch {
 		case opened != nil && opened.Reason == v1alpha1.TimeUnknownReason || ready != nil && ready.Reason == v1alpha1.TimeUnknownReason:
-			findings = append(findings, Finding{Error, gateName(&gates[i]), "it stays closed, because the API server does not tell the controller what time it is", "let the answers of the API server have the header Date: a proxy may take it out"})
+			findings = append(findings, Finding{Error, gateName(&gates[i]), "it stays closed, because the API server does not return its time to the controller", "make sure that the responses of the API server have the header Date: a proxy may remove it"})
 		case opened != nil && strings.HasSuffix(opened.Message, gate.ClocksDiffer):
-			findings = append(findings, Finding{Warning, gateName(&gates[i]), gate.ClocksDiffer + ": it opens only when both say so, and closes when either does", "set the clocks of the nodes, as by NTP"})
+			findings = append(findings, Finding{Warning, gateName(&gates[i]), gate.ClocksDiffer + ": it opens only when it is due by both, and closes when it is due by either", "synchronize the clocks of the nodes, for example with NTP"})
 		}
 	}
 	return findings

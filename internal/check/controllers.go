@@ -19,9 +19,9 @@ type Controller struct {
 	Version  string `json:"version,omitempty"`
 	Ready    int64  `json:"ready"`
 	Replicas int64  `json:"replicas"`
-	// TimeZoneData is the version of the data of the leader, empty if unknown.
+	// TimeZoneData is the version of the leader's time zone data, empty if unknown.
 	TimeZoneData string `json:"timeZoneData,omitempty"`
-	// Kinds are those of its flag --suspend-kinds.
+	// Kinds are the values of its flag --suspend-kinds.
 	Kinds []string `json:"suspendKinds,omitempty"`
 	// crossNamespace is true if its Gates may hold objects of other namespaces.
 	crossNamespace bool
@@ -31,7 +31,7 @@ type Controller struct {
 	labels  map[string]string
 }
 
-// ControllerLabel is the label of all that belongs to the controller.
+// ControllerLabel is the label of all objects of the controller.
 const ControllerLabel = "app.kubernetes.io/name=gating-controller"
 
 // ControllerOf reads a Deployment.
@@ -93,7 +93,7 @@ func Reach(controllers []Controller) func(from, to string) bool {
 	return func(from, to string) bool { return crosses || from == to }
 }
 
-// String returns what it is.
+// String identifies the Deployment.
 func (c Controller) String() string { return "Deployment " + c.Namespace + "/" + c.Name }
 
 // tagOf returns the tag of an image, empty if it has none.
@@ -107,27 +107,27 @@ func tagOf(image string) string {
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// Controllers finds controllers that do not run, and those of another release than this plug-in. Without any Deployment, a sign of life
-// tells that a controller runs elsewhere.
+// Controllers finds controllers that do not run, and those of another release than this plugin. If there is no Deployment, lives tells
+// whether a controller runs elsewhere.
 func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
 	if len(all) == 0 && lives {
-		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller is found, but Gates are decided: it runs elsewhere", "to have its Deployment checked, give it the label " + ControllerLabel}}
+		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to have its Deployment checked, add the label " + ControllerLabel}}
 	}
 	if len(all) == 0 {
-		return []Finding{{Error, "Deployment gating-controller", "there is no Deployment with the label " + ControllerLabel + " in any namespace: nobody opens and closes Gates", installIt}}
+		return []Finding{{Error, "Deployment gating-controller", "there is no Deployment with the label " + ControllerLabel + " in any namespace: Gates are not opened or closed", installIt}}
 	}
 	for _, c := range all {
 		logs := fmt.Sprintf("kubectl -n %s describe deployment %s; kubectl -n %s logs deployment/%s", c.Namespace, c.Name, c.Namespace, c.Name)
 		switch {
 		case c.Replicas == 0:
-			findings = append(findings, Finding{Error, c.String(), "it is scaled to 0: what is held stays held, and nothing else is", fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=1", c.Namespace, c.Name)})
+			findings = append(findings, Finding{Error, c.String(), "it is scaled to 0: held targets stay held, and no others are held", fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=1", c.Namespace, c.Name)})
 		case c.Ready == 0:
-			findings = append(findings, Finding{Error, c.String(), fmt.Sprintf("no replica of %d is ready: nobody opens and closes Gates", c.Replicas), logs})
+			findings = append(findings, Finding{Error, c.String(), fmt.Sprintf("no replica of %d is ready: Gates are not opened or closed", c.Replicas), logs})
 		case c.Ready < c.Replicas:
 			findings = append(findings, Finding{Warning, c.String(), fmt.Sprintf("%d of %d replicas are ready", c.Ready, c.Replicas), logs})
 		}
 		if isRelease.MatchString(version) && isRelease.MatchString(c.Version) && version != c.Version {
-			findings = append(findings, Finding{Warning, c.String(), fmt.Sprintf("it is %s, and this plug-in is %s", c.Version, version), "use a plug-in of the release of the controller"})
+			findings = append(findings, Finding{Warning, c.String(), fmt.Sprintf("it is %s, and this plugin is %s", c.Version, version), "use the plugin of the same release as the controller"})
 		}
 	}
 	return findings

@@ -17,8 +17,8 @@ var ours = map[string]any{
 	v1alpha1.CalendarFeedKind: v1alpha1.CalendarFeed{},
 }
 
-// Definitions finds what the definitions of our kinds lack of what this plug-in knows, and the other way round. The document is what the
-// API server publishes of our version in OpenAPI 3, empty if it does not serve that.
+// Definitions compares the CRDs in the cluster with the types of this plugin. The document is the OpenAPI 3 document of our version, empty
+// if the API server does not serve it.
 func Definitions(document []byte) (findings []Finding) {
 	var d struct {
 		Components struct {
@@ -26,10 +26,10 @@ func Definitions(document []byte) (findings []Finding) {
 		} `json:"components"`
 	}
 	if len(document) == 0 {
-		return []Finding{{Error, "CustomResourceDefinitions", "the API server does not serve " + v1alpha1.GroupVersion.String() + ", which this plug-in knows", installIt}}
+		return []Finding{{Error, "CustomResourceDefinitions", "the API server does not serve " + v1alpha1.GroupVersion.String() + ", which this plugin requires", installIt}}
 	}
 	if err := json.Unmarshal(document, &d); err != nil {
-		return []Finding{{Warning, "CustomResourceDefinitions", "what the API server publishes of them cannot be read: " + err.Error(), ""}}
+		return []Finding{{Warning, "CustomResourceDefinitions", "their OpenAPI document cannot be read: " + err.Error(), ""}}
 	}
 	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
 		object := "CustomResourceDefinition " + strings.ToLower(kind) + "s." + v1alpha1.GroupVersion.Group
@@ -40,10 +40,10 @@ func Definitions(document []byte) (findings []Finding) {
 		}
 		lacks, has := compare(reflect.TypeOf(ours[kind]), schema, "")
 		if len(lacks) > 0 {
-			findings = append(findings, Finding{Error, object, "it is older than this plug-in, and lacks " + some(lacks), installIt})
+			findings = append(findings, Finding{Error, object, "it is older than this plugin, and lacks " + some(lacks), installIt})
 		}
 		if len(has) > 0 {
-			findings = append(findings, Finding{Warning, object, "it is newer than this plug-in, which does not know " + some(has), "update the plug-in"})
+			findings = append(findings, Finding{Warning, object, "it is newer than this plugin, which does not support " + some(has), "update the plugin"})
 		}
 	}
 	return findings
@@ -62,7 +62,7 @@ func schemaOf(schemas map[string]map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// compare returns the fields that a schema lacks of a type, and those that it has besides.
+// compare returns the fields of a type that a schema lacks, and its additional fields.
 func compare(t reflect.Type, schema map[string]any, path string) (lacks, has []string) {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -75,7 +75,7 @@ func compare(t reflect.Type, schema map[string]any, path string) (lacks, has []s
 		return nil, nil
 	}
 	if !strings.HasSuffix(t.PkgPath(), "/api/v1alpha1") {
-		return nil, nil // those of Kubernetes do not change
+		return nil, nil // types of Kubernetes do not change
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	known := map[string]bool{}
@@ -125,7 +125,7 @@ func fieldsOf(t reflect.Type) func(yield func(reflect.Type, string) bool) {
 
 const maxNamed = 5
 
-// some returns names in a text, the first few of many.
+// some returns the first few names as a text.
 func some(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

@@ -1,5 +1,4 @@
-// Package check finds what is wrong with an installation, from objects that somebody else has read. Each check is in a file of its own
-// and has no client.
+// Package check finds problems of an installation. Each check is in its own file and has no client: the caller reads the objects.
 package check
 
 import (
@@ -9,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities. An error means that Gates do not do what their specs say.
@@ -19,20 +18,20 @@ const (
 	Note    Severity = "note"
 )
 
-// Finding is something that a person wants to know of an installation.
+// Finding is a problem of an installation, or a note about it.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// Object is what it is about, such as Gate flux-system/production.
+	// Object is the object of the finding, such as Gate flux-system/production.
 	Object string `json:"object"`
-	// Message says what is wrong.
+	// Message is what is wrong.
 	Message string `json:"message"`
-	// Action says what to do about it, empty if there is nothing to do.
+	// Action is the next step, empty if there is none.
 	Action string `json:"action,omitempty"`
 }
 
 var order = []Severity{Error, Warning, Note}
 
-// Sort sorts findings: the worst first, and otherwise in the order in which they were made.
+// Sort sorts findings by severity, the worst first. It is stable.
 func Sort(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))

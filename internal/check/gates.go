@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Audits notes which Gates have mode Audit, and how much they would hold.
+// Audits reports which Gates have mode Audit, and how many targets they would hold.
 func Audits(gates []v1alpha1.Gate) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
@@ -29,10 +29,10 @@ func Audits(gates []v1alpha1.Gate) (findings []Finding) {
 	return findings
 }
 
-// ToEnforce returns the command that has a Gate with mode Audit hold its targets.
+// ToEnforce returns the command that sets mode Enforce.
 func ToEnforce(g *v1alpha1.Gate) string { return patch(g, `{"spec":{"mode":"Enforce"}}`) }
 
-// Gates finds Gates that are not ready, suspended, or not looked at.
+// Gates finds Gates that are not ready, suspended, or not reconciled.
 func Gates(gates []v1alpha1.Gate) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
@@ -44,7 +44,7 @@ func Gates(gates []v1alpha1.Gate) (findings []Finding) {
 		case stalled != nil && stalled.Status == metav1.ConditionTrue:
 			findings = append(findings, Finding{Error, gateName(g), "it is stalled: " + stalled.Message, "correct its spec"})
 		case g.Status.ObservedGeneration != g.Generation:
-			findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("the controller has not looked at generation %d of it, the last one was %d", g.Generation, g.Status.ObservedGeneration), "see whether a controller runs that watches this namespace"})
+			findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("the controller has not reconciled generation %d of it, the last one was %d", g.Generation, g.Status.ObservedGeneration), "check that a controller runs that watches this namespace"})
 		case ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason != v1alpha1.TimeUnknownReason:
 			findings = append(findings, Finding{Error, gateName(g), "it is not ready: " + ready.Message, fmt.Sprintf("kubectl gate status -n %s %s", g.Namespace, g.Name)})
 		}

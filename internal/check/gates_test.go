@@ -21,7 +21,7 @@ func with(kind string, status metav1.ConditionStatus, reason, message string) v1
 	return g
 }
 
-func TestAGateThatIsNotAsItsSpecSaysIsFound(t *testing.T) {
+func TestGateThatDiffersFromItsSpecIsFound(t *testing.T) {
 	suspended, newer := gate("production"), gate("production")
 	suspended.Spec.Suspend, newer.Generation = true, 2
 	for name, tc := range map[string]struct {
@@ -32,7 +32,7 @@ func TestAGateThatIsNotAsItsSpecSaysIsFound(t *testing.T) {
 		"one that is not":            {with("Ready", metav1.ConditionFalse, "TargetsFailed", "1 failed"), []string{"error Gate flux-system/production: it is not ready: 1 failed"}},
 		"one with an invalid spec":   {with("Stalled", metav1.ConditionTrue, "InvalidSpec", "never fires"), []string{"error Gate flux-system/production: it is stalled: never fires"}},
 		"one that is suspended":      {suspended, []string{"warning Gate flux-system/production: it is suspended"}},
-		"one that nobody looks at":   {newer, []string{"warning Gate flux-system/production: the controller has not looked at generation 2"}},
+		"one that nobody looks at":   {newer, []string{"warning Gate flux-system/production: the controller has not reconciled generation 2"}},
 		"one whose time is not said": {with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "no time"), nil},
 	} {
 		t.Run(name, func(t *testing.T) { finds(t, check.Gates([]v1alpha1.Gate{tc.gate}), tc.want...) })
@@ -138,7 +138,7 @@ func TestAGateHoldsNoSourceOutOfReach(t *testing.T) {
 	finds(t, check.OwnSource(gates, bootstrap, installs, ownNamespace))
 }
 
-func TestControllersSayWhatGatesReach(t *testing.T) {
+func TestFlagsOfControllersDetermineReach(t *testing.T) {
 	var all []check.Controller
 	for _, tc := range []struct {
 		args string
@@ -155,7 +155,7 @@ func TestControllersSayWhatGatesReach(t *testing.T) {
 	}
 }
 
-func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) {
+func TestSourceDefaultsToNamespaceOfApplier(t *testing.T) {
 	g := gate("production")
 	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
@@ -164,7 +164,7 @@ func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) 
 	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil, verdict.Scope{}), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
 }
 
-func TestSkewIsWhatIsCertainOfIt(t *testing.T) {
+func TestSkewIsLowerBound(t *testing.T) {
 	for _, tc := range []struct{ before, after, want time.Duration }{
 		{0, 0, 0}, {999 * time.Millisecond, time.Second, 0}, {-time.Second, 0, 0}, {-time.Minute, time.Minute, 0},
 		{3 * time.Second, 4 * time.Second, 2 * time.Second}, {-4 * time.Second, -3 * time.Second, -3 * time.Second},
@@ -204,7 +204,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	}{
 		"never open together": {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps, and are never open at the same time"}},
 		"one has mode Audit": {[]v1alpha1.Gate{nights, trial}, nil, []*unstructured.Unstructured{apps}, []string{strings.Replace(both, "error", "warning", 1) +
-			"apps, and are never open at the same time in the next 30 days: that never moves once none of them has mode Audit"}},
+			"apps, and are never open at the same time in the next 30 days: the object stays held once none of them has mode Audit"}},
 		"open together for an hour":                 {[]v1alpha1.Gate{nights, early}, nil, []*unstructured.Unstructured{apps}, nil},
 		"together by an exception":                  {[]v1alpha1.Gate{nights, mornings}, []*v1alpha1.GateException{extends}, []*unstructured.Unstructured{apps}, nil},
 		"one opens by hand":                         {[]v1alpha1.Gate{nights, byHand}, nil, []*unstructured.Unstructured{apps}, nil},
@@ -234,17 +234,17 @@ func TestClocksThatAreApartAreFound(t *testing.T) {
 		"a slow answer":                     {-5 * time.Second, time.Second, nil, nil},
 		"ahead":                             {time.Minute, time.Minute, nil, []string{"warning clocks: the clock of this machine is 59s ahead of"}},
 		"behind":                            {-time.Minute, -time.Minute, nil, []string{"warning clocks: the clock of this machine is 1m0s behind"}},
-		"that of a controller":              {0, 0, []v1alpha1.Gate{differ}, []string{"warning Gate flux-system/production: the clocks of the controller and of the API server differ: it opens only when both say so"}},
+		"that of a controller":              {0, 0, []v1alpha1.Gate{differ}, []string{"warning Gate flux-system/production: the clocks of the controller and of the API server differ: it opens only when it is due by both"}},
 		"nobody says what time it is":       {0, 0, []v1alpha1.Gate{with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "")}, []string{"error Gate flux-system/production: it stays closed, because the API server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			finds(t, check.Clocks(check.ServerTime{Before: noon.Add(tc.before), Reported: noon, After: noon.Add(tc.after)}, tc.gates), tc.want...)
 		})
 	}
-	finds(t, check.Clocks(check.ServerTime{Before: noon, After: noon}, nil), "warning clocks: the API server does not say what time it is")
+	finds(t, check.Clocks(check.ServerTime{Before: noon, After: noon}, nil), "warning clocks: the API server does not return its time")
 }
 
-func TestAGateWithModeAuditIsNotedWithWhatItWouldHold(t *testing.T) {
+func TestGateWithModeAuditIsReportedWithItsTargets(t *testing.T) {
 	enforcing, untold := gate("enforcing", "apps"), gate("untold", "apps")
 	closed, opened := gate("closed", "apps"), gate("opened", "apps")
 	opened.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionTrue}}

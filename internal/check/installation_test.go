@@ -50,20 +50,20 @@ func published(t *testing.T, change func(kind string, schema map[string]any)) []
 func TestDefinitionsOfAnotherReleaseAreFound(t *testing.T) {
 	finds(t, check.Definitions(published(t, func(string, map[string]any) {})))
 	finds(t, check.Definitions(nil), "error CustomResourceDefinitions: the API server does not serve gating.toolkit.fluxcd.io/v1alpha1")
-	finds(t, check.Definitions([]byte("<html>")), "warning CustomResourceDefinitions: what the API server publishes of them cannot be read")
+	finds(t, check.Definitions([]byte("<html>")), "warning CustomResourceDefinitions: their OpenAPI document cannot be read")
 	older := published(t, func(kind string, schema map[string]any) {
 		if kind == "Gate" {
 			unstructured.RemoveNestedField(schema, "properties", "status", "properties", "history")
 			unstructured.RemoveNestedField(schema, "properties", "spec", "properties", "openPeriods", "items", "properties", "schedule")
 		}
 	})
-	finds(t, check.Definitions(older), "error CustomResourceDefinition gates.gating.toolkit.fluxcd.io: it is older than this plug-in, and lacks spec.openPeriods.schedule, status.history")
+	finds(t, check.Definitions(older), "error CustomResourceDefinition gates.gating.toolkit.fluxcd.io: it is older than this plugin, and lacks spec.openPeriods.schedule, status.history")
 	newer := published(t, func(kind string, schema map[string]any) {
 		if kind == "GateException" {
 			_ = unstructured.SetNestedField(schema, map[string]any{}, "properties", "spec", "properties", "weather")
 		}
 	})
-	finds(t, check.Definitions(newer), "warning CustomResourceDefinition gateexceptions.gating.toolkit.fluxcd.io: it is newer than this plug-in, which does not know spec.weather")
+	finds(t, check.Definitions(newer), "warning CustomResourceDefinition gateexceptions.gating.toolkit.fluxcd.io: it is newer than this plugin, which does not support spec.weather")
 	gone := published(t, func(kind string, schema map[string]any) {
 		if kind == "GateReceiver" {
 			delete(schema, "properties")
@@ -123,7 +123,7 @@ func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
 		"none of them":            {"readyReplicas: 2 -> x: 1", "v0.1.0", []string{"error Deployment gating-system/gating-controller: no replica of 2 is ready"}},
 		"one of them":             {"readyReplicas: 2 -> readyReplicas: 1", "v0.1.0", []string{"warning Deployment gating-system/gating-controller: 1 of 2 replicas are ready"}},
 		"scaled to 0":             {"replicas: 2 -> replicas: 0", "v0.1.0", []string{"error Deployment gating-system/gating-controller: it is scaled to 0"}},
-		"of another release":      {"", "v0.2.0", []string{"warning Deployment gating-system/gating-controller: it is v0.1.0, and this plug-in is v0.2.0"}},
+		"of another release":      {"", "v0.2.0", []string{"warning Deployment gating-system/gating-controller: it is v0.1.0, and this plugin is v0.2.0"}},
 		"a plug-in of no release": {"", "(devel)", nil},
 		"an image without a tag":  {":v0.1.0@ -> @", "v0.2.0", nil},
 		"an image of no release":  {":v0.1.0@ -> :main@", "v0.2.0", nil},
@@ -139,7 +139,7 @@ func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
 		}
 	}
 	finds(t, check.Controllers(nil, "v0.1.0", false), "error Deployment gating-controller: there is no Deployment")
-	finds(t, check.Controllers(nil, "v0.1.0", true), "warning Deployment gating-controller: no Deployment of the controller is found, but Gates are decided: it runs elsewhere")
+	finds(t, check.Controllers(nil, "v0.1.0", true), "warning Deployment gating-controller: no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere")
 }
 
 func TestASignOfLifeIsALeaseOrGatesThatAreDecided(t *testing.T) {
@@ -179,7 +179,7 @@ func lease(t *testing.T, name, holder string, at time.Time) unstructured.Unstruc
 		"}\nspec: {leaseDurationSeconds: 15, holderIdentity: '"+holder+"', renewTime: '"+at.Format("2006-01-02T15:04:05.000000Z")+"'}")
 }
 
-func TestAControllerThatNobodyLeadsIsFound(t *testing.T) {
+func TestMissingLeaderIsFound(t *testing.T) {
 	one, two := []check.Controller{deployment(t, "")}, []check.Controller{deployment(t, ""), deployment(t, "name: gating-controller} -> name: shard}")}
 	none := []check.Controller{deployment(t, "args: [--enable-leader-election] -> args: []")}
 	const id = "gating-controller-leader-election"
@@ -191,7 +191,7 @@ func TestAControllerThatNobodyLeadsIsFound(t *testing.T) {
 	}{
 		"it is renewed":                    {one, []unstructured.Unstructured{fresh}, nil},
 		"it was renewed long ago":          {one, []unstructured.Unstructured{stale}, []string{"error Lease gating-system/" + id + ": pod-1 renewed it last at 2026-11-23T11:59:29Z: no controller leads"}},
-		"it was given back":                {one, []unstructured.Unstructured{lease(t, id, "", noon)}, []string{"error Lease gating-system/" + id + ": nobody holds it"}},
+		"it was given back":                {one, []unstructured.Unstructured{lease(t, id, "", noon)}, []string{"error Lease gating-system/" + id + ": it has no holder"}},
 		"there is none":                    {one, nil, []string{"error Lease gating-system/" + id + ": it does not exist"}},
 		"another program has one":          {one, []unstructured.Unstructured{lease(t, "other", "pod", noon)}, []string{"error Lease gating-system/" + id + ": it does not exist"}},
 		"none is needed":                   {none, nil, nil},
@@ -216,7 +216,7 @@ func TestEachPolicyIsMissed(t *testing.T) {
 	})
 	finds(t, check.Policies(installed(t, "policies"), controllers, nil))
 	finds(t, check.Lock(installed(t, "lock"), true, controllers))
-	finds(t, check.Policies(older, controllers, nil), "note policies-1.30: requests have no name")
+	finds(t, check.Policies(older, controllers, nil), "note policies-1.30: requests have no requester")
 	for _, set := range []check.Admission{installed(t, "policies"), installed(t, "lock"), older} {
 		for _, u := range set {
 			rest := without(set, u.GetKind(), u.GetName())
@@ -242,7 +242,7 @@ func TestPoliciesThatDoNotDoTheirWorkAreFound(t *testing.T) {
 	finds(t, check.Policies(nil, nil, []v1alpha1.Gate{asks, none, gate("another")}), "warning policies: they are not installed", "error Gate flux-system/production: it requires 2 approvals of its GateExceptions")
 	finds(t, check.Policies(installed(t, "policies"), nil, []v1alpha1.Gate{asks}))
 	found := check.Policies(installed(t, "policies"), []check.Controller{elsewhere}, nil)
-	if len(found) == 0 || !strings.Contains(found[0].Message, "it does not name system:serviceaccount:flux-system:gating-controller, the user of Deployment flux-system/ours") {
+	if len(found) == 0 || !strings.Contains(found[0].Message, "it does not exempt system:serviceaccount:flux-system:gating-controller, the user of Deployment flux-system/ours") {
 		t.Errorf("%v", found)
 	}
 	audit := installed(t, "policies")
@@ -266,7 +266,7 @@ func TestTheKindsThatGatesHoldAreNamed(t *testing.T) {
 	finds(t, check.Kinds([]string{"Kustomization.kustomize.toolkit.fluxcd.io"}), "note kinds: Gates hold Kustomization; not installed: Bucket, Certificate, ")
 }
 
-func TestPermissionsAreSaidOncePerCommand(t *testing.T) {
+func TestPermissionsAreReportedOncePerCommand(t *testing.T) {
 	var denied []check.Right
 	for _, r := range check.Rights {
 		if r.Command != "list" {

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Kinds says which of the kinds that Gates hold are installed. The argument has them as Kind.group.
+// Kinds reports which of the supported kinds are installed. The argument has these as Kind.group.
 func Kinds(installed []string) []Finding {
 	var has, hasNot []string
 	for _, a := range target.All() {

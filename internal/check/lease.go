@@ -13,7 +13,7 @@ import (
 
 const leasePrefix = v1alpha1.FieldManager + "-leader-election"
 
-// Leases finds controllers that elect a leader and have none. The leases are those of their namespaces.
+// Leases finds controllers with leader election that have no leader. The leases are those of their namespaces.
 func Leases(controllers []Controller, leases []unstructured.Unstructured, now time.Time) (findings []Finding) {
 	var namespaces []string
 	for _, c := range controllers {
@@ -42,13 +42,13 @@ func Leases(controllers []Controller, leases []unstructured.Unstructured, now ti
 			object, state = "Lease "+namespace+"/"+l.GetName(), is
 		}
 		if held < wanted {
-			findings = append(findings, Finding{Error, object, state + ": no controller leads, and nobody opens and closes Gates", "kubectl -n " + namespace + " logs -l " + ControllerLabel})
+			findings = append(findings, Finding{Error, object, state + ": no controller leads, so Gates are not opened or closed", "kubectl -n " + namespace + " logs -l " + ControllerLabel})
 		}
 	}
 	return findings
 }
 
-// stateOf says whether somebody holds a lease, and if not why.
+// stateOf returns whether a lease is held, and if not why.
 func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bool) {
 	holder, _, _ := unstructured.NestedString(l.Object, "spec", "holderIdentity")
 	text, _, _ := unstructured.NestedString(l.Object, "spec", "renewTime")
@@ -56,18 +56,18 @@ func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bo
 	renewed, err := time.Parse(time.RFC3339, text)
 	switch {
 	case holder == "" || err != nil:
-		return "nobody holds it", false
-	case now.Sub(renewed) > 2*time.Duration(seconds)*time.Second: // clocks are not the same
+		return "it has no holder", false
+	case now.Sub(renewed) > 2*time.Duration(seconds)*time.Second: // clocks may differ
 		return fmt.Sprintf("%s renewed it last at %s", holder, renewed.UTC().Format(time.RFC3339)), false
 	}
 	return "", true
 }
 
-// overdue is how late a Gate may change its state before nobody seems to look at it.
+// overdue is how late a Gate may change its state before its controller counts as missing.
 const overdue = time.Minute
 
-// SignOfLife returns whether a controller runs somewhere. Its leases tell if there are any, and otherwise Gates: all that are not
-// suspended are decided as they are, and no change of them is overdue.
+// SignOfLife returns whether a controller runs: according to its leases if there are any, otherwise if all Gates that are not suspended are
+// up to date and no change of them is overdue.
 func SignOfLife(gates []v1alpha1.Gate, leases []unstructured.Unstructured, now time.Time) bool {
 	elected := false
 	for i := range leases {

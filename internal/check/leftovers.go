@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Leftovers says of objects of kinds that no controller has in its flag --suspend-kinds which of them are held all the same.
+// Leftovers finds held objects of kinds that are in the flag --suspend-kinds of no controller.
 func Leftovers(objects []*unstructured.Unstructured) (findings []Finding) {
 	for _, obj := range objects {
 		gates := verdict.HeldBy(obj)
@@ -19,8 +19,8 @@ func Leftovers(objects []*unstructured.Unstructured) (findings []Finding) {
 		kind := obj.GroupVersionKind()
 		findings = append(findings, Finding{
 			Error, nameOf(obj),
-			fmt.Sprintf("it is held by gate '%s', and no controller has its kind in --suspend-kinds any more: it stays held when the gate opens", strings.Join(gates, "', '")),
-			fmt.Sprintf("start the controller with --suspend-kinds=%s/%s again, with =spec.FIELD if it had that, and open the gate before you take it out, see docs/guides/more-kinds.md", kind.Group, kind.Kind),
+			fmt.Sprintf("it is held by gate '%s', and no controller has its kind in --suspend-kinds any longer: it stays held when the gate opens", strings.Join(gates, "', '")),
+			fmt.Sprintf("start the controller with --suspend-kinds=%s/%s again, with =spec.FIELD if it had that, and open the gate before you remove the kind, see docs/guides/more-kinds.md", kind.Group, kind.Kind),
 		})
 	}
 	return findings

@@ -13,7 +13,7 @@ type Right struct{ Command, Verb, Group, Resource, Role string }
 
 var group = v1alpha1.GroupVersion.Group
 
-// Rights are the permissions that the commands need, for the namespace that a person works in.
+// Rights are the permissions that the commands need in the user's namespace.
 var Rights = []Right{
 	{"list", "list", group, "gates", "gate-viewer"},
 	{"list", "get", group, "gates", "gate-viewer"},
@@ -26,7 +26,7 @@ var Rights = []Right{
 	{"approve", "approve", group, "gateexceptions", "gate-exception-approver"},
 }
 
-// Permissions says which commands a person may not use in a namespace.
+// Permissions reports which commands the user may not use in a namespace.
 func Permissions(denied []Right, namespace string) (findings []Finding) {
 	var commands []string
 	for _, r := range denied {

@@ -17,54 +17,54 @@ const (
 	mutating   = "MutatingAdmissionPolicy"
 )
 
-// policy is one of ours, and what is not so without it.
+// policy is one of our policies, and the effect if it is missing.
 type policy struct{ kind, name, without string }
 
 const stamp, sourceStamp, approval = "gate-exception-stamp", "gated-source-stamp", "gate-approval"
 
 // ruling are the policies of config/policies.
 var ruling = []policy{
-	{validating, "gate-request-verb", "whoever may patch a Gate opens and closes it"},
-	{mutating, "gate-request-stamp", "nobody notes who opens and closes Gates"},
-	{mutating, approval, "nobody notes who approves open requests"},
+	{validating, "gate-request-verb", "any user who may patch a Gate can open and close it"},
+	{mutating, "gate-request-stamp", "the users who open and close Gates are not recorded"},
+	{mutating, approval, "the users who approve open requests are not recorded"},
 	{validating, approval, "no open request of a Gate with spec.approvals.openRequests counts"},
-	{validating, "gate-pass-verb", "whoever may patch a held object lets a reconciliation of it pass"},
-	{mutating, "gate-pass-stamp", "nobody notes who lets a reconciliation pass"},
-	{validating, "gate-edit", "whoever may patch a Gate changes its spec"},
-	{validating, "gate-status", "others than the controller write the status"},
+	{validating, "gate-pass-verb", "any user who may patch a held object can request a pass"},
+	{mutating, "gate-pass-stamp", "the users who request passes are not recorded"},
+	{validating, "gate-edit", "any user who may patch a Gate can change its spec"},
+	{validating, "gate-status", "clients other than the controller can write the status"},
 	{validating, "gate-exception-overlap", "GateExceptions of a Gate overlap"},
-	{validating, "gate-exception-verb", "whoever may patch a GateException approves it"},
-	{mutating, stamp, "nobody notes who writes and approves GateExceptions"},
+	{validating, "gate-exception-verb", "any user who may patch a GateException can approve it"},
+	{mutating, stamp, "the users who write and approve GateExceptions are not recorded"},
 	{validating, stamp, "approvals do not count"},
-	{validating, "gate-exception-edit", "whoever may patch a GateException changes its spec"},
-	{validating, "gated-source-verb", "whoever may patch a GatedSource chooses a revision"},
-	{mutating, sourceStamp, "nobody notes who approves revisions"},
+	{validating, "gate-exception-edit", "any user who may patch a GateException can change its spec"},
+	{validating, "gated-source-verb", "any user who may patch a GatedSource can choose a revision"},
+	{mutating, sourceStamp, "the users who approve revisions are not recorded"},
 	{validating, sourceStamp, "approvals of revisions do not count"},
-	{validating, "gated-source-edit", "whoever may patch a GatedSource changes its spec"},
-	{validating, "gated-source-pin", "whoever may patch a source pins it to another revision than its GatedSource"},
-	{validating, "gated-source-name", "whoever may create a source takes the place of one that a GatedSource pins"},
-	{validating, "gated-source-delete", "whoever may delete a GatedSource creates it again with another revision"},
-	{validating, "gate-receiver-verb", "whoever may write a GateReceiver opens Gates by it"},
-	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and makes a Gate depend on what they may not read"},
+	{validating, "gated-source-edit", "any user who may patch a GatedSource can change its spec"},
+	{validating, "gated-source-pin", "any user who may patch a source can pin it to another revision than its GatedSource"},
+	{validating, "gated-source-name", "any user who may create a source can take the name of one that a GatedSource pins"},
+	{validating, "gated-source-delete", "any user who may delete a GatedSource can create it again with another revision"},
+	{validating, "gate-receiver-verb", "any user who may write a GateReceiver can open Gates through it"},
+	{validating, "gate-target-verb", "any user who may write a Gate can hold objects that they may not patch, and make a Gate depend on objects that they may not read"},
 }
 
-// instead and insteadPass are what config/policies-1.30 has in place of what stamps.
+// instead and insteadPass replace the policies that stamp in config/policies-1.30.
 var (
-	instead     = policy{validating, "gate-request-by", "anybody says for whom a request is"}
-	insteadPass = policy{validating, "gate-pass-by", "anybody says for whom a pass is"}
+	instead     = policy{validating, "gate-request-by", "users can make requests in the name of others"}
+	insteadPass = policy{validating, "gate-pass-by", "users can request passes in the name of others"}
 )
 
 // locking are the policies of config/lock.
 var locking = []policy{
 	{validating, "gate-lock", "a held object can be resumed"},
-	{mutating, "gate-hold", "an object that is new is not held from its first moment"},
+	{mutating, "gate-hold", "a new object is not held from its creation"},
 	{validating, "gate-delete", "an object can be deleted and created again while its Gate is closed"},
 }
 
-// Admission are the policies of the cluster and their bindings.
+// Admission has the policies of the cluster and their bindings.
 type Admission []unstructured.Unstructured
 
-// has returns whether a policy is there.
+// has returns whether a policy exists.
 func (a Admission) has(p policy) bool { return a.find(p) != nil }
 
 func (a Admission) find(p policy) *unstructured.Unstructured {
@@ -102,10 +102,10 @@ func (a Admission) missing(set []policy, from string) (findings []Finding) {
 	return findings
 }
 
-// any returns whether one of the policies is there.
+// any returns whether one of the policies exists.
 func (a Admission) any(set []policy) bool { return slices.ContainsFunc(set, a.has) }
 
-// Policies finds what is missing of config/policies, or of config/policies-1.30 if that is installed.
+// Policies finds missing policies of config/policies, or of config/policies-1.30 if these are installed.
 func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (findings []Finding) {
 	set, from := ruling, "policies.yaml"
 	older := a.has(instead)
@@ -115,9 +115,9 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool {
 			return p.kind == mutating || slices.Contains([]string{stamp, sourceStamp, approval}, p.name)
 		}), instead, insteadPass)
-		findings = append(findings, Finding{Note, "policies-1.30", "requests have no name, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml in its place"})
+		findings = append(findings, Finding{Note, "policies-1.30", "requests have no requester, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml instead"})
 	case !a.any(ruling):
-		findings = append(findings, Finding{Warning, "policies", "they are not installed: whoever may patch a Gate opens it, changes its spec, and says that it was somebody else", "kubectl apply --server-side -f policies.yaml, see docs/secure/roles.md"})
+		findings = append(findings, Finding{Warning, "policies", "they are not installed: any user who may patch a Gate can open it, change its spec, and do so in the name of another user", "kubectl apply --server-side -f policies.yaml, see docs/secure/roles.md"})
 		set = nil
 	}
 	findings = append(findings, a.missing(set, from)...)
@@ -127,10 +127,10 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 	return append(findings, a.unstamped(gates)...)
 }
 
-// collector is an account of Kubernetes itself, which policies name for other reasons.
+// collector is an account of Kubernetes that policies exempt.
 const collector = "'system:serviceaccount:kube-system:generic-garbage-collector'"
 
-// strangers finds policies that name another service account than that of the controller. Those that name none are for all.
+// strangers finds policies that exempt another service account than that of the controller. Policies that exempt none are for all.
 func (a Admission) strangers(set []policy, controllers []Controller, from string) (findings []Finding) {
 	for _, p := range set {
 		found := a.find(p)
@@ -144,14 +144,14 @@ func (a Admission) strangers(set []policy, controllers []Controller, from string
 		}
 		for _, c := range controllers {
 			if !strings.Contains(text, "'"+c.account+"'") {
-				findings = append(findings, Finding{Error, nameOf(found), fmt.Sprintf("it does not name %s, the user of %s, and refuses what that controller writes", c.account, c), "install " + from + " with that name, see docs/secure/permissions.md#another-namespace-another-service-account"})
+				findings = append(findings, Finding{Error, nameOf(found), fmt.Sprintf("it does not exempt %s, the user of %s, and refuses the writes of that controller", c.account, c), "install " + from + " with that name, see docs/secure/permissions.md#another-namespace-another-service-account"})
 			}
 		}
 	}
 	return findings
 }
 
-// unstamped finds Gates that require approvals where none counts.
+// unstamped finds Gates that require approvals although no approval counts.
 func (a Admission) unstamped(gates []v1alpha1.Gate) (findings []Finding) {
 	counts := func(name string) bool {
 		p := policy{validating, name, ""}

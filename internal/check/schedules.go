@@ -7,11 +7,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Schedules finds cron schedules of Gates and of exceptions that are not over that may mean something else than their authors think.
+// Schedules finds cron schedules that users often misread, of Gates and of exceptions that have not ended.
 func Schedules(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) (findings []Finding) {
 	add := func(object string, all []timetable.Ambiguity) {
 		for _, a := range all {
-			findings = append(findings, Finding{Warning, object, a.Message, "if that is meant, make two periods of it, one for the days of month and one for the days of week"})
+			findings = append(findings, Finding{Warning, object, a.Message, "if that is intended, write two periods, one for the days of month and one for the days of week"})
 		}
 	}
 	for i := range gates {

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// ControllerAppliers returns which objects of Flux install a controller.
+// ControllerAppliers returns the Flux objects that install a controller.
 func ControllerAppliers(controllers []Controller) (found []applier.Reference) {
 	for _, c := range controllers {
 		found = append(found, applier.Appliers(c.labels)...)
@@ -17,20 +17,20 @@ func ControllerAppliers(controllers []Controller) (found []applier.Reference) {
 	return found
 }
 
-// OwnSource finds Gates that hold what brings them into the cluster, what installs the controller, or what "flux bootstrap" created.
+// OwnSource finds Gates that hold their own applier, that of the controller, or the objects that "flux bootstrap" created.
 func OwnSource(gates []v1alpha1.Gate, known applier.Objects, installs []applier.Reference, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
 		own := known.Governed(g, applier.Appliers(g.Labels), scope)
 		for _, r := range own {
-			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, no change of it in Git arrives, not even one that opens it", r), "apply it from elsewhere, or take " + r.String() + " out of its targets"})
+			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, no change of it in Git arrives, not even one that opens it", r), "apply it from another source, or remove " + r.String() + " from its targets"})
 		}
 		for _, r := range known.Governed(g, installs, scope) {
-			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds %s, which installs the controller: while it is closed, nobody can repair the controller from Git", r), "take " + r.String() + " out of its targets"})
+			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds %s, which installs the controller: while it is closed, the controller cannot be fixed from Git", r), "remove " + r.String() + " from its targets"})
 		}
 		for _, r := range known.Bootstrap() {
 			if !slices.Contains(own, r) && scope.GovernsInReach(g, known[r]) {
-				findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("it holds %s, from which Flux applies this cluster: while it is closed, no commit arrives, not even one that opens a gate", r), "take " + r.String() + " out of its targets, for example by a label"})
+				findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("it holds %s, from which Flux applies this cluster: while it is closed, no commit arrives, not even one that opens a gate", r), "remove " + r.String() + " from its targets, for example by a label"})
 			}
 		}
 	}

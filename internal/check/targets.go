@@ -7,18 +7,19 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Targets finds Gates that govern nothing although they name something.
+// Targets finds Gates whose targets do not exist.
 func Targets(gates []v1alpha1.Gate) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
 		if counts := g.Status.Targets; len(g.Spec.Targets) > 0 && counts != nil && counts.Total == 0 && !g.Spec.Suspend {
-			findings = append(findings, Finding{Warning, gateName(g), "none of its targets exists: it holds nothing", "compare kind, name, namespace and labels in spec.targets with what is there"})
+			findings = append(findings, Finding{Warning, gateName(g), "none of its targets exists: it holds nothing", "compare kind, name, namespace and labels in spec.targets with the objects in the cluster"})
 		}
 	}
 	return findings
 }
 
-// Selectors finds Gates whose selectors match many more objects than the controller has counted. Gates whose present spec it has counted have none.
+// Selectors finds Gates whose selectors match many more objects than the controller has counted. It ignores Gates whose current spec the
+// controller has counted.
 func Selectors(gates []v1alpha1.Gate, objects []*unstructured.Unstructured, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g, before := &gates[i], 0

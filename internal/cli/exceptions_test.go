@@ -210,7 +210,7 @@ func TestOverlappingExceptionsAreAWarning(t *testing.T) {
 		"without times of creation the first by name wins": {
 			[]string{named("b", "", evening, "2026-11-25T00"), named("a", "", morning, "2026-11-25T00")},
 			[]string{"07:00-08:00 Exception a"},
-			"warning: 0.yaml: flux-system/b: overlaps exception 'a', which is first by name and wins here, in a cluster the one that is created later does, from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z\n",
+			"warning: 0.yaml: flux-system/b: overlaps exception 'a', which is first by name and wins here (in a cluster, the one that is created later wins), from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z\n",
 		},
 		"one that follows another does not overlap": {
 			[]string{named("a", "", morning, "2026-11-24T12"), strings.Replace(named("b", "", evening, "2026-11-25T00"), "2026-11-24T00", "2026-11-24T12", 1)},

@@ -26,7 +26,7 @@ func TestPreviewRefusesALeadThatTakesTooLong(t *testing.T) {
 	}
 	var out, errOut bytes.Buffer
 	code := run([]string{"preview", "-f", file, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-24T01:00:00Z"}, nil, &out, &errOut, time.Time{})
-	want := file + ": default/x: spec.leadTime: Invalid value: \"1h0m0s\": cannot be had: "
+	want := file + ": default/x: spec.leadTime: Invalid value: \"1h0m0s\": is refused, because the gate "
 	if code != term.ExitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
 	}

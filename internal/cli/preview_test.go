@@ -219,7 +219,7 @@ func TestPreviewAssumesReadyDependenciesAndWarns(t *testing.T) {
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
 	_, without, _ := execute(t, nights, args...)
 	code, out, errOut := execute(t, watches, args...)
-	want := "warning: gates.yaml: flux-system/production: spec.dependsOn: the gate is closed while a dependency is not ready, the preview takes all 2 for ready\n"
+	want := "warning: gates.yaml: flux-system/production: spec.dependsOn: the gate is closed while a dependency is not ready, the preview treats all 2 as ready\n"
 	if code != 0 || errOut != want {
 		t.Errorf("exit %d\ngot  %swant %s", code, errOut, want)
 	}
@@ -234,7 +234,7 @@ func TestPreviewWarnsOfRequestsThatWaitForApproval(t *testing.T) {
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
 	_, without, _ := execute(t, nights, args...)
 	code, out, errOut := execute(t, asks, args...)
-	want := "warning: gates.yaml: flux-system/production: spec.approvals: an open request of whoever applies it at 2026-11-21T00:00:00Z waits for 1 more approval: " +
+	want := "warning: gates.yaml: flux-system/production: spec.approvals: an open request of the user who applies it at 2026-11-21T00:00:00Z waits for 1 more approval: " +
 		"approve it with kubectl gate approve gate/production -n flux-system\n"
 	if code != 0 || errOut != want || out != without {
 		t.Errorf("exit %d\ngot  %s%s\nwant %s%s", code, errOut, out, want, without)

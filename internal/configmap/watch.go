@@ -20,17 +20,17 @@ type Watch struct {
 	key      types.NamespacedName
 	informer toolscache.SharedIndexInformer
 	cancel   context.CancelFunc
-	// failed says why the watch has failed, nil once it has begun again.
+	// failed is why the watch has failed, nil once it has restarted.
 	failed atomic.Pointer[error]
 }
 
-// Metadata is a trim for NewWatch that keeps only what identifies a version of a ConfigMap.
+// Metadata is a trim function for NewWatch that keeps only what identifies a version of a ConfigMap.
 func Metadata(c *corev1.ConfigMap) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}}
 }
 
-// NewWatch begins to watch a ConfigMap, and keeps what trim returns of it, or all of it if trim is nil. It calls changed when the
-// ConfigMap has changed, or when the watch has failed.
+// NewWatch starts to watch a ConfigMap, and stores the result of trim, or all of it if trim is nil. It calls changed when the ConfigMap has
+// changed, or when the watch has failed.
 func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, trim func(*corev1.ConfigMap) *corev1.ConfigMap, changed func()) *Watch {
 	named := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()
@@ -77,13 +77,14 @@ func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, trim fu
 	return w
 }
 
-// Get returns the ConfigMap, and false if it has to be read from the API server: it does not exist, it is not read yet, or the watch is broken.
+// Get returns the ConfigMap. It returns false if it must be read from the API server: it does not exist, has not been read yet, or the
+// watch has failed.
 func (w *Watch) Get() (*corev1.ConfigMap, bool) {
 	found, known := w.Latest()
 	return found, known && found != nil && w.Failed() == nil
 }
 
-// Latest returns the ConfigMap as it was seen last, nil if it does not exist, and false if it is not read yet.
+// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if it has not been read yet.
 func (w *Watch) Latest() (*corev1.ConfigMap, bool) {
 	if !w.informer.HasSynced() {
 		return nil, false
@@ -96,7 +97,7 @@ func (w *Watch) Latest() (*corev1.ConfigMap, bool) {
 	return configMap, true
 }
 
-// Failed returns why the watch is broken, nil if it is not.
+// Failed returns why the watch has failed, nil if it has not.
 func (w *Watch) Failed() error {
 	if err := w.failed.Load(); err != nil {
 		return *err

@@ -1,10 +1,9 @@
 /*
-Package dryrun says what would change in a cluster if Flux applied a Kustomization at the
-revision that waits. It writes nothing: the API server answers each apply as a dry run, to the
-person who asks and with what that person may do.
+Package dryrun computes the changes in a cluster if Flux applied a Kustomization at the waiting
+revision. It writes nothing: each apply is a dry run, with the permissions of the user.
 
-It builds like kustomize-controller, with the libraries of Flux. It differs in what a person
-has not: it decrypts nothing, and it follows no remote bases.
+It builds like kustomize-controller, with the libraries of Flux. Unlike kustomize-controller, it
+does not decrypt, and does not load remote bases.
 */
 package dryrun
 
@@ -27,7 +26,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// maxArtifact is how large an artifact may be, in bytes, packed and unpacked: as much as the flux CLI takes.
+// maxArtifact bounds the size of an artifact in bytes, packed and unpacked, as in the flux CLI.
 const maxArtifact = 100 << 20
 
 var (
@@ -36,10 +35,10 @@ var (
 	digestPath = fields.Path(repository, &repository.Status.Artifact.Digest)
 )
 
-// Opener opens the address of an artifact, which is an URL in the cluster.
+// Opener opens the URL of an artifact in the cluster.
 type Opener func(ctx context.Context, url string) (io.ReadCloser, error)
 
-// Fetch unpacks the artifact of a source into an empty folder. An artifact that does not have the digest that the source names is not unpacked.
+// Fetch unpacks the artifact of a source into an empty folder. It refuses an artifact with another digest than in the source.
 func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, open Opener) error {
 	url, digest := text(source, urlPath), text(source, digestPath)
 	want, ok := strings.CutPrefix(digest, "sha256:")
@@ -47,7 +46,7 @@ func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, o
 	case url == "":
 		return errors.New("the source has no artifact")
 	case !ok:
-		return fmt.Errorf("the artifact has the digest %q: only sha256 is known here", digest)
+		return fmt.Errorf("the artifact has the digest %q: only sha256 is supported", digest)
 	}
 	packed, err := os.CreateTemp(filepath.Dir(dir), "artifact-*.tar.gz")
 	if err != nil {
@@ -67,7 +66,7 @@ func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, o
 	case n > maxArtifact:
 		return fmt.Errorf("the artifact is larger than %d MiB", maxArtifact>>20)
 	case got != want:
-		return fmt.Errorf("the artifact has the digest sha256:%s, the source says %s: it may have changed meanwhile, try again", got, digest)
+		return fmt.Errorf("the artifact has the digest sha256:%s, but the source has %s: it may have changed in the meantime, try again", got, digest)
 	}
 	if _, err := packed.Seek(0, io.SeekStart); err != nil {
 		return err

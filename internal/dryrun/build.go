@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/pkg/ssa/utils"
 )
 
-// Build returns the objects that a Kustomization makes of an artifact that is unpacked in a folder. It changes files there.
-// Variables come from ConfigMaps and Secrets that the client reads.
+// Build returns the objects that a Kustomization builds from an artifact that is unpacked in a folder. It changes files there. Variables
+// come from ConfigMaps and Secrets that the client reads.
 func Build(ctx context.Context, c client.Client, ks *unstructured.Unstructured, dir string) ([]*unstructured.Unstructured, error) {
 	typed, err := kustomizationOf(ks)
 	if err != nil {
@@ -60,7 +60,7 @@ func Build(ctx context.Context, c client.Client, ks *unstructured.Unstructured, 
 	return objects, normalize.UnstructuredList(objects)
 }
 
-// kustomizationOf returns a Kustomization with its type.
+// kustomizationOf converts an object to a Kustomization.
 func kustomizationOf(obj *unstructured.Unstructured) (*kustomizev1.Kustomization, error) {
 	ks := &kustomizev1.Kustomization{}
 	return ks, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, ks)

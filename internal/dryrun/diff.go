@@ -25,19 +25,19 @@ const (
 	Created    = "created"
 	Configured = "configured"
 	Deleted    = "deleted"
-	// Unknown means that it cannot be told, and Cause says why.
+	// Unknown means that the change is unknown, and Cause is why.
 	Unknown = "unknown"
 )
 
-// Change is what would become of one object.
+// Change is the change of one object.
 type Change struct {
-	// Object as Flux names it: kind, namespace if there is one, and name, with slashes between.
+	// Object identifies the object as Flux does: kind, namespace if there is one, and name, separated by slashes.
 	Object string `json:"object"`
 	// Action is created, configured, deleted or unknown.
 	Action string `json:"action"`
 	// Fields that would change, if the object is configured. Values of Secrets are masked.
 	Fields []Field `json:"fields,omitempty"`
-	// Cause says why nothing is known.
+	// Cause is why the change is unknown.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type Change struct {
 type Field struct {
 	// Path is a JSON pointer, RFC 6901.
 	Path string `json:"path"`
-	// Before and After are its values, missing where there is none.
+	// Before and After are its values, missing if there is none.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }
@@ -55,8 +55,7 @@ const manager = "kustomize-controller"
 
 var group = kustomizev1.GroupVersion.Group
 
-// Diff returns what would change if a Kustomization applied some objects, and what it would delete, in the order of their names.
-// Objects that stay as they are are not listed.
+// Diff returns what a Kustomization would change and delete if it applied some objects, sorted by name. Unchanged objects are omitted.
 func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
 	flux := ssa.NewResourceManager(c, nil, ssa.Owner{Field: manager, Group: group})
 	flux.SetOwnerLabels(objects, ks.GetName(), ks.GetNamespace())
@@ -80,7 +79,7 @@ func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, o
 	return all, nil
 }
 
-// optionsOf are those with which kustomize-controller applies.
+// optionsOf returns the options with which kustomize-controller applies.
 func optionsOf(ks *kustomizev1.Kustomization) ssa.DiffOptions {
 	opts := ssa.DiffOptions{
 		Exclusions:           map[string]string{group + "/reconcile": kustomizev1.DisabledValue, group + "/ssa": kustomizev1.IgnoreValue},
@@ -101,7 +100,7 @@ func optionsOf(ks *kustomizev1.Kustomization) ssa.DiffOptions {
 	return opts
 }
 
-// changeOf returns what would become of an object, with no action if it stays as it is.
+// changeOf returns the change of an object, without an action if there is none.
 func changeOf(ctx context.Context, flux *ssa.ResourceManager, obj *unstructured.Unstructured, opts ssa.DiffOptions) Change {
 	change := Change{Object: utils.FmtUnstructured(obj), Action: Unknown}
 	if _, encrypted := obj.Object["sops"]; encrypted {
@@ -127,7 +126,7 @@ func changeOf(ctx context.Context, flux *ssa.ResourceManager, obj *unstructured.
 	return change
 }
 
-// fieldsOf returns the fields in which two versions of an object differ, as far as somebody writes them.
+// fieldsOf returns the fields in which two versions of an object differ, except those that only the API server writes.
 func fieldsOf(before, after *unstructured.Unstructured) ([]Field, error) {
 	patch, err := jsondiff.Compare(written(before), written(after))
 	if err != nil {
@@ -148,7 +147,7 @@ func written(obj *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// pruned returns the objects that a Kustomization has applied before and would not apply any more.
+// pruned returns the objects that a Kustomization has applied before and would no longer apply.
 func pruned(ctx context.Context, c client.Client, ks *kustomizev1.Kustomization, objects []*unstructured.Unstructured) ([]Change, error) {
 	if !ks.Spec.Prune || ks.Status.Inventory == nil {
 		return nil, nil
@@ -170,7 +169,7 @@ func pruned(ctx context.Context, c client.Client, ks *kustomizev1.Kustomization,
 	return all, nil
 }
 
-// prunedOne returns what would become of an object that is applied no more, with no action if nothing would.
+// prunedOne returns the change of an object that is no longer applied, without an action if there is none.
 func prunedOne(ctx context.Context, c client.Client, of object.ObjMetadata, gvk schema.GroupVersionKind) Change {
 	change := Change{Object: utils.FmtObjMetadata(of), Action: Deleted}
 	obj := &unstructured.Unstructured{}
@@ -179,14 +178,14 @@ func prunedOne(ctx context.Context, c client.Client, of object.ObjMetadata, gvk 
 	case apierrors.IsNotFound(err):
 		return Change{}
 	case err != nil:
-		change.Action, change.Cause = Unknown, "it is applied no more, but cannot be read: "+err.Error()
+		change.Action, change.Cause = Unknown, "it is no longer applied, but cannot be read: "+err.Error()
 	case keeps(obj):
 		return Change{}
 	}
 	return change
 }
 
-// keeps returns whether an object says that kustomize-controller must not delete it.
+// keeps returns whether an object is excluded from pruning.
 func keeps(obj *unstructured.Unstructured) bool {
 	for _, key := range []string{group + "/prune", group + "/reconcile"} {
 		if strings.EqualFold(cmp.Or(obj.GetAnnotations()[key], obj.GetLabels()[key]), kustomizev1.DisabledValue) {

@@ -50,10 +50,10 @@ func TestAnArtifactIsTakenOnlyWithItsDigest(t *testing.T) {
 		want    string
 	}{
 		"as it is":               {source: source("u", digest(content)), content: content},
-		"another":                {source: source("u", digest(outside)), content: content, want: "it may have changed meanwhile, try again"},
-		"cut":                    {source: source("u", digest(content)), content: content[:10], want: "it may have changed meanwhile"},
+		"another":                {source: source("u", digest(outside)), content: content, want: "it may have changed in the meantime, try again"},
+		"cut":                    {source: source("u", digest(content)), content: content[:10], want: "it may have changed in the meantime"},
 		"no artifact":            {source: source("", ""), want: "the source has no artifact"},
-		"a digest of other kind": {source: source("u", "sha1:00"), want: "only sha256 is known"},
+		"a digest of other kind": {source: source("u", "sha1:00"), want: "only sha256 is supported"},
 		"a file outside":         {source: source("u", digest(outside)), content: outside, want: "invalid name"},
 		"no answer":              {source: source("u", digest(content)), failure: errors.New("refused"), want: "refused"},
 	} {

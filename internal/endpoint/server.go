@@ -18,22 +18,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// retryInterval is how long to wait before looking at the cache again.
+// retryInterval is how long to wait before reading the cache again.
 const retryInterval = 100 * time.Millisecond
 
-// Server serves the objects of a kind. Every replica has one: none waits to be the leader.
+// Server serves the objects of a kind. Every replica has one, and does not wait for the leader election.
 type Server struct {
 	// Addr to listen on.
 	Addr string
 	// Serve serves until the context is done.
 	Serve func(context.Context, net.Listener) error
-	// Objects is an empty list of the kind, Cache reads it, and Looked says whether an object was looked at. They say when to begin: once all
-	// objects in the cache were looked at. A client that finds nobody listening tries again. One that gets a 404 may not. Objects is nil if
-	// nothing has to be looked at.
+	// Objects is an empty list of the kind, Cache reads it, and IsReconciled returns whether an object was reconciled. The server starts
+	// once all objects in the cache were reconciled: a client that cannot connect tries again, but one that gets a 404 may not. Objects is
+	// nil if there is nothing to wait for.
 	Objects      client.ObjectList
 	Cache        client.Reader
 	IsReconciled func(types.NamespacedName) bool
-	// Ready returns once there is everything else that is needed. Nil if nothing is.
+	// Ready returns once all other prerequisites are met. It may be nil.
 	Ready func(context.Context) error
 
 	listening atomic.Bool
@@ -42,8 +42,7 @@ type Server struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Listens is a healthz.Checker. A replica that does not listen yet is not ready, so
-// that a Service sends it nothing.
+// Listens is a healthz.Checker. A replica that does not listen yet is not ready, so that a Service does not route to it.
 func (s *Server) Listens(*http.Request) error {
 	if !s.listening.Load() {
 		return errors.New("nothing is served yet")
@@ -69,8 +68,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.Serve(ctx, listener)
 }
 
-// await returns once all objects that exist at first were looked at. Somebody who keeps creating new ones must not keep a replica from being
-// ready.
+// await returns once all objects that exist at first were reconciled. It ignores new ones, so that a user who keeps creating objects cannot
+// keep a replica from being ready.
 func (s *Server) await(ctx context.Context) error {
 	if s.Objects == nil {
 		return nil
@@ -110,13 +109,13 @@ func (s *Server) present(ctx context.Context) (map[types.NamespacedName]bool, er
 
 // Limits of a server.
 type Limits struct {
-	// Connections bounds the memory for strangers. More connections wait for their turn.
+	// Connections bounds the memory for unauthenticated clients. More connections wait.
 	Connections int
-	// Grace is for requests that are being answered when the process ends.
+	// Grace bounds the time for open requests when the process ends.
 	Grace time.Duration
 }
 
-// Serve serves within limits, until the context is done and the requests that are being answered then are.
+// Serve serves within limits, until the context is done and the open requests are finished.
 func Serve(ctx context.Context, listener net.Listener, server *http.Server, limits Limits) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(netutil.LimitListener(listener, limits.Connections)) }()
@@ -134,7 +133,7 @@ func Serve(ctx context.Context, listener net.Listener, server *http.Server, limi
 	return err
 }
 
-// Respond writes an answer in plain text.
+// Respond writes a response in plain text.
 func Respond(w http.ResponseWriter, code int, text string) {
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")

@@ -1,5 +1,5 @@
-// Package endpoint has what all endpoints share whose paths are secrets: the table of paths, the tokens in Secrets that the paths are made of,
-// and the server with its limits.
+// Package endpoint is shared by the endpoints whose paths are secrets: the table of paths, the tokens in Secrets that paths are derived
+// from, and the server with its limits.
 package endpoint
 
 import (
@@ -15,15 +15,15 @@ import (
 // Entry is an object that is ready to be served, of type E.
 type Entry[E any] interface {
 	comparable
-	// Key names the object.
+	// Key is the namespace and name of the object.
 	Key() types.NamespacedName
 	// Created is when the object was created.
 	Created() time.Time
-	// Paths are those at which it is served.
+	// Paths are the paths at which it is served.
 	Paths() []string
-	// Bearers are tokens that identify it at a path which entries share.
+	// Bearers are tokens that identify it at a path that entries share.
 	Bearers() []string
-	// Inherit takes over what must outlast a change of the object.
+	// Inherit keeps the state of the previous entry.
 	Inherit(before E)
 }
 
@@ -31,13 +31,13 @@ type Entry[E any] interface {
 type Table[E Entry[E]] struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]E
-	// paths has entries by the digest of a path, so that the time of a look-up says nothing about the existing paths.
+	// paths has entries by the digest of a path, so that the time of a lookup does not depend on the existing paths.
 	paths map[[sha256.Size]byte]E
 	// bearers has entries by the digest of a token, for the same reason.
 	bearers map[[sha256.Size]byte]map[E]bool
-	// unsettled are objects that may or may not be able to become ready.
+	// unsettled has objects that may or may not become ready.
 	unsettled map[types.NamespacedName]bool
-	// settled are all objects that were looked at, including the unsettled ones.
+	// settled has all reconciled objects, including the unsettled ones.
 	settled map[types.NamespacedName]bool
 }
 
@@ -49,8 +49,8 @@ func NewTable[E Entry[E]]() *Table[E] {
 	}
 }
 
-// Put replaces an entry, the zero value for none. An object that is unsettled may have any path. It returns the object that already has one of
-// the paths.
+// Put replaces an entry, the zero value for none. An unsettled object may have any path. It returns the object that already has one of the
+// paths.
 func (t *Table[E]) Put(key types.NamespacedName, e E, unsettled bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ func (t *Table[E]) Put(key types.NamespacedName, e E, unsettled bool) string {
 	if e == none {
 		return ""
 	}
-	// All replicas must agree on the owner of a path, no matter in which order they look.
+	// All replicas must agree on the owner of a path, regardless of the order of reconciliations.
 	for _, digest := range digestsOf(e.Paths()) {
 		if other := t.paths[digest]; other != none && !precedes(e, other) {
 			return other.Key().String()
@@ -81,7 +81,7 @@ func (t *Table[E]) Put(key types.NamespacedName, e E, unsettled bool) string {
 	return ""
 }
 
-// Forget removes an object that is gone.
+// Forget removes a deleted object.
 func (t *Table[E]) Forget(key types.NamespacedName) {
 	var none E
 	t.Put(key, none, false)
@@ -90,7 +90,7 @@ func (t *Table[E]) Forget(key types.NamespacedName) {
 	delete(t.settled, key)
 }
 
-// precedes returns whether a path that both have belongs to the first. The older one wins.
+// precedes returns whether e owns a path that both have. The older one does.
 func precedes[E Entry[E]](e, other E) bool {
 	if order := e.Created().Compare(other.Created()); order != 0 {
 		return order < 0
@@ -143,7 +143,7 @@ func (t *Table[E]) Get(key types.NamespacedName) E {
 	return t.entries[key]
 }
 
-// FindBearers returns the entries with a token, in no order. certain is false if there may be more.
+// FindBearers returns the entries with a token, in any order. certain is false if there may be more.
 func (t *Table[E]) FindBearers(token string) (found []E, certain bool) {
 	digest := sha256.Sum256([]byte(token))
 	t.mu.RLock()
@@ -151,7 +151,7 @@ func (t *Table[E]) FindBearers(token string) (found []E, certain bool) {
 	return slices.Collect(maps.Keys(t.bearers[digest])), len(t.unsettled) == 0
 }
 
-// IsReconciled returns whether an object was looked at.
+// IsReconciled returns whether an object was reconciled.
 func (t *Table[E]) IsReconciled(key types.NamespacedName) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -159,14 +159,14 @@ func (t *Table[E]) IsReconciled(key types.NamespacedName) bool {
 	return ok
 }
 
-// Len returns how much is in the table, zero if it is empty.
+// Len returns the size of the table, zero if it is empty.
 func (t *Table[E]) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.entries) + len(t.paths) + len(t.bearers) + len(t.unsettled) + len(t.settled)
 }
 
-// digestsOf leaves out what is empty, which is not a secret.
+// digestsOf omits empty secrets.
 func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 	for _, secret := range secrets {
 		if secret != "" {

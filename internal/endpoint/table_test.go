@@ -26,7 +26,7 @@ func thingOf(name string, age int, paths ...string) *thing {
 	return &thing{types.NamespacedName{Namespace: "apps", Name: name}, time.Unix(int64(age), 0), paths, ""}
 }
 
-func TestAPathBelongsToTheOlderObjectInWhateverOrderTheyCome(t *testing.T) {
+func TestPathBelongsToOlderObjectInAnyOrder(t *testing.T) {
 	older, younger := thingOf("z", 1, "/a"), thingOf("a", 2, "/b", "/a")
 	for _, order := range [][]*thing{{older, younger}, {younger, older, younger}} {
 		table := NewTable[*thing]()
@@ -43,7 +43,7 @@ func TestAPathBelongsToTheOlderObjectInWhateverOrderTheyCome(t *testing.T) {
 	}
 }
 
-func TestAnObjectInheritsAndEverythingThatComesGoes(t *testing.T) {
+func TestTableIsEmptyAfterAllObjectsAreRemoved(t *testing.T) {
 	table := NewTable[*thing]()
 	first, second := thingOf("a", 1, "/a"), thingOf("a", 1, "/b")
 	first.kept = "state"

@@ -68,7 +68,7 @@ func TestReadCredentials(t *testing.T) {
 	}
 }
 
-func TestTokensNeedsATokenBesidesASigningToken(t *testing.T) {
+func TestTokensRequiresTokenInAdditionToSigningToken(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: "calendar"}
 	if got, err := Tokens(t.Context(), secret{data: map[string]string{"token": "a\n"}}, key, "config/calendar-feed"); err != nil || !slices.Equal(got, []string{"a"}) {
 		t.Errorf("got %q, %v", got, err)

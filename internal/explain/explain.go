@@ -15,44 +15,44 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Cluster is what somebody knows of a cluster.
+// Cluster has the objects of a cluster that the user may read.
 type Cluster struct {
-	// Gates that somebody may see.
+	// Gates are the Gates that the user may read.
 	Gates []*v1alpha1.Gate
-	// Namespaces are those whose Gates are all in Gates, nil if that is all namespaces.
+	// Namespaces are the namespaces whose Gates are all in Gates, nil for all namespaces.
 	Namespaces []string
-	// Calendars are those of Gates.
+	// Calendars are the calendars of the Gates.
 	Calendars timetable.Calendars
-	// Absent are Gates of other namespaces that are known not to exist, as namespace/name.
+	// Absent are Gates of other namespaces that certainly do not exist, as namespace/name.
 	Absent []string
 	// Labels returns the labels of a namespace.
 	Labels func(namespace string) map[string]string
 	// Own is the namespace of the controller.
 	Own string
-	// Now is the instant.
+	// Now is the instant of the explanation.
 	Now time.Time
-	// Command is how the plug-in is called, such as kubectl gate.
+	// Command is the command of the plugin, such as kubectl gate.
 	Command string
 }
 
-// State is what an object is.
+// State is the state of an object.
 type State string
 
 // The states of an object.
 const (
-	// Free means that nothing keeps the object from being reconciled.
+	// Free means that nothing prevents the reconciliation of the object.
 	Free State = "free"
 	// Held means that Gates hold the object.
 	Held State = "held"
-	// Overridden means that Gates hold the object, that somebody has resumed it, and that the lock has put the hold back.
+	// Overridden means that Gates hold the object, and that the lock has restored the hold after another client removed it.
 	Overridden State = "overridden"
-	// Suspended means that a person or Git has suspended the object. Gates leave it alone.
+	// Suspended means that a user or Git has suspended the object. Gates leave it alone.
 	Suspended State = "suspended"
-	// Resumed means that somebody has resumed the object, and that its closed Gates respect that.
+	// Resumed means that another client has resumed the object, and that its closed Gates permit that.
 	Resumed State = "resumed"
 	// Exempt means that the object is not held although a Gate is closed.
 	Exempt State = "exempt"
-	// Passing means that Gates hold the object, and that one reconciliation passes.
+	// Passing means that Gates hold the object and permit one reconciliation.
 	Passing State = "passing"
 )
 
@@ -70,54 +70,54 @@ type Ref struct {
 // String returns the kind, the namespace and the name.
 func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
-// RefOf returns the name of an object.
+// RefOf returns the reference to an object.
 func RefOf(obj *unstructured.Unstructured) Ref {
 	return Ref{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}
 }
 
-// Metadata has the name of the object that something is about, as every object of Kubernetes has it.
+// Metadata has the name of the object, as every object of Kubernetes has it.
 type Metadata struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// Explanation says what an object is, why, and what would change that.
+// Explanation explains the state of an object, and what would change it.
 type Explanation struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
 	State    State    `json:"state"`
-	// Becomes is what the object is in a moment, or when its turn comes. Empty if it stays what it is.
+	// Becomes is the next state of the object, soon or when it gets a release slot. Empty if the state does not change.
 	Becomes State `json:"becomes,omitempty"`
-	// Summary says in a sentence what the object is. Notes say what else somebody should know.
+	// Summary is a sentence about the state of the object. Notes have further facts.
 	Summary string   `json:"summary"`
 	Notes   []string `json:"notes,omitempty"`
-	// Gates are those that govern the object, and those whose names are on it, by name.
+	// Gates are those that govern the object, and those whose names are on it, sorted by name.
 	Gates []Gate `json:"gates"`
-	// Owners are the field managers of others who own what holds the object, with spec.suspend for example.
+	// Owners are the other field managers that own fields that hold the object, for example spec.suspend.
 	Owners []Owner `json:"owners,omitempty"`
-	// Remedies are what would change the state, each needed: a held object needs all of its Gates to open.
+	// Remedies would change the state. All of them are needed: a held object is released only when all of its Gates open.
 	Remedies []Remedy `json:"remedies,omitempty"`
-	// Waiting is what waits while the object is held. Missing if nobody has asked.
+	// Waiting is what waits while the object is held. Missing if it was not requested.
 	Waiting *Waiting `json:"waiting,omitempty"`
-	// Incomplete says that Gates that govern the object may be missing, because somebody may not see the Gates of all namespaces.
+	// Incomplete is true if Gates that govern the object may be missing, because the user may not read the Gates of all namespaces.
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// Owner is a field manager that owns what holds an object.
+// Owner is a field manager that owns a field that holds an object.
 type Owner struct {
 	Manager string `json:"manager"`
 	// At is when the manager last wrote. Missing if unknown.
 	At *metav1.Time `json:"at,omitempty"`
 }
 
-// Remedy is a command that changes what an object is.
+// Remedy is a command that changes the state of an object.
 type Remedy struct {
 	Command string `json:"command"`
-	// Effect says what the command does, and what else is needed.
+	// Effect is what the command does, and what else is needed.
 	Effect string `json:"effect"`
 }
 
-// Explain says why an object is what it is. The object is as the API server has it, with its managed fields.
+// Explain explains the state of an object, which must have its managed fields.
 func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -141,7 +141,7 @@ func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 	return e
 }
 
-// about returns the Gates that have to do with an object, by name.
+// about returns the Gates that concern an object, sorted by name.
 func (k Cluster) about(t *target.Object) []verdict.Gate {
 	var gates []verdict.Gate
 	known := map[string]bool{}
@@ -160,7 +160,7 @@ func (k Cluster) about(t *target.Object) []verdict.Gate {
 	return gates
 }
 
-// without returns what follows from the name of a Gate that nobody has shown.
+// without returns the effect of a Gate that the user may not read, from its name on the object.
 func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	namespace, _, _ := strings.Cut(name, "/")
 	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)
@@ -175,8 +175,8 @@ func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	return verdict.Gate{Name: name, Effect: verdict.Missing}
 }
 
-// scope returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
-// the Gate tells.
+// scope returns the scope of references. The flags of the controller are derived from the conditions of the object and the status of the
+// Gate.
 func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	return verdict.Scope{Labels: k.Labels, Own: k.Own, Reaches: func(from, to string) bool {
 		if from == t.GetNamespace() {
@@ -186,7 +186,7 @@ func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	}}
 }
 
-// Reaches returns whether a Gate may govern an object: its status says where the controller does not let it.
+// Reaches returns whether a Gate may govern an object, according to the denied references in its status.
 func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
@@ -198,14 +198,14 @@ func isDenied(t *target.Object) bool {
 	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
 }
 
-// definitionOf returns what the conditions of a Certificate say about the release of cert-manager.
+// definitionOf returns what the conditions of a Certificate show about the release of cert-manager.
 func definitionOf(t *target.Object) target.Definition {
 	approved := verdict.ApprovedOf(t)
 	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason
 	return target.Definition{Spec: map[string]bool{"renewal": !unsupported}}
 }
 
-// stateOf returns what an object is at present.
+// stateOf returns the current state of an object.
 func stateOf(r verdict.Ruling) State {
 	switch r.Observed.State {
 	case target.SuspendedByOthers:
@@ -228,7 +228,7 @@ func stateOf(r verdict.Ruling) State {
 	return Free
 }
 
-// becomes returns what an object is after the step that follows.
+// becomes returns the state of an object after the next step.
 func becomes(is State, r verdict.Ruling) State {
 	switch {
 	case is.IsHeld() && r.Step.Outcome == verdict.Exempt:

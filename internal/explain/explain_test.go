@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-func TestExplainSaysWhatAnObjectIs(t *testing.T) {
+func TestExplainHasStateOfObject(t *testing.T) {
 	respecting := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeLenient }
 	audit := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	deleting := func(g *v1alpha1.Gate) { g.DeletionTimestamp = &g.Status.LastTransition.At }
@@ -47,19 +47,19 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		},
 		{
 			"its gate has just closed", kustomization(), in(closed("production")), explain.Free, explain.Held,
-			"Kustomization shop/apps is not held yet, although gate production is closed. The controller holds it in a moment. If it does not, it is not running.",
+			"Kustomization shop/apps is not held yet, although gate production is closed. The controller is about to hold it. If it does not, it is not running.",
 		},
 		{
 			"its gate has just opened", kustomization(heldBy("shop/production")), in(opened("production")), explain.Held, explain.Free,
-			"Kustomization shop/apps is still held, although gate production is open. Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running.",
+			"Kustomization shop/apps is still held, although gate production is open. No gate holds it any longer: the controller is about to release it. If it does not, it is not running.",
 		},
 		{
 			"its gate no longer governs it", kustomization(heldBy("shop/production")), in(closed("production", targets())), explain.Held, explain.Free,
-			"Kustomization shop/apps is held by no gate that is still there. Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running.",
+			"Kustomization shop/apps is held in the name of gates that do not exist any longer. No gate holds it any longer: the controller is about to release it. If it does not, it is not running.",
 		},
 		{
 			"it waits for its turn", kustomization(heldBy("shop/production")), in(opened("production", requestedClose, because("Default", ""), paced)), explain.Held, explain.Free,
-			"Kustomization shop/apps is still held, although gate production is open. It is released when it has its turn: gate shop/production has released 3 of 10.",
+			"Kustomization shop/apps is still held, although gate production is open. It waits for a release slot: gate shop/production has released 3 of 10.",
 		},
 		{
 			"a user has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Suspended, "",
@@ -71,15 +71,15 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		},
 		{
 			"it is held and suspended", kustomization(heldBy("shop/production"), suspendedBy("kustomize-controller")), in(closed("production")), explain.Held, "",
-			"Kustomization shop/apps is held by gate production. It is also suspended by kustomize-controller, and stays so when the gates open.",
+			"Kustomization shop/apps is held by gate production. It is also suspended by kustomize-controller, and stays suspended when the gates open.",
 		},
 		{
 			"somebody has resumed it and that is respected", kustomization(named("shop/production", ""), approved("True", v1alpha1.ResumedReason)), in(closed("production", respecting)), explain.Resumed, "",
-			"Kustomization shop/apps was resumed by hand. Gate production respects that until it closes again.",
+			"Kustomization shop/apps was resumed manually. Gate production permits that until it closes again.",
 		},
 		{
 			"the lock has put the hold back", kustomization(set(true, "spec", "suspend"), named("shop/production", "")), in(closed("production")), explain.Overridden, "",
-			"Kustomization shop/apps is held by gate production. Somebody has resumed it, and the lock has put the hold back.",
+			"Kustomization shop/apps is held by gate production. Another client has resumed it, and the lock has restored the hold.",
 		},
 		{
 			"it names a gate that does not exist", kustomization(annotated(v1alpha1.GatesAnnotation, "qa"), heldBy("shop/qa")), in(), explain.Held, "",
@@ -91,12 +91,12 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		},
 		{
 			"it names a gate that it must not name", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason)), in(), explain.Held, "",
-			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. " +
+			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace. That requires a controller that watches that namespace and runs with --no-cross-namespace-refs=false. " +
 				"Otherwise, remove the gate from the annotation gating.toolkit.fluxcd.io/gates.",
 		},
 		{
 			"its gate is suspended", kustomization(heldBy("shop/production")), in(closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true })), explain.Held, "",
-			"Kustomization shop/apps is held by gate production. Gate shop/production has spec.suspend: nobody looks at it, and what it holds stays held.",
+			"Kustomization shop/apps is held by gate production. Gate shop/production has spec.suspend: it is not reconciled, and what it holds stays held.",
 		},
 		{
 			"its closed gate has mode Audit", kustomization(), in(closed("production", audit)), explain.Free, "",
@@ -117,7 +117,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		{
 			"its gate has just got mode Audit", kustomization(heldBy("shop/production")), in(closed("production", audit)), explain.Held, explain.Free,
 			"Kustomization shop/apps is still held, although gate production has mode Audit. Gate shop/production would hold it, but it has mode Audit. " +
-				"Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running.",
+				"No gate holds it any longer: the controller is about to release it. If it does not, it is not running.",
 		},
 		{
 			"the controller has not decided", kustomization(), in(closed("production", func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} })), explain.Free, "",
@@ -125,7 +125,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		},
 		{
 			"a gate that nobody may see holds it", kustomization(heldBy("ops/qa")), explain.Cluster{Namespaces: []string{"shop"}, Now: noon}, explain.Held, "",
-			"Kustomization shop/apps is held by gate ops/qa. You may not see gate ops/qa, so nobody here knows what it is.",
+			"Kustomization shop/apps is held by gate ops/qa. You may not see gate ops/qa, so its state is unknown here.",
 		},
 		{
 			"a gate of another namespace is known not to exist", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa")),
@@ -146,7 +146,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 	}
 }
 
-func TestTheRuleIsWhereSomebodyWouldLookForIt(t *testing.T) {
+func TestRuleNamesEntryOfSpec(t *testing.T) {
 	g := closed("production", targets(
 		v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*"},
 		v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "web", "app": "shop"}},
@@ -163,7 +163,7 @@ func TestTheRuleIsWhereSomebodyWouldLookForIt(t *testing.T) {
 	}
 }
 
-func TestAGateSaysSinceWhenUntilWhenAndWhoAsked(t *testing.T) {
+func TestGateMessageHasTimesAndRequester(t *testing.T) {
 	g := closed("production", requestedClose, func(g *v1alpha1.Gate) {
 		g.Status.NextTransition = &v1alpha1.Transition{At: g.Status.LastTransition.At, State: v1alpha1.StateOpened}
 		g.Status.NextTransition.At.Time = noon.Add(3600e9)

@@ -14,44 +14,44 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// GateState is what a Gate is for an object.
+// GateState is the state of a Gate for an object.
 type GateState string
 
 // The states of a Gate.
 const (
 	Opened GateState = "opened"
 	Closed GateState = "closed"
-	// Unknown means that the controller has not decided, or that somebody may not see the Gate.
+	// Unknown means that the controller has not decided, or that the user may not read the Gate.
 	Unknown GateState = "unknown"
-	// Missing means that the object names a Gate that does not exist.
+	// Missing means that the object refers to a Gate that does not exist.
 	Missing GateState = "missing"
-	// Denied means that the object names a Gate that it must not refer to.
+	// Denied means that the object refers to a Gate that it must not refer to.
 	Denied GateState = "denied"
 )
 
-// Gate is a Gate that has to do with an object.
+// Gate is a Gate that concerns an object.
 type Gate struct {
 	// Gate is the name, as namespace/name.
 	Gate  string    `json:"gate"`
 	State GateState `json:"state"`
-	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold says that it would hold the object.
+	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold is true if it would hold the object.
 	Mode      v1alpha1.Mode `json:"mode,omitempty"`
 	WouldHold bool          `json:"wouldHold,omitempty"`
-	// Suspended says that nobody reconciles the Gate, because of its spec.suspend.
+	// Suspended is true if the Gate has spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
-	// Rules are by what the Gate governs the object: entries of spec.targets, or the annotation of the object. Empty if the Gate only
-	// has its name on the object.
+	// Rules are the references through which the Gate governs the object: entries of spec.targets, or the annotation of the object. Empty
+	// if the Gate only has its name on the object.
 	Rules []string `json:"rules"`
-	// Hidden says that somebody may not see the Gate.
+	// Hidden is true if the user may not read the Gate.
 	Hidden bool `json:"hidden,omitempty"`
-	// Holds says that the Gate holds the object.
+	// Holds is true if the Gate holds the object.
 	Holds bool `json:"holds"`
 	// Reason and Message are those of the condition Opened. Period and Exception name what decided, as in status.lastTransition.
 	Reason    string `json:"reason,omitempty"`
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Since is when the Gate got its state, and Until when that ends. Missing if unknown.
+	// Since is when the Gate changed to its state, and Until when that ends. Missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	Until *metav1.Time `json:"until,omitempty"`
 	// RequestedBy and RequestMessage are the requester and the message of the request that decided.
@@ -59,7 +59,7 @@ type Gate struct {
 	RequestMessage string `json:"requestMessage,omitempty"`
 }
 
-// gate says what a Gate is for an object.
+// gate returns a Gate for an object.
 func (k Cluster) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: k.rules(g.Name, g.Object, &t.Unstructured)}
 	switch g.Effect {
@@ -99,8 +99,8 @@ func (k Cluster) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	return is
 }
 
-// rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
-// it is unknown.
+// rules returns the references through which a Gate governs an object, such as spec.targets[2]: Kustomization *. The Gate is nil if it is
+// unknown.
 func (k Cluster) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
 	rules := []string{}
 	if g != nil {

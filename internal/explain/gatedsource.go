@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Approvals are those of the revision that waits.
+// Approvals are the approvals of the waiting revision.
 type Approvals struct {
-	// Has is how many people have approved it, Needs how many must.
+	// Has is the number of users who have approved it, Needs is the required number.
 	Has   int `json:"has"`
 	Needs int `json:"needs"`
 }
 
-// gatedSource returns an object as a GatedSource, nil if it is none.
+// gatedSource converts an object to a GatedSource, nil if it is none.
 func gatedSource(obj *unstructured.Unstructured) *v1alpha1.GatedSource {
 	if !target.Pins(obj.GroupVersionKind().GroupKind()) {
 		return nil
@@ -43,7 +43,7 @@ func Pinned(obj *unstructured.Unstructured) (Ref, bool) {
 	return Ref{sourceVersion, g.Spec.SourceRef.Kind, g.Namespace, g.PinnedName()}, true
 }
 
-// pending says which revision a GatedSource does not move to yet, by its status.
+// pending sets the revision that a GatedSource has not promoted yet, from its status.
 func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	w.Reason = NothingNew
 	if p := g.Status.Pending; p != nil {
@@ -51,7 +51,7 @@ func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	}
 }
 
-// approvals returns those of the revision that waits for more of them, nil if none does.
+// approvals returns the approvals of the waiting revision, nil if none waits for approval.
 func approvals(g *v1alpha1.GatedSource) *Approvals {
 	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ApprovedCondition)
 	if g.Status.Pending == nil || c == nil || c.Reason != v1alpha1.WaitingApprovalReason {

@@ -56,7 +56,7 @@ func TestTheRevisionThatAGatedSourceHoldsBackIsThatOfItsStatus(t *testing.T) {
 	}
 }
 
-func TestAGatedSourceThatWaitsForApprovalSaysForHowMany(t *testing.T) {
+func TestGatedSourceHasNumberOfMissingApprovals(t *testing.T) {
 	obj := gated("False", "WaitingApproval")
 	for path, value := range map[string]any{
 		"approvals": map[string]any{"required": int64(2)}, "pinnedName": "pinned",

@@ -55,7 +55,7 @@ func owns(manager, operation, fields string) edit {
 	}
 }
 
-// suspendedBy has somebody suspend an object.
+// suspendedBy suspends an object by a field manager.
 func suspendedBy(manager string) edit {
 	return func(obj *unstructured.Unstructured) {
 		set(true, "spec", "suspend")(obj)
@@ -149,7 +149,7 @@ func watching(g *v1alpha1.Gate) {
 	because(v1alpha1.DependencyNotReadyReason, "")(g)
 }
 
-// in returns what somebody knows who sees all Gates.
+// in returns the input of a user who may read all Gates.
 func in(gates ...*v1alpha1.Gate) explain.Cluster {
 	return explain.Cluster{Gates: gates, Now: noon, Command: "kubectl gate"}
 }
@@ -163,7 +163,7 @@ func commands(e explain.Explanation) string {
 	return text
 }
 
-// fourEyes has a Gate ask for an approval.
+// fourEyes makes a Gate require an approval.
 func fourEyes(g *v1alpha1.Gate) {
 	g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
 }

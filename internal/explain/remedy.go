@@ -23,7 +23,7 @@ import (
 // maxOpenFor bounds how long a suggested command opens a Gate.
 const maxOpenFor = time.Hour
 
-// OpenFlags returns the flags of a suggested command that opens a Gate, and for how long it does, in words.
+// OpenFlags returns the flags of a suggested command that opens a Gate, and the duration in words.
 func OpenFlags(g *v1alpha1.Gate) (flags, lasts string) {
 	d := openFor(g)
 	text := strings.TrimSuffix(strings.TrimSuffix(d.String(), "m0s"), "h0") // 1h, 20m, 10s
@@ -46,7 +46,7 @@ func openFor(g *v1alpha1.Gate) time.Duration {
 	return maxOpenFor
 }
 
-// remedy adds the commands that would change what an object is.
+// remedy adds the commands that would change the state of an object.
 func (k Cluster) remedy(e *Explanation, r verdict.Ruling) {
 	switch {
 	case e.Becomes != "":
@@ -59,18 +59,18 @@ func (k Cluster) remedy(e *Explanation, r verdict.Ruling) {
 			e.Remedies = append(e.Remedies, e.resume())
 		}
 	case e.State == Resumed:
-		e.Remedies = append(e.Remedies, Remedy{command("suspend", e.Target), "suspends it in your name, also when the gates open"})
+		e.Remedies = append(e.Remedies, Remedy{command("suspend", e.Target), "suspends it in your name, even when the gates open"})
 	case e.State == Free:
 		for _, g := range r.Verdict.Opened {
 			if g.Governs {
-				e.Remedies = append(e.Remedies, Remedy{k.onGate("close", g.Object, "--for 1h"), "holds it for an hour, or until somebody opens the gate"})
+				e.Remedies = append(e.Remedies, Remedy{k.onGate("close", g.Object, "--for 1h"), "holds it for an hour, or until a user opens the gate"})
 				return
 			}
 		}
 	}
 }
 
-// lift returns what ends the hold of one Gate.
+// lift returns the commands that end the hold of one Gate.
 func (k Cluster) lift(g verdict.Gate, obj *target.Object) []Remedy {
 	switch g.Effect {
 	case verdict.Missing, verdict.Denied:
@@ -81,16 +81,16 @@ func (k Cluster) lift(g verdict.Gate, obj *target.Object) []Remedy {
 		}
 		return []Remedy{{
 			fmt.Sprintf(`kubectl patch gate %s -n %s --type merge -p '{"spec":{"suspend":false}}'`, g.Object.Name, g.Object.Namespace),
-			"has the controller look at the gate again",
+			"makes the controller reconcile the gate again",
 		}}
 	case verdict.Closed:
-		return k.open(g.Object, "releases what the gate holds")
+		return k.open(g.Object, "releases the targets of the gate")
 	default:
 		return nil
 	}
 }
 
-// open returns what opens a closed Gate. It tries in memory whether a request does.
+// open returns the commands that open a closed Gate. It checks in memory whether a request does.
 func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	if g.RequiredApprovals() > 0 {
 		return k.openApproved(g, done)
@@ -104,22 +104,23 @@ func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	for i := range d.Broken {
 		if b := &d.Broken[i]; d.Reason == v1alpha1.ClosePeriodReason && b.Period == d.By {
 			return []Remedy{{fmt.Sprintf("kubectl get configmap %s -n %s -o yaml", b.Name, b.Namespace),
-				fmt.Sprintf("shows the calendar of its close period %s, which has override: Deny and closes all the time until the calendar is mended: key %s: %s", d.By, b.Key, b.Cause)}}
+				fmt.Sprintf("shows the calendar of its close period %s, which has override: Deny and closes all the time until the calendar is fixed: key %s: %s", d.By, b.Key, b.Cause)}}
 		}
 	}
 	edit := fmt.Sprintf("kubectl edit gate %s -n %s", g.Name, g.Namespace)
 	switch d.Reason {
 	case v1alpha1.InvalidSpecReason:
-		return []Remedy{{edit, "lets you mend its spec, which is invalid: it opens for nothing until then"}}
+		return []Remedy{{edit, "lets you fix its spec, which is invalid: the gate does not open until then"}}
 	case v1alpha1.ClosePeriodReason:
-		return []Remedy{{edit, fmt.Sprintf("lets you change its close period %s, which has override: Deny: neither a request nor an exception opens it before that is over", d.By)}}
+		return []Remedy{{edit, fmt.Sprintf("lets you change its close period %s, which has override: Deny: no request or exception opens the gate before the period ends", d.By)}}
 	case v1alpha1.DependencyNotReadyReason:
 		return dependencyRemedies(g)
 	}
-	return []Remedy{{k.onGate("status", g, ""), "says why a request does not open it: " + d.Message}}
+	return []Remedy{{k.onGate("status", g, ""), "shows why a request does not open it: " + d.Message}}
 }
 
-// openApproved returns what opens a closed Gate that asks for approvals: the request, if there is none, and what others do then.
+// openApproved returns the commands that open a Gate that requires approvals: the request, if there is none, and the approvals by other
+// users.
 func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	free := g.DeepCopy()
 	free.Spec.Approvals = nil
@@ -132,7 +133,7 @@ func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	_, waiting := ledger.RequestsAt(g, k.Now)
 	waiting = slices.DeleteFunc(waiting, func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(waiting) == 0 {
-		opens[0].Effect = fmt.Sprintf("asks for it; once others have approved it (%d, with %s) it %s", g.RequiredApprovals(), approve, opens[0].Effect)
+		opens[0].Effect = fmt.Sprintf("requests it; once other users have approved it (%d, with %s) it %s", g.RequiredApprovals(), approve, opens[0].Effect)
 		return opens
 	}
 	var all []Remedy
@@ -142,7 +143,7 @@ func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	return all
 }
 
-// lasts says how long a Gate stays open if it is asked to, and whose close requests that ends.
+// lasts describes how long a Gate stays open after a request, and whose close requests that ends.
 func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	_, text := OpenFlags(g)
 	text = " for " + text
@@ -152,7 +153,7 @@ func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	}
 	inForce, _ := ledger.RequestsAt(g, k.Now)
 	for _, r := range inForce {
-		text += ". It ends the close request of " + cmp.Or(r.RequestedBy, "somebody")
+		text += ". It ends the close request of " + cmp.Or(r.RequestedBy, "an unknown user")
 		if r.Until != nil {
 			text += " until " + r.Until.UTC().Format(time.RFC3339)
 		}
@@ -163,7 +164,7 @@ func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	return text
 }
 
-// requested returns a copy of a Gate with the open request that is suggested.
+// requested returns a copy of a Gate with the suggested open request.
 func (k Cluster) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Annotations == nil {
@@ -175,7 +176,7 @@ func (k Cluster) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return g
 }
 
-// dependencyRemedies returns where to look at the objects that keep a Gate closed.
+// dependencyRemedies returns commands that show the objects that keep a Gate closed.
 func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	var all []Remedy
 	for _, w := range g.Status.Dependencies {
@@ -190,7 +191,7 @@ func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	return all
 }
 
-// unname returns what takes the name of a Gate out of the annotation of an object.
+// unname returns the command that removes the name of a Gate from the annotation of an object.
 func unname(name string, obj *target.Object) Remedy {
 	rest := slices.DeleteFunc(verdict.NamedBy(&obj.Unstructured), func(n string) bool { return n == name })
 	for i := range rest {
@@ -207,12 +208,12 @@ func unname(name string, obj *target.Object) Remedy {
 	}
 }
 
-// onGate returns a command of the plug-in for a Gate.
+// onGate returns a command of the plugin for a Gate.
 func (k Cluster) onGate(action string, g *v1alpha1.Gate, flags string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s -n %s %s", k.Command, action, g.Name, g.Namespace, flags))
 }
 
-// resume returns what ends the suspension of somebody else.
+// resume returns the command that ends a suspension by others.
 func (e *Explanation) resume() Remedy {
 	effect := "ends the suspension of " + e.owners()
 	if slices.ContainsFunc(e.Owners, func(o Owner) bool { return o.Manager == "kustomize-controller" }) {
@@ -225,12 +226,12 @@ func (e *Explanation) resume() Remedy {
 	return Remedy{command("resume", e.Target), effect}
 }
 
-// addedOf returns the kind of an object if it was added to those that are built in.
+// addedOf returns the kind of an object if it was added to the built-in ones.
 func addedOf(ref Ref) (target.Kind, bool) {
 	return target.Added(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
 
-// fieldOf returns the field that stops an object.
+// fieldOf returns the field that suspends an object.
 func fieldOf(ref Ref) string {
 	if kind, ok := addedOf(ref); ok {
 		return kind.Field
@@ -238,7 +239,7 @@ func fieldOf(ref Ref) string {
 	return "spec.suspend"
 }
 
-// command returns what suspends or resumes an object: a command of the CLI of Flux, or a patch of a kind that it does not know.
+// command returns the command that suspends or resumes an object: of the Flux CLI, or a patch for a kind that it does not support.
 func command(action string, ref Ref) string {
 	kind, ok := addedOf(ref)
 	if !ok {
@@ -252,14 +253,14 @@ func command(action string, ref Ref) string {
 		resourceOf(kind.Kind, kind.Group), ref.Name, ref.Namespace, strings.TrimPrefix(kind.Field, "spec."), value)
 }
 
-// fluxKinds are how the CLI of Flux calls kinds.
+// fluxKinds are the names of kinds in the Flux CLI.
 var fluxKinds = map[string]string{
 	sourcev1.GitRepositoryKind: "source git", sourcev1.OCIRepositoryKind: "source oci", sourcev1.BucketKind: "source bucket",
 	sourcev1.HelmRepositoryKind: "source helm", sourcev1.HelmChartKind: "source chart",
 	imagev1.ImageRepositoryKind: "image repository", imagev1.ImagePolicyKind: "image policy", automationv1.ImageUpdateAutomationKind: "image update",
 }
 
-// fluxCommand returns a command of the CLI of Flux for an object.
+// fluxCommand returns a command of the Flux CLI for an object.
 func fluxCommand(action string, ref Ref) string {
 	kind, ok := fluxKinds[ref.Kind]
 	if !ok {

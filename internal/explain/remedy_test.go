@@ -14,7 +14,7 @@ import (
 
 const opens = "kubectl gate open production -n shop --for 1h\n"
 
-func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
+func TestRemedyOfHeldObjectOpensItsGate(t *testing.T) {
 	held := kustomization(heldBy("shop/production"))
 	for _, tc := range []struct {
 		name string
@@ -27,23 +27,23 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 		{"spec.window is shorter", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 20 * time.Minute} }), "kubectl gate open production -n shop --for 20m\n", "for 20m, its spec.window"},
 		{"spec.window is ten seconds", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 10 * time.Second} }), "kubectl gate open production -n shop --for 10s\n", "for 10s, its spec.window"},
 		{"spec.window is longer", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 90 * time.Minute} }), opens, "for an hour"},
-		{"spec.window is shorter, and it asks for approvals", closed("production", fourEyes, func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 90 * time.Second} }), "kubectl gate open production -n shop --for 1m30s\n", "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for 1m30s, its spec.window"},
+		{"spec.window is shorter, and it asks for approvals", closed("production", fourEyes, func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 90 * time.Second} }), "kubectl gate open production -n shop --for 1m30s\n", "requests it; once other users have approved it (1, with kubectl gate approve gate/production -n shop) it releases the targets of the gate for 1m30s, its spec.window"},
 		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "for an hour, and after that. It ends the close request of alice: incident"},
 		{"a close period allows requests", closed("production", freeze("")), opens, "releases"},
 		{"a close period denies requests", closed("production", freeze(v1alpha1.OverrideDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has override: Deny"},
-		{"a close period denies requests, and its calendar cannot be read", closed("production", holidays), "kubectl get configmap days -n shop -o yaml\n", "closes all the time until the calendar is mended: key no.ics: has not been read"},
+		{"a close period denies requests, and its calendar cannot be read", closed("production", holidays), "kubectl get configmap days -n shop -o yaml\n", "closes all the time until the calendar is fixed: key no.ics: has not been read"},
 		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.OverrideDeny), requestedClose), "kubectl edit gate production -n shop\n", "override: Deny"},
 		{"what it watches is not ready", opened("production", watching, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), "kubectl describe kustomization staging -n shop\n", "Ready is False"},
-		{"it asks for approvals", closed("production", fourEyes), opens, "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for an hour"},
-		{"a request waits for approval", closed("production", fourEyes, waiting), "kubectl gate approve gate/production -n shop\n", "approves the open request of alice, which waits for 1 more; after the last it releases what the gate holds"},
+		{"it asks for approvals", closed("production", fourEyes), opens, "requests it; once other users have approved it (1, with kubectl gate approve gate/production -n shop) it releases the targets of the gate for an hour"},
+		{"a request waits for approval", closed("production", fourEyes, waiting), "kubectl gate approve gate/production -n shop\n", "approves the open request of alice, which waits for 1 more; after the last it releases the targets of the gate"},
 		{"it asks for approvals in a hard freeze", closed("production", fourEyes, freeze(v1alpha1.OverrideDeny)), "kubectl edit gate production -n shop\n", "override: Deny"},
 		{
 			"its spec is invalid",
-			closed("production", because(v1alpha1.InvalidSpecReason, ""), func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Europe/Atlantis" }), "kubectl edit gate production -n shop\n", "mend its spec",
+			closed("production", because(v1alpha1.InvalidSpecReason, ""), func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Europe/Atlantis" }), "kubectl edit gate production -n shop\n", "fix its spec",
 		},
 		{
 			"nobody looks at it", closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true }),
-			`kubectl patch gate production -n shop --type merge -p '{"spec":{"suspend":false}}'` + "\n", "look at the gate again",
+			`kubectl patch gate production -n shop --type merge -p '{"spec":{"suspend":false}}'` + "\n", "reconcile the gate again",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestTheRemedyIsThatOfTheState(t *testing.T) {
 				t.Errorf("%swant %s", got, tc.want)
 			}
 			for _, r := range e.Remedies {
-				if strings.Contains(r.Command, " close ") && r.Effect != "holds it for an hour, or until somebody opens the gate" {
+				if strings.Contains(r.Command, " close ") && r.Effect != "holds it for an hour, or until a user opens the gate" {
 					t.Error(r.Effect)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// summarize says in sentences what an object is.
+// summarize sets the summary.
 func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	subject := e.Target.String()
 	governed, holders := e.names(governs), e.names(func(g Gate) bool { return g.Holds })
@@ -19,7 +19,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	case e.State == Suspended:
 		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates leave it alone.", subject, e.owners())
 	case e.State == Resumed:
-		e.Summary = fmt.Sprintf("%s was resumed by hand. %s.", subject, respect(e.names(closed)))
+		e.Summary = fmt.Sprintf("%s was resumed manually. %s.", subject, respect(e.names(closed)))
 	case e.State == Passing:
 		e.Summary = fmt.Sprintf("%s passes: one reconciliation, since %s.", subject, r.Observed.Pass.Since.Format(time.RFC3339))
 	case e.State == Exempt:
@@ -29,7 +29,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	case e.State.IsHeld() && len(holders) == 0 && len(e.names(audits)) > 0:
 		e.Summary = fmt.Sprintf("%s is still held, although %s mode Audit.", subject, have(e.names(audits)))
 	case e.State.IsHeld() && len(holders) == 0:
-		e.Summary = subject + " is held by no gate that is still there."
+		e.Summary = subject + " is held in the name of gates that do not exist any longer."
 	case e.State.IsHeld():
 		e.Summary = fmt.Sprintf("%s is held by %s.", subject, gatesNamed(holders))
 	case len(governed) == 0 && len(e.names(audits)) > 0:
@@ -50,7 +50,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	e.note(r)
 }
 
-// note says what else somebody should know.
+// note adds the notes.
 func (e *Explanation) note(r verdict.Ruling) {
 	add := func(format string, args ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, args...)) }
 	if _, refusal := verdict.Refusal(r.Verdict.Holders); refusal != "" {
@@ -60,10 +60,10 @@ func (e *Explanation) note(r verdict.Ruling) {
 		add("%s", r.Observed.Pass.GrantedMessage(r.Observed.HeldBy))
 	}
 	if e.State == Overridden {
-		add("Somebody has resumed it, and the lock has put the hold back.")
+		add("Another client has resumed it, and the lock has restored the hold.")
 	}
 	if e.State.IsHeld() && len(e.Owners) > 0 {
-		add("It is also suspended by %s, and stays so when the gates open.", e.owners())
+		add("It is also suspended by %s, and stays suspended when the gates open.", e.owners())
 	}
 	if closed := e.names(closed); e.State == Suspended && len(closed) > 0 {
 		add("If it is resumed now, it is held: %s.", areClosed(closed))
@@ -73,45 +73,45 @@ func (e *Explanation) note(r verdict.Ruling) {
 			add("Gate %s would hold it, but it has mode Audit.", g.Gate)
 		}
 		if g.Hidden {
-			add("You may not see gate %s, so nobody here knows what it is.", g.Gate)
+			add("You may not see gate %s, so its state is unknown here.", g.Gate)
 		}
 		if g.Suspended {
-			add("Gate %s has spec.suspend: nobody looks at it, and what it holds stays held.", g.Gate)
+			add("Gate %s has spec.suspend: it is not reconciled, and what it holds stays held.", g.Gate)
 		}
 	}
 	switch e.Becomes {
 	case Held:
-		add("The controller holds it in a moment. If it does not, it is not running.")
+		add("The controller is about to hold it. If it does not, it is not running.")
 	case Free, Exempt:
 		add("%s", releaseNote(r))
 	default:
 	}
 }
 
-// releaseNote says when an object is released that nothing keeps any more.
+// releaseNote describes when an object is released that no Gate holds any longer.
 func releaseNote(r verdict.Ruling) string {
 	for _, g := range r.Verdict.Opened {
 		if release := g.Object.Status.Release; gate.ReleasesInWaves(g.Object) && release != nil && release.Waves != nil && release.Waves.Current != "" {
 			return waveNote(g, r)
 		}
 		if release := g.Object.Status.Release; release != nil && release.NextAt != nil {
-			return fmt.Sprintf("It is released when it has its turn: gate %s has released %d of %d.", g.Name, release.Released, release.Total)
+			return fmt.Sprintf("It waits for a release slot: gate %s has released %d of %d.", g.Name, release.Released, release.Total)
 		}
 	}
-	return "Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running."
+	return "No gate holds it any longer: the controller is about to release it. If it does not, it is not running."
 }
 
-// exemptions says why an object is not held.
+// exemptions explain why an object is not held.
 var exemptions = map[target.Exemption]string{
 	target.NotReady:    "there is no certificate yet, or it is being issued",
 	target.Idle:        "no revision waits",
-	target.Activates:   "gates govern when its certificate is put to use, not its renewal",
+	target.Activates:   "gates govern the activation of its certificate, not its renewal",
 	target.Imminent:    "its certificate is about to expire",
-	target.Needless:    "its renewal is due only when gates let it go anyway",
-	target.Unsupported: "this release of cert-manager gives no way to hold it",
+	target.Needless:    "its renewal is due only after gates release it anyway",
+	target.Unsupported: "this release of cert-manager has no way to hold it",
 }
 
-// governs returns whether a Gate governs the object and has a say.
+// governs returns whether a Gate governs the object and can hold it.
 func governs(g Gate) bool { return len(g.Rules) > 0 && g.Mode != v1alpha1.ModeAudit }
 
 func audits(g Gate) bool { return g.Mode == v1alpha1.ModeAudit }
@@ -122,7 +122,7 @@ func closed(g Gate) bool {
 	return governs(g) && (g.State == Closed || g.State == Missing || g.State == Denied)
 }
 
-// names returns the names of some of the Gates, without the namespace if that is the one of the object.
+// names returns the names of the selected Gates, without the namespace of the object.
 func (e *Explanation) names(which func(Gate) bool) []string {
 	var names []string
 	for _, g := range e.Gates {
@@ -133,12 +133,12 @@ func (e *Explanation) names(which func(Gate) bool) []string {
 	return names
 }
 
-// Short returns the name of a Gate as somebody in a namespace writes it.
+// Short returns the name of a Gate relative to a namespace.
 func Short(gate, namespace string) string { return strings.TrimPrefix(gate, namespace+"/") }
 
 func (e *Explanation) owners() string {
 	if len(e.Owners) == 0 {
-		return "somebody unknown"
+		return "an unknown client"
 	}
 	names := make([]string, len(e.Owners))
 	for i, o := range e.Owners {
@@ -174,7 +174,7 @@ func areOpen(names []string) string { return are(names, "open") }
 
 func respect(names []string) string {
 	if len(names) == 1 {
-		return "Gate " + names[0] + " respects that until it closes again"
+		return "Gate " + names[0] + " permits that until it closes again"
 	}
-	return "Gates " + strings.Join(names, ", ") + " respect that until one of them closes again"
+	return "Gates " + strings.Join(names, ", ") + " permit that until one of them closes again"
 }

@@ -5,8 +5,8 @@ import "slices"
 // WouldBeHeld is the state of a target that a Gate with mode Audit would hold. Only the status of the Gate shows it.
 const WouldBeHeld State = "would be held"
 
-// StateTo returns the state of a target as its Gate counts it. The explanation is by that Gate alone. It returns false for a
-// target that is free, which no list has.
+// StateTo returns the state of a target as its Gate counts it, from an explanation with that Gate alone. It returns false for a free
+// target, which lists omit.
 func StateTo(e Explanation) (State, bool) {
 	wouldHold := slices.ContainsFunc(e.Gates, func(g Gate) bool { return g.WouldHold })
 	if e.State == Free && wouldHold {
@@ -15,5 +15,5 @@ func StateTo(e Explanation) (State, bool) {
 	return e.State, e.State != Free || e.Becomes != ""
 }
 
-// IsFresh returns whether something new is known to wait, so that a list has it first.
+// IsFresh returns whether a new revision or a renewal waits. Lists start with these.
 func (w *Waiting) IsFresh() bool { return w.Reason == NewRevision || w.Reason == RenewalDue }

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reason says what waits while an object is held.
+// Reason is what waits while an object is held.
 type Reason string
 
 // The kinds of waiting.
@@ -26,44 +26,44 @@ const (
 	NewRevision Reason = "NewRevision"
 	// NothingNew means that the revision in effect is that of the source, or that no renewal is due.
 	NothingNew Reason = "NothingNew"
-	// NotFetched means that the object is a source, or makes revisions itself: nobody knows what there would be.
+	// NotFetched means that the object is a source, or creates revisions itself: the next revision is unknown.
 	NotFetched Reason = "NotFetched"
-	// Stopped means that the object is of a kind that was added: it does nothing, and nobody knows what it would do.
+	// Stopped means that the object is of an added kind, and is suspended: what it would do is unknown.
 	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
-	// Passes means that one reconciliation of the object passes, and since when.
+	// Passes means that one reconciliation of the object passes. Since is when that began.
 	Passes Reason = "Passes"
-	// SourceUnknown means that the source does not exist, has no artifact, or may not be seen.
+	// SourceUnknown means that the source does not exist, has no artifact, or that the user may not read it.
 	SourceUnknown Reason = "SourceUnknown"
 )
 
-// Waiting says what waits while an object is held.
+// Waiting describes what waits while an object is held.
 type Waiting struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
-	// Gates hold the object, as namespace/name. Empty if its annotations have no room for their names.
+	// Gates hold the object, as namespace/name. Empty if their names do not fit into its annotations.
 	Gates []string `json:"gates"`
 	// Revision is in effect. Empty if none is.
 	Revision string `json:"revision,omitempty"`
 	Reason   Reason `json:"reason"`
 	// Waits is the revision that waits. Empty unless a revision does.
 	Waits string `json:"waits,omitempty"`
-	// Since is when it began to wait, or when a renewal that is not due will be. Missing if unknown.
+	// Since is when it started to wait, or when the renewal is due. Missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Source is the object whose revision waits.
 	Source *Ref `json:"source,omitempty"`
-	// Approvals are those of the revision that waits for more of them. Missing if it waits for none.
+	// Approvals are the approvals of the waiting revision. Missing if none waits for approval.
 	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
-// shortReasons say what waits if that is not a revision.
+// shortReasons has texts for reasons other than a revision.
 var shortReasons = map[Reason]string{
 	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal",
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
 }
 
-// Short says in a few words what waits. A revision is as ShortRevision has it.
+// Short returns a short text about what waits. Revisions are those of ShortRevision.
 func (w *Waiting) Short() string {
 	if w.Reason == NewRevision {
 		return ShortRevision(w.Waits)
@@ -71,12 +71,12 @@ func (w *Waiting) Short() string {
 	return shortReasons[w.Reason]
 }
 
-// IsNew returns whether something may wait, as far as anybody knows.
+// IsNew returns whether something may wait.
 func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 
-// IsHeld returns whether Gates hold an object at present, also while one reconciliation passes. The object is as the API server has it, with its managed fields.
+// IsHeld returns whether Gates hold an object at present, even while one reconciliation passes. The object must have its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
-	if _, ok := target.As[target.Pinner](obj); ok { // nothing is written on it
+	if _, ok := target.As[target.Pinner](obj); ok { // it is held without a write
 		return observe(obj).IsHeld()
 	}
 	if target.Of(obj) == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
@@ -85,7 +85,7 @@ func IsHeld(obj *unstructured.Unstructured) bool {
 	return observe(obj).IsHeld() || passing(obj) != nil
 }
 
-// passing returns the pass that goes on, nil if none does.
+// passing returns the pass in progress, nil if there is none.
 func passing(obj *unstructured.Unstructured) *verdict.Pass {
 	if text(obj, "metadata", "annotations", v1alpha1.PassAnnotation) == "" || len(verdict.HeldBy(obj)) == 0 || observe(obj) != target.Free {
 		return nil
@@ -104,7 +104,7 @@ func observe(obj *unstructured.Unstructured) target.State {
 	return target.Of(&t.Unstructured).Observe(t, verdict.Us)
 }
 
-// Wait says at an instant what waits while an object is held. The source is that of SourceOf, nil if it does not exist or is unknown.
+// Wait returns what waits while an object is held. The source is that of SourceOf, nil if it does not exist or is unknown.
 func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	w := Waiting{Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), Gates: verdict.HeldBy(obj), Revision: inEffect(obj), Reason: NotFetched}
 	if w.Gates == nil {
@@ -164,7 +164,7 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	}
 }
 
-// renewal says whether a renewal is due.
+// renewal sets whether a renewal is due.
 func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured, now time.Time) {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -175,7 +175,7 @@ func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured
 	}
 }
 
-// Compare orders what waits by namespace, kind and name.
+// Compare orders by namespace, kind and name.
 func (w *Waiting) Compare(other *Waiting) int {
 	return cmp.Or(strings.Compare(w.Target.Namespace, other.Target.Namespace), strings.Compare(w.Target.Kind, other.Target.Kind),
 		strings.Compare(w.Target.Name, other.Target.Name), slices.Compare(w.Gates, other.Gates))

@@ -113,7 +113,7 @@ func TestTheRenewalOfACertificateWaitsOnceItIsDue(t *testing.T) {
 	}
 }
 
-func TestIsHeldIsOnlyWhatGatesHold(t *testing.T) {
+func TestIsHeldIgnoresSuspensionByOthers(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		obj  *unstructured.Unstructured
@@ -132,7 +132,7 @@ func TestIsHeldIsOnlyWhatGatesHold(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsHasAFewWords(t *testing.T) {
+func TestWaitingHasShortText(t *testing.T) {
 	for reason, want := range map[explain.Reason]string{
 		explain.NewRevision: "main@sha1:01234567", explain.NothingNew: "nothing new", explain.NotFetched: "not fetched", explain.Stopped: "stopped",
 		explain.RenewalDue: "renewal", explain.Passes: "one reconciliation passes", explain.SourceUnknown: "source unknown",

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// waveNote says for which wave of a Gate an object waits that is to be released.
+// waveNote describes the wave that an object waits for until it is released.
 func waveNote(g verdict.Gate, r verdict.Ruling) string {
 	own := verdict.WaveOf(g.Object, &r.Object.Unstructured)
 	text := fmt.Sprintf("It is in wave %s of gate %s. %s.", own, g.Name, WaveOf(g.Object))
@@ -20,14 +20,14 @@ func waveNote(g verdict.Gate, r verdict.Ruling) string {
 	return text
 }
 
-// WaveOf says how far the current wave of a Gate is, without a full stop.
+// WaveOf describes the progress of the current wave, without a full stop.
 func WaveOf(g *v1alpha1.Gate) string {
 	w := g.Status.Release.Waves
 	text := fmt.Sprintf("Wave %s is being released, %d of %d targets are ready", w.Current, w.Ready, w.Total)
 	waves := g.Spec.Release.Waves
 	for i := range waves {
 		if soak := waves[i].Soak; waves[i].Name == w.Current && soak != nil && w.ReadySince != nil {
-			text += ", and the next wave follows at " + w.ReadySince.Add(soak.Duration).UTC().Format(time.RFC3339)
+			text += ", and the next wave starts at " + w.ReadySince.Add(soak.Duration).UTC().Format(time.RFC3339)
 		}
 	}
 	return text

@@ -19,19 +19,17 @@ import (
 )
 
 const (
-	// maxCost bounds an evaluation in the units of CEL, as the API server does. It is
-	// a second of the slowest work, and milliseconds of the usual: tens of thousands of
-	// elements, but not all pairs of them.
+	// maxCost bounds an evaluation in the cost units of CEL, as in the API server. It corresponds to a second of the slowest operations,
+	// and milliseconds of usual ones: tens of thousands of elements, but not all pairs of them.
 	maxCost = 500_000
 
-	// maxEffort bounds a single call of a function whose work, or result, is the
-	// product of what it is given: the cost is counted when it is done.
+	// maxEffort bounds a single call of a function whose work or result is the product of its arguments: CEL counts its cost afterwards.
 	maxEffort = 16 << 20
 )
 
 var errEffort = errors.New("operation would take too long or its result would be too long")
 
-// efforts are the functions that can take all time or memory in a single call.
+// efforts estimates the work of functions that can exhaust time or memory in a single call.
 var efforts = map[string]func(args ...ref.Val) int{
 	"replace": func(args ...ref.Val) int {
 		return (length(args[0])/max(1, length(args[1])) + 1) * length(args[2])
@@ -53,28 +51,26 @@ var efforts = map[string]func(args ...ref.Val) int{
 	"lastIndexOf":     product,
 }
 
-// scans are the functions whose result says nothing of their work.
+// scans are the functions whose result does not indicate their work.
 var scans = map[string]func(args ...ref.Val) int{"matches": scan, "indexOf": product, "lastIndexOf": product}
 
-// counted are functions of texts for which CEL has a cost that grows with them.
+// counted are functions of texts whose cost in CEL grows with the texts.
 var counted = []string{
 	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	operators.In, "contains", "startsWith", "endsWith",
 }
 
-// scan is the work of a regular expression: each character with each of its states,
-// after about a hundred for each state to compile it.
+// scan estimates the work of a regular expression: each character with each of its states, and about a hundred per state to compile it.
 func scan(args ...ref.Val) int {
 	pattern, _ := args[1].(types.String)
 	parsed, err := syntax.Parse(string(pattern), syntax.Perl)
 	if err != nil {
-		return 0 // it is refused at once
+		return 0 // it is refused without work
 	}
 	return (length(args[0]) + 100) * states(parsed)
 }
 
-// states returns about how many a regular expression has once its repetitions are
-// written out: a{1000} has a thousand.
+// states returns the approximate number of states of a regular expression after expanding its repetitions: a{1000} has a thousand.
 func states(r *syntax.Regexp) int {
 	n := 1 + len(r.Rune)
 	for _, sub := range r.Sub {
@@ -88,7 +84,7 @@ func states(r *syntax.Regexp) int {
 
 func product(args ...ref.Val) int { return length(args[0]) * length(args[1]) }
 
-// pairs is the work of comparing all elements of two lists.
+// pairs estimates the work of comparing all elements of two lists.
 func pairs(args ...ref.Val) int {
 	work := weight(args[0], 0)
 	if work > maxEffort {
@@ -97,7 +93,7 @@ func pairs(args ...ref.Val) int {
 	return work / perValue * length(args[1])
 }
 
-// compared is the work of comparing two values. Those of other lengths differ at once.
+// compared estimates the work of comparing two values. Values of different lengths differ at once.
 func compared(args ...ref.Val) int {
 	if length(args[0]) != length(args[1]) {
 		return 0
@@ -105,7 +101,7 @@ func compared(args ...ref.Val) int {
 	return weight(args[0], 0)
 }
 
-// searched is the work of comparing a value with all elements of a list. A key of a map is looked up.
+// searched estimates the work of searching a list. A key of a map is a lookup.
 func searched(args ...ref.Val) int {
 	if _, ok := args[1].(traits.Lister); !ok {
 		return 0
@@ -113,11 +109,11 @@ func searched(args ...ref.Val) int {
 	return weight(args[1], 0)
 }
 
-// perValue is the work of going through a value, in characters.
+// perValue is the work of visiting a value, in characters.
 const perValue = 16
 
-// weight is the work of going through a value, in addition to others. What is in a list counts as often as the list has it. It stops
-// beyond maxEffort.
+// weight returns the work of visiting a value, in addition to others. An element counts as often as a list contains it. It stops beyond
+// maxEffort.
 func weight(value ref.Val, others int) int {
 	if others > maxEffort {
 		return others
@@ -138,7 +134,7 @@ func weight(value ref.Val, others int) int {
 	return others + perValue
 }
 
-// length is that of a text or bytes in bytes, and of a list or map in elements.
+// length returns the length of a text in bytes, and of a list or map in elements.
 func length(value ref.Val) int {
 	switch v := value.(type) {
 	case types.String:
@@ -153,9 +149,8 @@ func length(value ref.Val) int {
 	return 0
 }
 
-// bounded returns the environment that Flux has for the expressions in its specs, in
-// which no call takes more than maxEffort. The versions of libraries are fixed, so that
-// an update adds no function without an effort, and no cost in place of sizes.
+// bounded returns the environment that Flux has for expressions in specs, in which no call exceeds maxEffort. The versions of libraries are
+// fixed, so that an update adds no function without an estimate.
 var bounded = sync.OnceValues(func() (*cel.Env, error) {
 	env, err := cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
@@ -186,7 +181,7 @@ var bounded = sync.OnceValues(func() (*cel.Env, error) {
 	return env.Extend(guarded...)
 })
 
-// called returns what calls the implementation of an overload.
+// called returns a function that calls the implementation of an overload.
 func called(id string, bindings []*functions.Overload) functions.FunctionOp {
 	for _, b := range bindings {
 		switch {
@@ -202,7 +197,7 @@ func called(id string, bindings []*functions.Overload) functions.FunctionOp {
 	return func(...ref.Val) ref.Val { return types.NewErr("no such overload: %s", id) }
 }
 
-// guard calls a function only if it does not take too much.
+// guard calls a function only if its estimate is within maxEffort.
 func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) cel.OverloadOpt {
 	checked := func(args ...ref.Val) ref.Val {
 		if effort(args...) > maxEffort {
@@ -220,15 +215,14 @@ func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) ce
 	}
 }
 
-// limits has no optimization: that would compile all regular expressions beforehand,
-// without a bound on memory, and keep them.
+// limits uses no optimization, which would compile all regular expressions in advance, without a bound on memory, and cache them.
 func limits() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}), cel.CustomDecorator(guardOperations),
 	}
 }
 
-// operations are the functions whose overloads CEL does not let a program declare again.
+// operations are the functions whose overloads CEL does not let a program redeclare.
 var operations = map[string]struct {
 	effort func(args ...ref.Val) int
 	call   functions.BinaryOp
@@ -267,8 +261,8 @@ func guardOperations(i interpreter.Interpretable) (interpreter.Interpretable, er
 	}), nil
 }
 
-// sizes counts what a call was given and what it has made, too, so that no text grows
-// beyond all bounds call by call, and none is gone through again and again for nothing.
+// sizes adds the sizes of arguments and results to the cost, so that no text grows without bounds call by call, and repeated visits are not
+// free.
 type sizes struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -287,7 +281,7 @@ func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 		return &cost
 	case traits.Lister:
 		if function == operators.Add {
-			return nil // the two lists are kept as they are
+			return nil // the lists are not copied
 		}
 		cost += uint64(length(result))
 		return &cost

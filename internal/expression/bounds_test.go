@@ -88,7 +88,7 @@ func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
 }
 
 // A function that an update of CEL adds may do all work in a single call.
-func TestTheFunctionsAreKnown(t *testing.T) {
+func TestFunctionsOfFluxAreDefined(t *testing.T) {
 	env, err := bounded()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestTheFunctionsAreKnown(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleWriteIsFarFromTheBounds(t *testing.T) {
+func TestUsualExpressionsAreFarFromBounds(t *testing.T) {
 	data := large()
 	for _, text := range []string{
 		"req.numbers.exists(n, n == 1000.0)",

@@ -1,5 +1,4 @@
-// Package expression compiles and evaluates the CEL expressions in specs, with the
-// functions that Flux has.
+// Package expression compiles and evaluates the CEL expressions in specs, with the functions that Flux has.
 package expression
 
 import (
@@ -14,13 +13,12 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxTime bounds an evaluation. Usual expressions take microseconds; only nested
-// loops over a large object take longer, and a request waits for the result. It ends
-// the innermost loop only: maxCost is what stops all.
+// maxTime bounds an evaluation. Usual expressions take microseconds; only nested loops over a large object take longer, and a request waits
+// for the result. It ends only the innermost loop: maxCost stops everything.
 const maxTime = 250 * time.Millisecond
 
-// maxCompiled is how many compiled expressions are kept. Compiling one takes about a
-// millisecond, and a Gate is decided on a thousand times in that time.
+// maxCompiled bounds the cache of compiled expressions. Compiling one takes about a millisecond, in which a Gate could be decided on a
+// thousand times.
 const maxCompiled = 1024
 
 var compiled = lru.New(maxCompiled)
@@ -117,8 +115,7 @@ func (p *program) evaluate(ctx context.Context, data map[string]any) (ref.Val, e
 	return value, nil
 }
 
-// compile returns the same for the same, so that a spec that is compiled at each
-// decision costs nothing.
+// compile returns a cached program if possible, because specs are compiled at each decision.
 func compile(text string, output *cel.Type, variables []string) (*program, error) {
 	key := fmt.Sprint(output) + "\x00" + strings.Join(variables, "\x00") + "\x00" + text
 	if known, ok := compiled.Get(key); ok {

@@ -14,16 +14,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// zoned are the functions of timestamps that take a time zone. CEL looks its name up on
-// the machine, and inZone in the data that is compiled in.
+// zoned are the functions of timestamps that take a time zone. CEL looks up its name on the machine, inZone in the built-in data.
 var zoned = []string{
 	overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDayOfMonth,
 	overloads.TimeGetDate, overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes,
 	overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// inZone has a function of a timestamp and the name of a zone see the wall clock of that
-// zone as if it were that of UTC.
+// inZone calls a function of a timestamp and a zone name with the wall clock of that zone as UTC.
 func inZone(call functions.FunctionOp) cel.OverloadOpt {
 	return cel.BinaryBinding(func(at, zone ref.Val) ref.Val {
 		t, isTime := at.(types.Timestamp)
@@ -40,7 +38,7 @@ func inZone(call functions.FunctionOp) cel.OverloadOpt {
 	})
 }
 
-// withZones declares again all overloads that take the name of a zone.
+// withZones redeclares all overloads that take the name of a zone.
 func withZones(env *cel.Env) (options []cel.EnvOption, err error) {
 	for _, name := range zoned {
 		function := env.Functions()[name]

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Printable returns a text with blanks instead of characters that a terminal or a log could interpret as a line break or a command.
+// Printable replaces characters with blanks that a terminal or a log could interpret as a line break or a command.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

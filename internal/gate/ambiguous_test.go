@@ -52,7 +52,7 @@ func TestAStepThatDoesNotDivideItsFieldIsAmbiguous(t *testing.T) {
 	}
 }
 
-func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
+func TestAmbiguityHasPeriodAndMeaning(t *testing.T) {
 	g := closed(
 		windows(weekly("nights", "22:00", "05:00", "Sunday"), cron("patching", "0\t2 1-7 * SUN", time.Hour)),
 		closePeriods(closing(cron("unlucky", "0 0 13 * FRI", 24*time.Hour), "")),
@@ -73,7 +73,7 @@ func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
 	if got := timetable.AmbiguitiesOfException(&v1alpha1.GateException{Spec: spec}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	for n, end := range map[int]string{1: "and weeksOfMonth", 2: "; one more period is like that", 3: "; 2 more periods are like that"} {
+	for n, end := range map[int]string{1: "and weeksOfMonth", 2: "; one more period has such a schedule", 3: "; 2 more periods have such schedules"} {
 		if got := timetable.SumUp(append(want, want...)[:n]); !strings.HasPrefix(got, want[0].Message) || !strings.HasSuffix(got, end) {
 			t.Errorf("of %d: %s", n, got)
 		}

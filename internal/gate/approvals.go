@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Bounds of the approvals that the status keeps, and of what a refusal quotes.
+// Bounds of the approvals in the status, and of what a refusal quotes.
 const (
 	maxApprovals     = 32
 	maxApprovalName  = 512
@@ -29,8 +29,8 @@ func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
 	return annotations.ApproveException.Format(annotations.Value{At: at, Keys: keysOfException(e)})
 }
 
-// presentOf returns how an approval names the present exception. One that was deleted and
-// created again has the same generation, but another uid.
+// presentOf returns the reference to the current version of an exception in an approval. An exception that was deleted and created again
+// has the same generation, but another UID.
 func presentOf(e *v1alpha1.GateException) string {
 	return annotations.ApproveException.FormatKeys(keysOfException(e))
 }
@@ -39,8 +39,7 @@ func keysOfException(e *v1alpha1.GateException) map[string]string {
 	return map[string]string{"generation": strconv.FormatInt(e.Generation, 10), "uid": string(e.UID)}
 }
 
-// CheckApproval returns why the value of the annotation does not approve the present
-// exception, nil if it does.
+// CheckApproval returns why the value of the annotation does not approve the current version of the exception, nil if it does.
 func CheckApproval(e *v1alpha1.GateException, value string) error {
 	v, err := annotations.ApproveException.Parse(value)
 	if err != nil {
@@ -48,17 +47,16 @@ func CheckApproval(e *v1alpha1.GateException, value string) error {
 	}
 	switch generation, uid := v.Keys["generation"], v.Keys["uid"]; {
 	case uid != string(e.UID):
-		return fmt.Errorf("%s is the uid of another one", uid)
+		return fmt.Errorf(msgOtherUID, uid)
 	case generation != fmt.Sprint(e.Generation):
-		return fmt.Errorf("generation %s is not the present one", generation)
+		return fmt.Errorf(msgOtherGeneration, generation)
 	}
 	return nil
 }
 
-// HandleApprovals copies the approvals of the present exception from the annotations into
-// the status. The status outlives the annotations: Flux removes those of kubectl from an
-// object in Git. It returns the new approvals, and those that are void because the spec
-// was edited since. Annotations that the API server has not stamped do not count.
+// HandleApprovals copies the approvals of the current version from the annotations to the status, because Flux removes annotations by
+// kubectl from an object in Git. It returns the new approvals, and those that are void because the spec was edited since. Approvals that
+// the API server has not stamped do not count.
 func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (approved, voided []v1alpha1.Approval) {
 	if e.ExpiredBy(now) {
 		return nil, nil // the approvers are kept for audit
@@ -87,8 +85,7 @@ func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (ap
 	return approved, voided
 }
 
-// mayApprove returns whether somebody can approve an exception. Nobody can if the authors
-// are unknown.
+// mayApprove returns whether the user may approve an exception. No user may if the authors are unknown.
 func mayApprove(e *v1alpha1.GateException, by string) bool {
 	authors := authorsOf(e)
 	return by != "" && len(by) <= maxApprovalName && len(authors) > 0 && !slices.Contains(authors, by)
@@ -98,7 +95,7 @@ func authorsOf(e *v1alpha1.GateException) []string {
 	return slices.DeleteFunc(strings.Split(e.Annotations[v1alpha1.AuthorsAnnotation], "\n"), func(name string) bool { return name == "" })
 }
 
-// approvers returns who has approved the present exception.
+// approvers returns the users who approved the current version.
 func approvers(e *v1alpha1.GateException) []string {
 	var names []string
 	for _, a := range e.Status.Approvals {
@@ -122,19 +119,19 @@ func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return g.RequiredExceptionApprovals()
 }
 
-// waiting returns the message about the approvals that an exception lacks.
+// waiting returns the message about missing approvals of an exception.
 func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {
-		return fmt.Sprintf("Exception cannot be approved: its authors are unknown, because it was created without config/policies, and gate '%s/%s' requires %s; create it again",
+		return fmt.Sprintf(msgNotApprovable,
 			g.Namespace, g.Name, format.Count(Required(g, e), "approval"))
 	}
 	names := func(list []string) string { return format.OneLine(strings.Join(list, ", "), ledger.MaxMessage) }
-	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' requires %s, %d given", g.Namespace, g.Name, format.Count(Required(g, e), "approval"), len(approvers(e)))
+	text := fmt.Sprintf(msgExceptionWaits, g.Namespace, g.Name, format.Count(Required(g, e), "approval"), len(approvers(e)))
 	if approvers := approvers(e); len(approvers) > 0 {
 		text += " by " + names(approvers)
 	}
-	return text + "; its authors cannot approve it: " + names(authors)
+	return text + msgAuthors + names(authors)
 }
 
 // refusedApproval returns why the approval in the annotation of an exception does not count.
@@ -146,20 +143,19 @@ func refusedApproval(e *v1alpha1.GateException) string {
 	}
 	err := CheckApproval(e, value)
 	if err == nil && !strings.Contains("\n"+e.Annotations[v1alpha1.ApproveRequestedByAnnotation], "\n"+presentOf(e)+" ") {
-		err = errors.New("the API server has not stamped the approver")
+		err = errors.New(msgNotStamped)
 	}
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("the approval %.*q does not count: %s", maxApprovalQuote, value, err)
+	return fmt.Sprintf(msgApprovalRefused, maxApprovalQuote, value, err)
 }
 
-// howToApprove returns the command that approves the present exception, empty if it
-// cannot be approved.
+// howToApprove returns the command that approves the current version, empty if it cannot be approved.
 func howToApprove(e *v1alpha1.GateException) string {
 	if len(authorsOf(e)) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("to approve generation %d, once you have read it: kubectl -n %s annotate --overwrite gateexception/%s %s=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),%s",
+	return fmt.Sprintf(msgHowToApprove,
 		e.Generation, e.Namespace, e.Name, v1alpha1.ApproveRequestedAtAnnotation, presentOf(e))
 }

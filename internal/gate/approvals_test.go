@@ -20,7 +20,7 @@ func noted(key, value string) edit {
 	}
 }
 
-// written says who wrote an exception.
+// written sets the authors of an exception.
 func written(authors ...string) edit {
 	return noted(v1alpha1.AuthorsAnnotation, strings.Join(authors, "\n"))
 }
@@ -42,7 +42,7 @@ func raw(lines ...string) edit {
 	return noted(v1alpha1.ApproveRequestedByAnnotation, strings.Join(lines, "\n"))
 }
 
-// by1 says who has approved the first generation.
+// by1 sets the approvers of the first generation.
 func by1(who string) edit { return lines("1 " + who) }
 
 func names(approvals []v1alpha1.Approval) (names []string) {
@@ -108,7 +108,7 @@ func TestWhichApprovalsCount(t *testing.T) {
 	}
 }
 
-func TestAGateWithoutPolicyAsksForNoApprovals(t *testing.T) {
+func TestGateWithoutPolicyRequiresNoApprovals(t *testing.T) {
 	if n := gate.Missing(closed(), exception(byDefault(isClosed))); n != 0 {
 		t.Errorf("%d are missing", n)
 	}
@@ -154,9 +154,8 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	}
 }
 
-// Whoever edits the spec becomes an author. An approval from before does not count, and
-// one that is in the status of an author does not either.
-func TestAnApprovalOfWhoBecameAnAuthorDoesNotCount(t *testing.T) {
+// A user who edits the spec becomes an author. Earlier approvals by that user no longer count, not even those in the status.
+func TestApprovalByLaterAuthorDoesNotCount(t *testing.T) {
 	e := exception(byDefault(isClosed), written("mallory"), lines("1 alice", "1 bob"))
 	gate.HandleApprovals(e, noon, true)
 	written("mallory", "alice")(e)

@@ -18,17 +18,17 @@ const (
 	other = "0d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 )
 
-func TestAnApprovalIsOfWhatItNames(t *testing.T) {
+func TestApprovalMatchesItsReference(t *testing.T) {
 	for name, tc := range map[string]struct{ value, want string }{
 		"the present generation":           {right, ""},
 		"with a fraction":                  {strings.Replace(right, "00Z", "00.123456789Z", 1), ""},
 		"with an offset":                   {strings.Replace(right, "00Z", "00+01:00", 1), ""},
-		"an older generation":              {strings.Replace(right, "=3", "=2", 1), "generation 2 is not the present one"},
-		"a generation to come":             {strings.Replace(right, "=3", "=4", 1), "generation 4 is not the present one"},
-		"one that begins as the present":   {strings.Replace(right, "=3", "=33", 1), "generation 33 is not the present one"},
-		"the longest number":               {strings.Replace(right, "=3", "=9999999999999999999", 1), "generation 9999999999999999999 is not the present one"},
-		"another exception":                {strings.Replace(right, uid, other, 1), other + " is the uid of another one"},
-		"another exception and generation": {strings.Replace(right, "=3,uid="+uid, "=2,uid="+other, 1), other + " is the uid of another one"},
+		"an older generation":              {strings.Replace(right, "=3", "=2", 1), "generation 2 is not the current one"},
+		"a generation to come":             {strings.Replace(right, "=3", "=4", 1), "generation 4 is not the current one"},
+		"one that begins as the present":   {strings.Replace(right, "=3", "=33", 1), "generation 33 is not the current one"},
+		"the longest number":               {strings.Replace(right, "=3", "=9999999999999999999", 1), "generation 9999999999999999999 is not the current one"},
+		"another exception":                {strings.Replace(right, uid, other, 1), other + " is the UID of another exception"},
+		"another exception and generation": {strings.Replace(right, "=3,uid="+uid, "=2,uid="+other, 1), other + " is the UID of another exception"},
 		"nothing":                          {"", form},
 		"a time alone":                     {"2026-11-23T12:00:00Z", form},
 		"a time and a comma":               {"2026-11-23T12:00:00Z,", form},
@@ -106,8 +106,8 @@ func FuzzCheckApproval(f *testing.F) {
 	})
 }
 
-func TestAnExceptionSaysHowToApproveItAndWhatDoesNotCount(t *testing.T) {
-	const how = "to approve generation 3, once you have read it: kubectl -n flux-system annotate --overwrite gateexception/x " +
+func TestExceptionHasApproveCommandAndRefusedApproval(t *testing.T) {
+	const how = "to approve generation 3 after reading it: kubectl -n flux-system annotate --overwrite gateexception/x " +
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%Y-%m-%dT%H:%M:%SZ),generation=3,uid=" + uid
 	asked := func(value string) edit { return noted(v1alpha1.ApproveRequestedAtAnnotation, value) }
 	older := strings.Replace(right, "=3", "=2", 1)
@@ -122,7 +122,7 @@ func TestAnExceptionSaysHowToApproveItAndWhatDoesNotCount(t *testing.T) {
 		"no approval is asked for":         {all(written("mallory"), asked("x")), 0, "", ""},
 		"nobody can approve":               {asked("x"), 1, "", `the approval "x" does not count: ` + form},
 		"a time alone":                     {all(written("mallory"), asked("2026-11-23T12:00:00Z")), 1, how, `the approval "2026-11-23T12:00:00Z" does not count: ` + form},
-		"an older generation":              {all(written("mallory"), lines("2 alice"), asked(older)), 1, how, `the approval "` + older + `" does not count: generation 2 is not the present one`},
+		"an older generation":              {all(written("mallory"), lines("2 alice"), asked(older)), 1, how, `the approval "` + older + `" does not count: generation 2 is not the current one`},
 		"nobody has stamped it":            {all(written("mallory"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped the approver`},
 		"an older one is stamped":          {all(written("mallory"), lines("2 alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped the approver`},
 		"what is not a line is not a line": {all(written("mallory"), raw("x generation=3,uid="+uid+" alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped the approver`},

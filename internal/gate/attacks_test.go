@@ -12,14 +12,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// told is a request by somebody that the controller sees.
+// told is a request by a user that the controller observes.
 type told struct {
 	request
 	who string
 }
 
-// A close is not forgotten because a longer close hides it, because of the
-// order in which plans begin, or because nobody looked.
+// A close is not lost because a longer close hides it, because of the order in which plans begin, or because the controller was down.
 func TestNoCloseIsLost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate     *v1alpha1.Gate
@@ -119,7 +118,7 @@ func TestOfTwoThatAreNewAtOnceTheCloseStays(t *testing.T) {
 	})
 }
 
-func TestWhatIsOverDoesNotComeBackWithAnotherWindow(t *testing.T) {
+func TestEndedRequestStaysEndedWithLongerWindow(t *testing.T) {
 	for name, edit := range map[string]func(*v1alpha1.Gate){
 		"a longer one": func(g *v1alpha1.Gate) { g.Spec.Window = duration(24 * time.Hour) },
 		"none":         func(g *v1alpha1.Gate) { g.Spec.Window = nil },
@@ -127,7 +126,7 @@ func TestWhatIsOverDoesNotComeBackWithAnotherWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := closed(window(time.Hour))
 			asked(t, g, open("2026-11-23T12:00:00Z"), "bob")
-			// Nobody looks while it ends.
+			// The controller is down while it ends.
 			edit(g)
 			for _, at := range []string{"2026-11-23T13:00:00Z", "2026-11-23T15:01:00Z"} {
 				handle(g, utc(at))
@@ -191,7 +190,7 @@ func TestACloseOfAReceiverWhoseClockIsAheadClosesAGateWithAnInvalidSpec(t *testi
 	}
 }
 
-// Its sender would be told that it opens, and it would hours later.
+// Its sender would get a success, and the Gate would open hours later.
 func TestAWebhookDoesNotOpenAfterACloseOfAClockThatIsFarAhead(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T14:00:00.5Z").seen("2026-11-23T12:00:00Z"), "GateReceiver ops/ahead")

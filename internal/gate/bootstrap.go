@@ -17,8 +17,8 @@ var BootstrapKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepository
 const Bootstrap = "flux-system"
 
 // HoldsBootstrap returns the indices of the entries in spec.targets that hold the objects from which Flux applies the cluster, by their
-// default name. While such a Gate is closed, no commit arrives, not even one that opens a Gate. An entry that selects by labels or by
-// those of namespaces is not among them, because the labels are unknown here. The policy gating-bootstrap has the same rule.
+// default name. While such a Gate is closed, no commit arrives, not even one that opens the Gate. Entries that select by labels are
+// ignored, because the labels are unknown here. The policy gating-bootstrap has the same rule.
 func HoldsBootstrap(g *v1alpha1.Gate) (entries []int) {
 	for i := range g.Spec.Targets {
 		ref := &g.Spec.Targets[i]

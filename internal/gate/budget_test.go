@@ -119,7 +119,7 @@ func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
 		}
 	}
 	last := all[n-1]
-	if d := gate.DecideException(last, g, all, noon); !strings.Contains(d.Message, "Exception is broken: 20 other exceptions of gate 'flux-system/production' are not over") {
+	if d := gate.DecideException(last, g, all, noon); !strings.Contains(d.Message, "Exception is broken: 20 other exceptions of gate 'flux-system/production' have not ended") {
 		t.Error(d.Message)
 	}
 	if d := gate.DecideException(last, g, all, at(3)); d.Reason != v1alpha1.PendingReason || d.TooMany != "" {
@@ -193,7 +193,7 @@ func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
 		t.Errorf("%d are broken, the first is %v", n, broken[:1])
 	}
 	at := utc("2026-11-23T12:45:00Z") // no event
-	if d := gate.NewSnapshot(g, calendars).Decide(at); d.State != isClosed || !strings.Contains(d.Message, "is over the budget of the calendars of a Gate") {
+	if d := gate.NewSnapshot(g, calendars).Decide(at); d.State != isClosed || !strings.Contains(d.Message, "exceeds the budget of the calendars of a Gate") {
 		t.Errorf("%+v", d)
 	}
 	g.Spec.ClosePeriods = g.Spec.ClosePeriods[:1]

@@ -15,8 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// asked has somebody request something by hand, or a GateReceiver, and returns what came of
-// it: empty if it was accepted, else why not.
+// asked makes a request as a user or a GateReceiver, and returns why it is refused, empty if it is accepted.
 func asked(t *testing.T, g *v1alpha1.Gate, r request, who string) string {
 	t.Helper()
 	annotate(g, r.action, r.at)
@@ -35,7 +34,7 @@ func TestACloseOnlyExtendsTheClosesInForce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second     request
 		firstBy, secondBy string
-		// until is when the Gate opens, empty for never, and decides who is named.
+		// until is when the Gate opens, empty for never. decides is the requester in the message.
 		until, decides string
 	}{
 		"an indefinite close is not ended by one of a second that is a second later": {
@@ -118,7 +117,7 @@ func TestTheNewestArrivalDecidesNotTheTimeItClaims(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotChangeACloseIsRefusedAloud(t *testing.T) {
+func TestRequestWithoutEffectOnCloseIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		close, other     request
 		closeBy, otherBy string
@@ -126,16 +125,16 @@ func TestWhatDoesNotChangeACloseIsRefusedAloud(t *testing.T) {
 	}{
 		"a webhook does not open what a person has closed": {
 			shut("2026-11-23T12:00:00Z"), open("2026-11-23T12:30:00.5Z"), "alice", "GateReceiver ops/ci",
-			"is refused, only people end what people have closed: close requested at 2026-11-23T12:00:00Z by alice"},
+			"is refused, a user has closed the gate, and a webhook cannot end that: close requested at 2026-11-23T12:00:00Z by alice"},
 		"an open that is not later than the close": {
 			shut("2026-11-23T12:00:00Z"), open("2026-11-23T12:00:00Z").seen("2026-11-23T12:30:00Z"), "alice", "bob",
 			"is refused, its time is not later than that of a close request in force, request it again: close requested at 2026-11-23T12:00:00Z by alice"},
 		"a close that was over before it was seen, by either clock": {
 			shut("2026-11-23T12:00:00Z"), shut("2026-11-23T12:10:00Z/5m").seen("2026-11-23T12:16:00Z"), "alice", "bob",
-			"is refused, it was over at 2026-11-23T12:15:00Z, request it again"},
+			"is refused, it ended at 2026-11-23T12:15:00Z, request it again"},
 		"an open that was over before it was seen": {
 			shut("2026-11-23T12:00:00Z"), open("2026-11-23T12:10:00Z/5m").seen("2026-11-23T12:15:00Z"), "alice", "bob",
-			"is refused, it was over at 2026-11-23T12:15:00Z, request it again"},
+			"is refused, it ended at 2026-11-23T12:15:00Z, request it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := opened()
@@ -190,12 +189,12 @@ func TestTheNameThatAReceiverLeftBehindIsNotThatOfAPerson(t *testing.T) {
 	if last := g.LatestRequest(); last.RequestedBy != "" || last.Source != v1alpha1.SourceAnnotation {
 		t.Errorf("the last request is %+v", last)
 	}
-	if refused := asked(t, g, open("2026-11-23T12:06:00.5Z"), "GateReceiver ops/alerts"); !strings.Contains(refused, "only people end") {
+	if refused := asked(t, g, open("2026-11-23T12:06:00.5Z"), "GateReceiver ops/alerts"); !strings.Contains(refused, "a webhook cannot end") {
 		t.Errorf("refused: %q", refused)
 	}
 }
 
-func TestAPlanDoesNotLiftWhatIsClosedSince(t *testing.T) {
+func TestPlannedOpenDoesNotEndLaterClose(t *testing.T) {
 	g := opened()
 	asked(t, g, open("2026-11-23T18:00:00Z").seen("2026-11-23T12:00:00Z"), "release manager")
 	asked(t, g, shut("2026-11-23T17:00:00Z"), "alice")
@@ -221,7 +220,7 @@ func TestAPlanDoesNotLiftWhatIsClosedSince(t *testing.T) {
 	}
 }
 
-func TestAPlannedCloseIsOnlyMovedByWhoPlannedIt(t *testing.T) {
+func TestPlannedCloseIsReplacedOnlyByItsRequester(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T18:00:00Z").seen("2026-11-23T12:00:00Z"), "alice")
 	asked(t, g, shut("2026-11-23T20:00:00Z/1s").seen("2026-11-23T12:01:00Z"), "bob")
@@ -237,7 +236,7 @@ func TestAPlannedCloseIsOnlyMovedByWhoPlannedIt(t *testing.T) {
 			t.Fatal(refused)
 		}
 	}
-	const full = "must wait: 8 people have close requests planned, and a gate keeps no more"
+	const full = "must wait: 8 users have planned close requests, which is the maximum"
 	if refused := asked(t, g, shut("2026-11-24T12:00:00Z").seen("2026-11-23T12:04:00Z"), "one too many"); refused != full {
 		t.Errorf("refused: %q", refused)
 	}
@@ -246,9 +245,9 @@ func TestAPlannedCloseIsOnlyMovedByWhoPlannedIt(t *testing.T) {
 	}
 }
 
-// Only a person who may, or the end of a close, opens what is closed. The model keeps all that
-// was ever asked for; the product has to forget most of it.
-func TestWhatSomebodyClosesStaysClosed(t *testing.T) {
+// Only a user with permission, or the end of a close, opens a closed Gate. The model keeps all requests, but the ledger must drop most of
+// them.
+func TestManualCloseStaysClosed(t *testing.T) {
 	type closing struct {
 		until   time.Time // zero for never
 		webhook bool
@@ -306,7 +305,7 @@ func TestWhatSomebodyClosesStaysClosed(t *testing.T) {
 	})
 }
 
-func TestAWebhookIsToldWhoHoldsTheGateClosed(t *testing.T) {
+func TestRefusedWebhookGetsCloseRequest(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T12:00:00Z/30m"), "alice")
 	err := ledger.WriteRequest(g, hook(v1alpha1.RequestOpen), noon.Add(time.Minute))
@@ -318,7 +317,7 @@ func TestAWebhookIsToldWhoHoldsTheGateClosed(t *testing.T) {
 	}
 }
 
-func TestAWebhookDoesNotTakeThePlaceOfWhatPeopleHaveJustAsked(t *testing.T) {
+func TestWebhookDoesNotReplaceUnhandledManualRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asked, by string
 		window    time.Duration
@@ -353,7 +352,7 @@ func TestAWebhookDoesNotTakeThePlaceOfWhatPeopleHaveJustAsked(t *testing.T) {
 	}
 }
 
-func TestAShortCloseAfterAnOpenThatNobodyHasSeenYetWaits(t *testing.T) {
+func TestShortCloseAfterUnhandledOpenWaits(t *testing.T) {
 	g := opened()
 	wrote(t, g, v1alpha1.RequestClose, noon)
 	wrote(t, g, v1alpha1.RequestOpen, noon.Add(time.Second))

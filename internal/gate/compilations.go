@@ -32,8 +32,8 @@ type revision struct {
 	generation int64
 }
 
-// Snapshot returns the same as NewSnapshot, from the cache if possible. That requires the same calendars value as in the last call, which
-// the caller must pass unless the calendars have changed.
+// Snapshot returns the same as NewSnapshot, from the cache if possible. Callers must pass the same calendars value as before unless the
+// calendars have changed.
 func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	s := c.Lookup(g, calendars, exceptions...)
 	if s.compiled != nil {
@@ -49,7 +49,7 @@ func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars,
 	return s
 }
 
-// Lookup returns the same as Snapshot, and stores nothing: the Gate may have been evicted.
+// Lookup returns the same as Snapshot, but stores nothing, because the Gate may have been evicted.
 func (c *Compilations) Lookup(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	s := NewSnapshot(g, calendars, exceptions...)
 	cached, ok := c.get(g.UID)
@@ -59,7 +59,7 @@ func (c *Compilations) Lookup(g *v1alpha1.Gate, calendars timetable.Calendars, e
 	return s
 }
 
-// revisionsOf returns the revisions of exceptions in order, because informers list in any order.
+// revisionsOf returns the revisions of exceptions in a fixed order, because informers list in any order.
 func revisionsOf(exceptions []*v1alpha1.GateException) (revisions []revision) {
 	for _, e := range exceptions {
 		revisions = append(revisions, revision{e.UID, e.Generation})

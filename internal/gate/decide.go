@@ -14,38 +14,35 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Decision is what a Gate is at an instant, in the words of the API.
+// Decision is the state of a Gate at an instant, in API types.
 type Decision struct {
 	State v1alpha1.State
 	// Reason and Message of the condition Opened.
 	Reason, Message string
-	// By names the period or the exception that decided, empty if none did. Event names the
-	// event of its calendar.
+	// By is the name of the period or exception that decided, empty if none did. Event is the name of its calendar event.
 	By, Event string
-	// Next change of state, nil if none is in sight.
+	// Next is the next change of state, nil if none is known.
 	Next *v1alpha1.Transition
-	// Recheck is when Reason or State may change, zero if no change is in sight.
+	// Recheck is when Reason or State may change, zero if no change is known.
 	Recheck time.Time
 	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last
 	// one.
 	RequestedAt, ResetToDefaultAt *metav1.Time
-	// Request that decided the state, nil if none did.
+	// Request decided the state, nil if none did.
 	Request *ledger.Request
-	// Errors of a spec that does not compile.
+	// Errors are the errors of an invalid spec.
 	Errors field.ErrorList
 	// Broken are the calendars that cannot be read.
 	Broken []timetable.BrokenCalendar
 }
 
-// Decide returns the decision on a Gate at an instant. It reads the spec, the accepted
-// requests and what was seen of the objects that the Gate follows. Of the exceptions it
-// uses those that are of this Gate and count. If the spec does not compile, it also reads
-// the last state. All calendars are taken for broken.
+// Decide returns the decision on a Gate at an instant. It depends on the spec, the accepted requests, the observed dependencies, and the
+// exceptions of this Gate that count. If the spec is invalid, it also depends on the last state. All calendars count as broken.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	return NewSnapshot(g, nil, exceptions...).Decide(now)
 }
 
-// Decide returns the same as the function of that name, with the calendars of the snapshot.
+// Decide is like the function Decide, with the calendars of the snapshot.
 func (in *Snapshot) Decide(now time.Time) Decision {
 	g, compiled := in.Gate, in.compile()
 	if len(compiled.errs) > 0 {
@@ -78,7 +75,7 @@ func (in *Snapshot) Decide(now time.Time) Decision {
 	d.Message += inForceToo(&d, compiled.Timetable, p.applying(), timetable.Excess(counts), plan.Refused())
 	if !s.Reached.IsZero() {
 		d.Recheck = schedule.Earlier(d.Recheck, s.Reached)
-		d.Message += ", next transition unknown, because the schedule changes too often: use fewer or longer periods"
+		d.Message += msgNextUnknown
 	}
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = schedule.Earlier(d.Recheck, next)
@@ -92,13 +89,13 @@ func (in *Snapshot) Decide(now time.Time) Decision {
 	return d
 }
 
-// Intervals yields the states of a Gate with its exceptions between two instants,
-// as schedule.Plan.Intervals does. All calendars are taken for broken.
+// Intervals yields the states of a Gate with its exceptions between two instants, as schedule.Plan.Intervals does. All calendars count as
+// broken.
 func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
 	return NewSnapshot(g, nil, exceptions...).Intervals(from, until)
 }
 
-// Intervals is as the function, with calendars.
+// Intervals is like the function Intervals, with the calendars of the snapshot.
 func (in *Snapshot) Intervals(from, until time.Time) (iter.Seq[schedule.Interval], field.ErrorList) {
 	plan, errs := in.Plan(from, until, nil)
 	if len(errs) > 0 {
@@ -107,7 +104,7 @@ func (in *Snapshot) Intervals(from, until time.Time) (iter.Seq[schedule.Interval
 	return plan.Intervals(from, until), nil
 }
 
-// Plan returns what a Gate is between two instants, with all that is requested and planned. A nil budget is that of one decision.
+// Plan returns the plan of a Gate between two instants, with all requests in force or planned. A nil budget is the budget of one decision.
 func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*schedule.Plan, field.ErrorList) {
 	compiled := in.compile()
 	if len(compiled.errs) > 0 {
@@ -117,17 +114,16 @@ func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*sched
 	return compiled.Plan(counting(in.Gate, in.Exceptions, from), opened, closed, budget), nil
 }
 
-// byItself returns what a Gate was by itself at an instant. The exceptions that counted
-// then decide, even if they are over by now.
+// byItself returns the state that a Gate had without requests at an instant. The exceptions that counted then decide, even if they have
+// ended since.
 func (in *Snapshot) byItself(at time.Time) v1alpha1.State {
 	return v1alpha1.State(in.compile().Plan(counting(in.Gate, in.Exceptions, at), nil, nil, nil).State(at).String())
 }
 
-// Withheld returns the decision to leave a Gate closed instead of opening it, because
-// nobody knows whether it is time.
+// Withheld returns the decision to keep a Gate closed that would open, because the time is unknown.
 func (d Decision) Withheld() Decision {
 	d.State, d.Reason, d.By, d.Event, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", "", nil, nil
-	d.Message = "Gate stays closed, the API server does not say what time it is"
+	d.Message = msgTimeUnknown
 	return d
 }
 
@@ -137,7 +133,7 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	cause := errs.ToAggregate().Error()
 	d := Decision{
 		State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason, Errors: errs,
-		Message:     "Gate stays closed, its spec is invalid: " + cause,
+		Message:     msgInvalidStaysClosed + cause,
 		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt,
 	}
 	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
@@ -153,16 +149,16 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 		}
 	}
 	if !closing.IsZero() && !closing.After(now) {
-		d.Message = "Gate closed, its spec is invalid: " + cause
+		d.Message = msgInvalidClosed + cause
 		return d
 	}
 	d.Request = nil
 	if why := closesInvalid(g); why != "" {
-		d.Message = "Gate closed, " + why + ", its spec is invalid: " + cause
+		d.Message = msgClosed + why + msgInvalid + cause
 		return d
 	}
 	d.State = v1alpha1.StateOpened
-	d.Message = "Gate stays opened until it is due to close, its spec is invalid: " + cause
+	d.Message = msgInvalidStaysOpen + cause
 	if !closing.IsZero() {
 		d.Recheck = closing
 		d.Next = &v1alpha1.Transition{At: metav1.NewTime(closing), State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxWatchMessage bounds in bytes what is copied from a dependency of a Gate.
-	// Anybody who may write that object may have written it.
+	// maxWatchMessage bounds, in bytes, the text that is copied from a dependency. Any user who may write that object may have written the
+	// text.
 	maxWatchMessage = 256
 
 	// maxReadyExpr is the longest expression in bytes, as in the CRD.
@@ -46,10 +46,10 @@ func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	for i := range g.Spec.DependsOn {
 		ref, path := &g.Spec.DependsOn[i], field.NewPath("spec", "dependsOn").Index(i)
 		if ref.Kind == "" {
-			errs = append(errs, field.Required(path.Child("kind"), "a dependency needs a kind"))
+			errs = append(errs, field.Required(path.Child("kind"), msgDependencyKind))
 		}
 		if ref.Name == "" {
-			errs = append(errs, field.Required(path.Child("name"), "a dependency needs a name"))
+			errs = append(errs, field.Required(path.Child("name"), msgDependencyName))
 		}
 		if slices.ContainsFunc(g.Spec.DependsOn[:i], func(other v1alpha1.DependencyReference) bool {
 			return other.Kind == ref.Kind && other.Name == ref.Name && DependencyNamespace(g, &other) == DependencyNamespace(g, ref)
@@ -67,11 +67,11 @@ func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	return errs
 }
 
-// EvaluateReadyExpr returns whether the readyExpr of a dependency is true, and why not. dep and self are the content of the
-// dependency and of the Gate. A dependency that does not exist is nil, and is not ready.
+// EvaluateReadyExpr returns whether the readyExpr of a dependency is true, and if not, why. dep and self are the contents of the dependency
+// and of the Gate. dep is nil if the dependency does not exist: it is not ready then.
 func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr string) (ready bool, message string) {
 	if dep == nil {
-		return false, "does not exist"
+		return false, msgDependencyMissing
 	}
 	compiled, err := readyExpr(expr)
 	if err != nil {
@@ -83,13 +83,12 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 		// The error begins with the expression, which may be longer than the message.
 		return false, "readyExpr: " + cmp.Or(errors.Unwrap(err), err).Error()
 	case !ready:
-		return false, "readyExpr is false"
+		return false, msgReadyExprFalse
 	}
 	return true, ""
 }
 
-// RecordDependency returns what to note of a dependency of a Gate: whether it is ready,
-// and since when.
+// RecordDependency returns the observed state of a dependency: whether it is ready, and since when.
 func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
 	status := v1alpha1.DependencyStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: DependencyNamespace(g, ref), Name: ref.Name,
@@ -106,8 +105,7 @@ func DependencyNamespace(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) st
 	return cmp.Or(ref.Namespace, g.Namespace)
 }
 
-// FindDependency returns what is noted of a dependency of a Gate, nil if nobody has looked
-// at it yet.
+// FindDependency returns the recorded state of a dependency, nil if it has not been checked yet.
 func FindDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) *v1alpha1.DependencyStatus {
 	for i := range g.Status.Dependencies {
 		if s := &g.Status.Dependencies[i]; s.Kind == ref.Kind && s.Name == ref.Name &&
@@ -127,23 +125,22 @@ func dependencyName(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) string 
 	return fmt.Sprintf("%s '%s/%s'", ref.Kind, DependencyNamespace(g, ref), ref.Name)
 }
 
-// waitsFor says which object keeps a Gate closed, empty if none does. An object that
-// nobody has looked at is not ready.
+// waitsFor returns a message about the object that keeps a Gate closed, empty if none does. An object that has not been checked is not
+// ready.
 func waitsFor(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
 		switch status := FindDependency(g, ref); {
 		case status == nil:
-			return "has not been looked at yet"
+			return msgNotChecked
 		case !status.Ready:
-			return cmp.Or(status.Message, "no reason given")
+			return cmp.Or(status.Message, msgNoReasonGiven)
 		}
 		return ""
 	})
 }
 
-// closesInvalid says which object closes a Gate whose spec is invalid, empty if none does.
-// It must have been seen not ready. An object with an invalid expression does not count:
-// the last state stays.
+// closesInvalid returns a message about the object that closes a Gate with an invalid spec, empty if none does. The object must have been
+// observed as not ready. An invalid expression does not count: the Gate keeps its last state.
 func closesInvalid(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
 		status := FindDependency(g, ref)
@@ -155,12 +152,11 @@ func closesInvalid(g *v1alpha1.Gate) string {
 				return ""
 			}
 		}
-		return cmp.Or(status.Message, "no reason given")
+		return cmp.Or(status.Message, msgNoReasonGiven)
 	})
 }
 
-// firstOf names the first dependency of a Gate and that is not ready, and says how
-// many more there are.
+// firstOf returns a message about the first dependency that is not ready, with the number of others.
 func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string) string {
 	first, more := "", 0
 	for i := range g.Spec.DependsOn {
@@ -168,7 +164,7 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string
 		switch why := whyNot(ref); {
 		case why == "":
 		case first == "":
-			first = fmt.Sprintf("%s is not ready: %s", dependencyName(g, ref), why)
+			first = fmt.Sprintf(msgNotReady, dependencyName(g, ref), why)
 		default:
 			more++
 		}
@@ -179,18 +175,17 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string
 	return first
 }
 
-// wait closes a Gate that waits for an object. Earlier entries of the decision table still
-// say why it is closed. Nobody knows when the object will be ready.
+// wait closes a Gate because of a dependency, if no earlier entry of the decision table already does. The next transition is unknown then.
 func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.Request, why string) {
 	d.State, d.Next = v1alpha1.StateClosed, nil
 	if s.Reason == schedule.CloseRequested || s.Reason == schedule.ClosePeriod && isHard(g, s.By) {
 		d.Message = message(s, nil, &g.Spec, request) + ", " + why
 		return
 	}
-	d.Reason, d.By, d.Event, d.Message = v1alpha1.DependencyNotReadyReason, "", "", "Gate closed, "+why
+	d.Reason, d.By, d.Event, d.Message = v1alpha1.DependencyNotReadyReason, "", "", msgClosed+why
 }
 
-// DecideIfReady returns the decision on a Gate as if all of its dependencies were ready. If that is closed, the caller need not read them.
+// DecideIfReady returns the decision as if all dependencies were ready. If that is closed, the caller need not read them.
 func (in *Snapshot) DecideIfReady(now time.Time) Decision {
 	ready := in.Gate.DeepCopy()
 	ready.Status.Dependencies = make([]v1alpha1.DependencyStatus, len(ready.Spec.DependsOn))

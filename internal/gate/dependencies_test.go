@@ -113,7 +113,7 @@ func TestADependencyBeforeAnException(t *testing.T) {
 	}
 }
 
-func TestARequestIsReportedAndGoesOnWhenTheDependencyIsReadyAgain(t *testing.T) {
+func TestRequestContinuesWhenDependencyIsReadyAgain(t *testing.T) {
 	g := follows(accepted(t, closed(window(time.Hour)), open("2026-11-23T11:30:00Z")))
 	if d := gate.Decide(g, noon); d.State != isClosed || d.RequestedAt == nil || stamp(d.ResetToDefaultAt.Time) != "2026-11-23T12:30:00Z" {
 		t.Errorf("not ready: %s, request of %v until %v", d.State, d.RequestedAt, d.ResetToDefaultAt)
@@ -141,18 +141,18 @@ func TestEveryObjectThatIsFollowedHasToBeReady(t *testing.T) {
 	}{
 		"all are ready": {seen(seen(follow(staging(), canary()), staging(), ""), canary(), ""), ""},
 		"nobody has looked yet": {
-			follow(staging()), "Gate closed, Kustomization 'flux-system/staging' is not ready: has not been looked at yet"},
+			follow(staging()), "Gate closed, Kustomization 'flux-system/staging' is not ready: has not been checked yet"},
 		"nobody has looked at the second": {
-			seen(follow(staging(), canary()), staging(), ""), "Gate closed, HelmRelease 'flagger/canary' is not ready: has not been looked at yet"},
+			seen(follow(staging(), canary()), staging(), ""), "Gate closed, HelmRelease 'flagger/canary' is not ready: has not been checked yet"},
 		"the second is not ready": {
 			seen(seen(follow(staging(), canary()), staging(), ""), canary(), "does not exist"), "Gate closed, HelmRelease 'flagger/canary' is not ready: does not exist"},
 		"neither is ready": {
 			seen(seen(follow(canary(), staging()), staging(), noSuchFile), canary(), "does not exist"),
 			"Gate closed, HelmRelease 'flagger/canary' is not ready: does not exist (and 1 more)"},
 		"one of the same name elsewhere is": {
-			seen(follow(staging()), elsewhere, ""), "Gate closed, Kustomization 'flux-system/staging' is not ready: has not been looked at yet"},
+			seen(follow(staging()), elsewhere, ""), "Gate closed, Kustomization 'flux-system/staging' is not ready: has not been checked yet"},
 		"one of the same name of another group is": {
-			seen(follow(staging()), grouped, ""), "Gate closed, Kustomization 'flux-system/staging' is not ready: has not been looked at yet"},
+			seen(follow(staging()), grouped, ""), "Gate closed, Kustomization 'flux-system/staging' is not ready: has not been checked yet"},
 		"it was seen in another version":      {seen(follow(newer), grouped, ""), ""},
 		"one that is followed no more is not": {seen(seen(follow(staging()), canary(), noSuchFile), staging(), ""), ""},
 	} {
@@ -217,7 +217,7 @@ func TestSinceIsWhenReadyLastChanged(t *testing.T) {
 	}
 }
 
-func TestWhatAnObjectSaysIsBoundedAndInOneLine(t *testing.T) {
+func TestDependencyMessageIsOneBoundedLine(t *testing.T) {
 	ref := staging()
 	got := gate.RecordDependency(closed(), &ref, false, "Failed: a\nGate opened\x00"+strings.Repeat("é", 300), noon)
 	if len(got.Message) > 256 || strings.ContainsAny(got.Message, "\n\x00") || !strings.HasPrefix(got.Message, "Failed: a Gate opened") {

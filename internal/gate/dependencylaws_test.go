@@ -49,7 +49,7 @@ func follow(t *rapid.T, g *v1alpha1.Gate) (allReady bool) {
 	return allReady
 }
 
-func TestAGateIsNeverOpenWhileWhatItFollowsIsNotReady(t *testing.T) {
+func TestGateIsNeverOpenWhileDependencyIsNotReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := utc(hourly(drawHour(t, "now"))).Add(time.Duration(rapid.IntRange(0, 3599).Draw(t, "second")) * time.Second)
 		g, all := drawBusyGate(t, now), drawExceptions(t)

@@ -1,3 +1,3 @@
-// Package gate turns API objects into schedules and requests into decisions.
-// It has no client and no clock: what it returns depends on its arguments only.
+// Package gate decides on Gates and GateExceptions, and computes their status. It has no client and no clock: results depend on the
+// arguments only.
 package gate

@@ -63,7 +63,7 @@ func TestAGateWithAnException(t *testing.T) {
 	}
 }
 
-func TestAGateIsLookedAtAgainExactlyWhenAnExceptionBeginsAndEnds(t *testing.T) {
+func TestGateIsRequeuedExactlyAtEdgesOfException(t *testing.T) {
 	g := production(closed())
 	// Its period is on another day: nothing but the message changes.
 	e := exception(opensIn(weekly("a", "08:00", "09:00")))
@@ -84,7 +84,7 @@ func TestAGateIsLookedAtAgainExactlyWhenAnExceptionBeginsAndEnds(t *testing.T) {
 	}
 }
 
-func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
+func TestInvalidExceptionFailsClosed(t *testing.T) {
 	bad := cron("a", "@every 1h", time.Hour)
 	opens, closes, shuts := opensIn(bad), closesIn(bad), all(opensIn(bad), byDefault(isClosed))
 	for name, tc := range map[string]struct {
@@ -120,7 +120,7 @@ func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 	}
 }
 
-func TestWhatAnExceptionIs(t *testing.T) {
+func TestDecisionsOnExceptions(t *testing.T) {
 	newer := exception(byDefault(isOpened), called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
 	newest := exception(byDefault(isOpened), called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
 	older := exception(byDefault(isOpened), called("older"), created("2026-10-02T00:00:00Z"))
@@ -187,13 +187,13 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"a newer one that is not approved": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")),
 			others: []*v1alpha1.GateException{newer}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"an invalid one": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, state: inForce, reason: "InvalidSpec", recheck: "2026-11-23T13:00:00Z",
-			message: "Exception is invalid: from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z it opens nothing of gate 'flux-system/production', and all that it could close is closed: spec.openPeriods[0].schedule: "},
+			message: "Exception is invalid: from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z it does not open gate 'flux-system/production', and what it could close is closed: spec.openPeriods[0].schedule: "},
 		"an invalid one that is overlapped": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, others: []*v1alpha1.GateException{newer}, state: pending, reason: "Overlapped",
 			message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
 		"the gate is suspended": {at: "2026-11-23T12:00:00Z", gate: closed(func(s *v1alpha1.GateSpec) { s.Suspend = true }), state: pending, reason: "GateNotReady",
 			message: "Gate 'flux-system/production' is suspended and stays as it is, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
 		"the gate is invalid": {at: "2026-11-23T12:00:00Z", gate: closed(window(-1)), state: pending, reason: "GateNotReady",
-			message: "Gate 'flux-system/production' has an invalid spec and opens nothing, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
+			message: "Gate 'flux-system/production' has an invalid spec and does not open, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
 		"an invalid one without gate": {at: "2026-11-23T12:00:00Z", edit: broken, state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist", recheck: "2026-11-23T13:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

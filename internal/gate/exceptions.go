@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// counting returns the exceptions of a Gate that count from an instant on, in their order of precedence: those that only close, and then
-// the others, the newest first. Of two that were created in the same second, the first by name comes first.
+// counting returns the exceptions of a Gate that count from an instant on, in their order of precedence: first those that only close, then
+// the others, newest first. Exceptions of the same second are ordered by name.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -40,8 +40,7 @@ func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.T
 	return counts
 }
 
-// IsOf returns whether an exception is of a Gate. Exceptions of another namespace never
-// are.
+// IsOf returns whether an exception refers to a Gate, which must be in the same namespace.
 func IsOf(g *v1alpha1.Gate, e *v1alpha1.GateException) bool {
 	return e.Namespace == g.Namespace && e.Spec.GateRef.Name == g.Name
 }
@@ -50,8 +49,8 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exceptions that apply at an instant: the valid ones up to the first that can open, because that one decides without
-// the later ones. If it is broken and cannot close, the next one that may close applies, too.
+// applying returns the exceptions that apply at an instant: the valid ones up to the first that can open, which hides later ones. If that
+// is broken and cannot close, the next one that may close applies, too.
 func (p *peers) applying() (apply []*v1alpha1.GateException) {
 	first := true // of those that can open
 	for _, e := range p.counts {
@@ -101,7 +100,7 @@ type peers struct {
 	refused func() []string
 	// leadErrors returns the errors of these leads, by the names of their exceptions.
 	leadErrors func() map[string]field.ErrorList
-	// apply are those that apply.
+	// apply has the exceptions that apply.
 	apply []*v1alpha1.GateException
 	now   time.Time
 }
@@ -114,8 +113,8 @@ func (in *Snapshot) peers(now time.Time) *peers {
 	return p
 }
 
-// recheck returns when the decision on an exception may change by itself: at its own edges, and at those of exceptions that overlap with it or
-// that leave no room for it.
+// recheck returns when the decision on an exception may change: at its own edges, and at those of exceptions that overlap with it or push
+// it over the limit.
 func (p *peers) recheck(e *v1alpha1.GateException) time.Time {
 	related := []*v1alpha1.GateException{e}
 	for i, other := range p.counts {
@@ -131,7 +130,7 @@ func overlap(a, b *v1alpha1.GateException) bool {
 	return a.Spec.ValidFrom.Before(&b.Spec.ValidUntil) && b.Spec.ValidFrom.Before(&a.Spec.ValidUntil)
 }
 
-// reason returns that of the condition Active of a valid exception.
+// reason returns the reason of the condition Active of a valid exception.
 func (p *peers) reason(e *v1alpha1.GateException) string {
 	switch {
 	case e.ExpiredBy(p.now) || !e.DeletionTimestamp.IsZero():
@@ -150,8 +149,7 @@ func (p *peers) reason(e *v1alpha1.GateException) string {
 	return v1alpha1.InForceReason
 }
 
-// newer returns the exceptions that win over this one at some time, in their order of
-// precedence.
+// newer returns the exceptions that override this one at some time, in their order of precedence.
 func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	if e.OnlyCloses() {
 		return nil
@@ -162,48 +160,46 @@ func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	})
 }
 
-// Overlapping returns the exceptions that win over this one at some time from an instant
-// on, in their order of precedence.
+// Overlapping returns the exceptions that override this one at some time from an instant on, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	return NewSnapshot(g, nil, exceptions...).peers(now).newer(e)
 }
 
-// tooMany says that an exception is broken because too many older ones of its Gate are not over. It is empty if that is not so.
+// tooMany returns the message that an exception is broken because its Gate has too many, empty if it is within the limit.
 func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 	if !slices.ContainsFunc(timetable.Excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
 		return ""
 	}
-	return fmt.Sprintf("Exception is broken: %d other exceptions of gate '%s' are not over, and no more take effect. "+
-		"From %s until %s it opens nothing, and everything that it could close is closed. Delete exceptions that are no longer needed",
+	return fmt.Sprintf(msgTooManyExceptions+
+		msgBrokenEffect,
 		v1alpha1.MaxEffectiveExceptions, gate, format.Time(e.Spec.ValidFrom.Time), format.Time(e.Spec.ValidUntil.Time))
 }
 
-// ExceptionDecision is what a GateException is at an instant.
+// ExceptionDecision is the state of a GateException at an instant.
 type ExceptionDecision struct {
-	// Active is whether it applies, Expired whether it is over. Reason and Message say why or why not.
+	// Active is true if it applies, Expired if it has ended. Reason and Message say why.
 	Active, Expired bool
 	Reason, Message string
-	// Refused says which approvals do not count and why. Approve says how to approve the
-	// present exception. Both are empty unless it waits for approval.
+	// Refused describes the approvals that do not count. Approve is the command that approves the current version. Both are empty unless
+	// the exception waits for approval.
 	Refused, Approve string
-	// Overlapped says which newer exception wins over it, empty if none does.
+	// Overlapped describes the newer exception that overrides it, empty if none does.
 	Overlapped string
-	// TooMany says that it is broken because other exceptions of its Gate leave no room for it, empty if they do.
+	// TooMany describes why it is broken if its Gate has too many exceptions, empty otherwise.
 	TooMany string
 	// Errors of an invalid spec.
 	Errors field.ErrorList
-	// Recheck is when this changes by itself, zero if it does not.
+	// Recheck is when the decision may change by itself, zero for never.
 	Recheck time.Time
 }
 
-// DecideException returns the decision on an exception at an instant. The Gate is
-// nil if it does not exist; exceptions are all that refer to it, this one included. All
-// calendars are taken for broken.
+// DecideException returns the decision on an exception at an instant. The Gate is nil if it does not exist. exceptions are all exceptions
+// that refer to the Gate, including this one. All calendars count as broken.
 func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
 	return NewSnapshot(g, nil, exceptions...).DecideException(e, now)
 }
 
-// DecideException returns the same as the function of that name, with the calendars of the Gate. The exception must be in the snapshot.
+// DecideException is like the function DecideException, with the calendars of the Gate. The exception must be in the snapshot.
 func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) ExceptionDecision {
 	g, p := in.Gate, &peers{now: now}
 	if g != nil {
@@ -217,27 +213,27 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 		d.Errors = timetable.ValidateException(e)
 	}
 	name := e.Namespace + "/" + e.Spec.GateRef.Name
-	valid := fmt.Sprintf("from %s until %s", format.Time(e.Spec.ValidFrom.Time), format.Time(e.Spec.ValidUntil.Time))
+	valid := fmt.Sprintf(msgFromUntil, format.Time(e.Spec.ValidFrom.Time), format.Time(e.Spec.ValidUntil.Time))
 	switch d.Reason {
 	case v1alpha1.ExpiredReason:
-		d.Message = "Exception expired at " + format.Time(e.Spec.ValidUntil.Time)
+		d.Message = msgExceptionExpired + format.Time(e.Spec.ValidUntil.Time)
 		if !e.ExpiredBy(now) {
-			d.Message = "Exception is being deleted"
+			d.Message = msgExceptionDeleted
 		}
 		return d
 	case v1alpha1.GateNotFoundReason:
-		d.Message = fmt.Sprintf("Gate '%s' does not exist, the exception counts as soon as it does", name)
+		d.Message = fmt.Sprintf(msgGateMissing, name)
 		return d
 	case v1alpha1.GateNotReadyReason:
-		d.Message = fmt.Sprintf("Gate '%s' %s, and no exception changes that", name, p.notReady)
+		d.Message = fmt.Sprintf(msgNoEffect, name, p.notReady)
 		return d
 	case v1alpha1.WaitingApprovalReason:
 		d.Message, d.Refused, d.Approve = waiting(g, e), refusedApproval(e), howToApprove(e)
 		return d
 	case v1alpha1.PendingReason:
-		d.Message = fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)
+		d.Message = fmt.Sprintf(msgExceptionAppliesWhile, name, valid)
 	case v1alpha1.InForceReason:
-		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, format.Time(e.Spec.ValidUntil.Time))
+		d.Message = fmt.Sprintf(msgExceptionApplies, name, format.Time(e.Spec.ValidUntil.Time))
 	}
 	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
 	if d.TooMany == "" && e.Spec.LeadTime != nil {
@@ -250,7 +246,7 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 		d.Reason, d.Message = v1alpha1.TooManyExceptionsReason, d.TooMany
 	case len(d.Errors) > 0:
 		d.Reason = v1alpha1.InvalidSpecReason
-		d.Message = fmt.Sprintf("Exception is invalid: %s it opens nothing of gate '%s', and all that it could close is closed: %s", valid, name, d.Errors.ToAggregate())
+		d.Message = fmt.Sprintf(msgExceptionInvalid, valid, name, d.Errors.ToAggregate())
 	}
 	return d
 }
@@ -263,23 +259,22 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 		return ""
 	}
 	first := newer[max(0, slices.IndexFunc(newer, func(n *v1alpha1.GateException) bool { return isValidAt(n, p.now) }))]
-	layout := "Exception '%s' of gate '%s' is newer and wins from %s until %s"
+	layout := msgOverridden
 	if timetable.MayClose(&e.Spec) && p.letsClose(first) {
-		layout = "Exception '%s' of gate '%s' is newer and broken: from %s until %s this exception closes the gate, but does not open it"
+		layout = msgOverriddenBroken
 	}
 	return fmt.Sprintf(layout, first.Name, gate, format.Time(first.Spec.ValidFrom.Time), format.Time(first.Spec.ValidUntil.Time))
 }
 
-// notReady says why the exceptions of a Gate change nothing at present. It is empty if
-// they do.
+// notReady describes why the exceptions of a Gate have no effect at present. It is empty if they have.
 func (in *Snapshot) notReady() string {
 	switch g := in.Gate; {
 	case !g.DeletionTimestamp.IsZero():
-		return "is being deleted and holds nothing any more"
+		return msgGateDeleted
 	case g.Spec.Suspend:
-		return "is suspended and stays as it is"
+		return msgGateSuspended
 	case len(in.Errors()) > 0:
-		return "has an invalid spec and opens nothing"
+		return msgGateInvalid
 	}
 	return ""
 }

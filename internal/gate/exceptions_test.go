@@ -174,7 +174,7 @@ func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
 	}
 }
 
-// asking has a Gate ask for approvals.
+// asking makes a Gate require approvals.
 func asking(g *v1alpha1.Gate, n int32) *v1alpha1.Gate {
 	g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: n}}
 	return g

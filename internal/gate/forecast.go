@@ -14,36 +14,35 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// maxAnnouncements is how many changes of the state of a Gate are told in advance: the soonest. The status has room for more, which
-// were the soonest before the schedule changed.
+// maxAnnouncements is how many changes of the state are announced: the soonest. The status has room for more, for those that were the
+// soonest before the schedule changed.
 const maxAnnouncements = v1alpha1.MaxAnnounced / 2
 
-// Forecast is what is to be told in advance of a Gate at an instant, by its schedule with its requests, exceptions and calendars.
+// Forecast has the announcements that are due at an instant, according to the schedule with requests, exceptions and calendars.
 type Forecast struct {
-	// Announced is what has been told once all of this is.
+	// Announced has all announcements in force after this forecast.
 	Announced []v1alpha1.Announcement
-	// Notices are to be told, the soonest change first.
+	// Notices are due, the soonest change first.
 	Notices []Notice
-	// Canceled has been told and does not come.
+	// Canceled has the announced changes that will not happen.
 	Canceled []v1alpha1.Announcement
-	// Next is when there is something to tell if nothing changes, zero for never.
+	// Next is when the next announcement is due if nothing changes, zero for never.
 	Next time.Time
 }
 
-// Notice is a change of the state that is to be told in advance.
+// Notice announces a change of the state.
 type Notice struct {
 	v1alpha1.Transition
-	// Event names the event of a calendar that decides, empty if none does.
+	// Event is the name of the calendar event that decides, empty if none does.
 	Event string
-	// Instead was announced and does not come, zero if nothing was.
+	// Instead is the time of an announced change that this one replaces, zero if there is none.
 	Instead time.Time
 }
 
-// IsEmpty returns whether there is nothing to tell.
+// IsEmpty returns whether no announcement is due.
 func (f *Forecast) IsEmpty() bool { return len(f.Notices)+len(f.Canceled) == 0 }
 
-// Forecast returns what is to be told in advance of a Gate at an instant, if its status says what has been told. A Gate whose spec does not
-// compile is left as it is.
+// Forecast returns the announcements that are due at an instant, based on those in the status. It changes nothing if the spec is invalid.
 func (in *Snapshot) Forecast(now time.Time) Forecast {
 	g := in.Gate
 	if len(g.Spec.NotifyBefore) == 0 {
@@ -66,22 +65,22 @@ func (in *Snapshot) Forecast(now time.Time) Forecast {
 	return f.Forecast
 }
 
-// forecaster makes a Forecast.
+// forecaster computes a Forecast.
 type forecaster struct {
 	Forecast
 	now       time.Time
 	leads     []time.Duration
 	announced []v1alpha1.Announcement
-	// state is that at now. coming are the changes from then on, as far as they matter.
+	// state is the state at now. coming has the relevant changes after that.
 	state  schedule.State
 	coming []schedule.Transition
-	// reached is set if the changes from then on are unknown. Those that have been announced stay so.
+	// reached is set if the changes from then on are unknown. Their announcements stay.
 	reached time.Time
-	// fresh are the notices of changes that have not been told before.
+	// fresh has the indices of notices about changes that were not announced before.
 	fresh []int
 }
 
-// collect takes note of the changes that may be told, of the first after them, and of all until the last one that has been told.
+// collect stores the changes that may be announced, the first change after them, and all changes until the last announced one.
 func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	horizon, last := f.now.Add(slices.Max(f.leads)), time.Time{}
 	if n := len(f.announced); n > 0 {
@@ -95,8 +94,8 @@ func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	}
 }
 
-// announce finds what is to be told of the changes to come, and when of the next. A change that is over is kept for as long as the clock of
-// another replica may be behind.
+// announce finds the due announcements, and when the next one is due. A past change is kept as long as the clock of another replica may be
+// behind.
 func (f *forecaster) announce() {
 	var unknown []v1alpha1.Announcement
 	for _, a := range f.announced {
@@ -113,7 +112,7 @@ func (f *forecaster) announce() {
 			room--
 		}
 	}
-	if len(f.coming) >= maxAnnouncements { // another is among the soonest once the first has come
+	if len(f.coming) >= maxAnnouncements { // another change is among the soonest after that
 		f.Next = f.coming[0].At
 	}
 	for i, t := range f.coming {
@@ -143,12 +142,12 @@ func (f *forecaster) announce() {
 	}
 }
 
-// isUnknown returns whether an announced change is so far ahead that it is unknown whether it comes.
+// isUnknown returns whether an announced change is so far ahead that the forecast does not reach it.
 func (f *forecaster) isUnknown(a v1alpha1.Announcement) bool {
 	return !f.reached.IsZero() && !a.At.Time.Before(f.reached)
 }
 
-// entry returns what has been told of a change. If that is nothing, it returns an entry for it that has room for each lead.
+// entry returns the announcement of a change. If there is none, it returns a new one that permits each lead.
 func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, known bool) {
 	if i := slices.IndexFunc(f.announced, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
 		return f.announced[i], true
@@ -156,8 +155,7 @@ func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, 
 	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: v1alpha1.Duration{Duration: math.MaxInt64}}, false
 }
 
-// due returns the shortest lead below a bound for which it is time to tell of a change, and the longest for which it is not, zero if there
-// is none.
+// due returns the shortest lead below a bound that has been reached, and the longest that has not, zero if there is none.
 func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next time.Duration) {
 	left := t.At.Sub(f.now)
 	for _, lead := range f.leads {
@@ -172,22 +170,22 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 	return due, next
 }
 
-// waitForSpace computes the next forecast when the first change that is over need not be kept any more.
+// waitForSpace sets Next to when the first past change can be dropped.
 func (f *forecaster) waitForSpace() {
 	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
 		f.Next = schedule.Earlier(f.Next, f.Announced[0].At.Add(ledger.MaxSkew))
 	}
 }
 
-// scheduleNotice has somebody look again when it is time to tell of a change.
+// scheduleNotice sets Next to the time of the next announcement of a change.
 func (f *forecaster) scheduleNotice(t schedule.Transition, lead time.Duration) {
 	if lead > 0 {
 		f.Next = schedule.Earlier(f.Next, t.At.Add(-lead))
 	}
 }
 
-// cancel finds what has been told and does not come. A new change to the same state takes its place, and where the Gate has that state
-// all the same, nothing is to be said.
+// cancel finds announced changes that will not happen. A new change to the same state replaces an announced one. If the Gate has the
+// announced state anyway, nothing is canceled.
 func (f *forecaster) cancel() {
 	for _, a := range f.announced {
 		if !a.At.After(f.now) || f.comes(a) || f.isUnknown(a) {
@@ -202,7 +200,7 @@ func (f *forecaster) cancel() {
 	}
 }
 
-// stateAt returns the state at an instant, which is not later than the last one that has been told.
+// stateAt returns the state at an instant, which is not later than the last announced change.
 func (f *forecaster) stateAt(at time.Time) v1alpha1.State {
 	state := f.state
 	for _, t := range f.coming {
@@ -213,24 +211,24 @@ func (f *forecaster) stateAt(at time.Time) v1alpha1.State {
 	return v1alpha1.State(state.String())
 }
 
-// comes returns whether a change comes that has been told.
+// comes returns whether an announced change will happen.
 func (f *forecaster) comes(a v1alpha1.Announcement) bool {
 	return slices.ContainsFunc(f.coming, func(t schedule.Transition) bool { return is(a, t) })
 }
 
-// is returns whether an announcement is one of a change.
+// is returns whether an announcement is about a change.
 func is(a v1alpha1.Announcement, t schedule.Transition) bool {
 	return a.At.Equal(&metav1.Time{Time: t.At}) && string(a.State) == t.State.String()
 }
 
-// transition returns a change of the state in the words of the API.
+// transition converts a change of the state to its API type.
 func transition(t schedule.Transition) *v1alpha1.Transition {
 	n := &v1alpha1.Transition{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Reason: string(t.Reason)}
 	n.Period, n.Exception = Names(n.Reason, t.By)
 	return n
 }
 
-// Names returns by, the name of what decides for a reason, as the name of a period or of an exception.
+// Names returns the name of what decided, by, as the name of a period or of an exception, depending on the reason.
 func Names(reason, by string) (period, exception string) {
 	if reason == v1alpha1.ExceptionAppliesReason {
 		return "", by

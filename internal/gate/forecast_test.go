@@ -23,7 +23,7 @@ func notified(leads ...time.Duration) func(*v1alpha1.GateSpec) {
 	}
 }
 
-// foretold says in words what a forecast says at an instant, and notes it as told.
+// foretold formats the forecast at an instant, and stores it as announced.
 func foretold(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) string {
 	f := gate.NewSnapshot(g, nil, exceptions...).Forecast(now)
 	g.Status.Memory.Announced = f.Announced
@@ -48,7 +48,7 @@ func foretold(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcep
 // frozen has a Gate closed from 18:00 on until 20:00 of the next day.
 var frozen = closePeriods(closing(dated("freeze", "2026-11-24T18:00:00Z", "2026-11-25T20:00:00Z"), ""))
 
-// Each step is when somebody looks, what has changed since the step before, and what is to be told.
+// Each step has a time, a change since the previous step, and the expected announcements.
 func TestForecast(t *testing.T) {
 	type step struct {
 		at     string
@@ -145,7 +145,7 @@ func request1(g *v1alpha1.Gate, r request) {
 	gate.ApplyRequests(g, ledger.Unstamped, utc(r.now))
 }
 
-func TestAnExceptionCallsOffWhatItLifts(t *testing.T) {
+func TestExceptionCancelsAnnouncementsThatItOverrides(t *testing.T) {
 	g := production(opened(frozen, notified(24*time.Hour)))
 	at := utc("2026-11-24T12:00:00Z")
 	if got, want := foretold(g, at), "closed at 24 18:00 in 6h0m0s; next 24 20:00"; got != want {
@@ -172,7 +172,7 @@ func TestTheLeadIsOfTimeThatPassesAlsoWhereClocksChange(t *testing.T) {
 	}
 }
 
-func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
+func TestSoonestChangesAreAnnouncedAndStatusIsBounded(t *testing.T) {
 	g := opened(notified(24 * time.Hour))
 	for i, want := range []int{32, 48, 58, v1alpha1.MaxAnnounced} {
 		minute := 2*i + 1
@@ -190,7 +190,7 @@ func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
 	}
 }
 
-func TestAChangeWithoutRoomIsToldOnceTheFirstIsForgotten(t *testing.T) {
+func TestChangeWithoutSpaceIsAnnouncedOncePastChangeIsDropped(t *testing.T) {
 	g := opened(notified(time.Hour), closePeriods(closing(cron("often", "*/2 * * * *", time.Minute), "")))
 	now, over := utc("2026-11-23T12:00:50Z"), utc("2026-11-23T11:59:58Z")
 	announce := func(at time.Time, state v1alpha1.State) {

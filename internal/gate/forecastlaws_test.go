@@ -20,7 +20,7 @@ type change struct {
 	state v1alpha1.State
 }
 
-// listener hears what a Gate tells in advance, and knows by the preview what it has to tell.
+// listener compares the announcements of a Gate with its preview.
 type listener struct {
 	*rapid.T
 	gate       *v1alpha1.Gate
@@ -28,11 +28,11 @@ type listener struct {
 	now        time.Time
 	// latest is the latest time that any replica has had.
 	latest time.Time
-	// told has the shortest lead at which each change was told.
+	// told has the shortest announced lead of each change.
 	told map[change]time.Duration
 }
 
-// stretches returns the states from now on for as long as anything may be told.
+// stretches returns the states from now on, as far ahead as changes may be announced.
 func (l *listener) stretches() (coming []change, at func(int64) v1alpha1.State) {
 	intervals, errs := gate.Intervals(l.gate, l.now, l.now.Add(140*time.Hour), l.exceptions...)
 	if len(errs) > 0 {
@@ -52,7 +52,7 @@ func (l *listener) stretches() (coming []change, at func(int64) v1alpha1.State) 
 	}
 }
 
-// due returns the shortest lead for which it is time to tell of a change, zero if there is none.
+// due returns the shortest lead that has been reached, zero if there is none.
 func (l *listener) due(c change) (due time.Duration) {
 	left := time.Unix(c.at, 0).Sub(l.now)
 	for _, lead := range l.gate.Spec.NotifyBefore {
@@ -63,7 +63,7 @@ func (l *listener) due(c change) (due time.Duration) {
 	return due
 }
 
-// listen looks at a Gate now. The news are in the status from here on, also if the process ends before anybody hears it.
+// listen computes the forecast now and stores it in the status, even if the process ends before the events are emitted.
 func (l *listener) listen() gate.Forecast {
 	coming, stateAt := l.stretches()
 	f := gate.NewSnapshot(l.gate, nil, l.exceptions...).Forecast(l.now)
@@ -102,7 +102,7 @@ func (l *listener) listen() gate.Forecast {
 	return f
 }
 
-// checkCalledOff checks that all that was told and does not come is called off or replaced, unless the Gate has that state all the same.
+// checkCalledOff checks that announced changes that will not happen are canceled or replaced, unless the Gate has that state anyway.
 func (l *listener) checkCalledOff(f gate.Forecast, coming []change, stateAt func(int64) v1alpha1.State, instead map[int64]bool) {
 	off := map[change]bool{}
 	for _, a := range f.Canceled {
@@ -132,7 +132,7 @@ func (l *listener) checkCalledOff(f gate.Forecast, coming []change, stateAt func
 	}
 }
 
-// passes lets time pass, until there is something to tell or less. Before that, there is nothing to tell.
+// passes advances the time until the next announcement or less. Before that, no announcement may be due.
 func (l *listener) passes(f gate.Forecast) {
 	most := 30 * time.Hour
 	if !f.Next.IsZero() {
@@ -149,7 +149,7 @@ func (l *listener) passes(f gate.Forecast) {
 	}
 	l.now = l.now.Add(most)
 	if coming, _ := l.stretches(); len(coming) >= 32 && l.due(coming[31]) > 0 {
-		l.listen() // one of many is told when it is among the soonest
+		l.listen() // one of many is announced when it is among the soonest
 		return
 	}
 	for _, n := range l.listen().Notices {
@@ -185,7 +185,7 @@ func (l *listener) drawLeads() {
 	notified(leads...)(&l.gate.Spec)
 }
 
-func TestEachChangeIsToldOnceAtEachLeadAndInTime(t *testing.T) {
+func TestEachChangeIsAnnouncedOncePerLeadInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &listener{T: t, gate: drawGate(t), now: noon, latest: noon, told: map[change]time.Duration{}}
 		l.drawLeads()

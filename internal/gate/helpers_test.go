@@ -77,7 +77,7 @@ func closePeriods(periods ...v1alpha1.ClosePeriod) func(*v1alpha1.GateSpec) {
 	return func(s *v1alpha1.GateSpec) { s.ClosePeriods = periods }
 }
 
-// accepted has a Gate accept requests made at the times that they ask for.
+// accepted makes a Gate accept requests at their own times.
 func accepted(t *testing.T, g *v1alpha1.Gate, requests ...request) *v1alpha1.Gate {
 	t.Helper()
 	for _, r := range requests {
@@ -91,14 +91,14 @@ func accepted(t *testing.T, g *v1alpha1.Gate, requests ...request) *v1alpha1.Gat
 	return g
 }
 
-// request is an annotation that is seen at now and asks for an action at a time.
+// request is an annotation that is observed at now and requests an action at a time.
 type request struct {
 	action v1alpha1.RequestAction
 	at     string
 	now    string
 }
 
-// open and shut are seen at the time that they ask for.
+// open and shut are observed at their own times.
 func open(at string) request             { return request{v1alpha1.RequestOpen, at, beforeSlash(at)} }
 func shut(at string) request             { return request{v1alpha1.RequestClose, at, beforeSlash(at)} }
 func (r request) seen(at string) request { r.now = at; return r }

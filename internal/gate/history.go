@@ -13,11 +13,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// maxRefused bounds in bytes what the history says about a refused request.
+// maxRefused bounds, in bytes, the message of a refused request in the history.
 const maxRefused = 512
 
-// history returns the history of a Gate after a decision: its state has changed or a change was refused, and what was requested. A request
-// that changed the state at once is in the same entry.
+// history returns the history of a Gate after a decision, with entries for a change of state, refused changes, and requests. A request that
+// changed the state at once shares its entry.
 func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) []v1alpha1.HistoryEntry {
 	at, entries := metav1.NewTime(now), g.Status.History
 	for _, r := range handled {
@@ -31,8 +31,8 @@ func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Ti
 	return bounded(entries)
 }
 
-// withPasses returns a history with the entries about passes, in the order of their times. An entry that is older than the whole history
-// was evicted from it.
+// withPasses returns a history with the entries about passes, ordered by time. It ignores entries that are older than the whole history,
+// because they were evicted.
 func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	history := slices.Clone(before)
 	if len(history) == 0 {
@@ -56,8 +56,8 @@ func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry
 	return bounded(history)
 }
 
-// isAbove returns whether the entry of a pass belongs above another entry. Passes of the same second have an order of their own,
-// so that an entry without room is again the one without room.
+// isAbove returns whether the entry of a pass belongs above another entry. Passes of the same second have a fixed order, so that always the
+// same one is dropped for lack of space.
 func isAbove(pass, other v1alpha1.HistoryEntry) bool {
 	if !other.At.Equal(&pass.At) {
 		return other.At.Before(&pass.At)
@@ -92,8 +92,8 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 	return e
 }
 
-// bounded returns as much of a history as is kept. Passes have half of the room at most:
-// many of them do not push out when the Gate opened and closed.
+// bounded returns the part of a history that is kept. Passes get at most half of the space, so that many passes do not displace openings
+// and closings.
 func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	all := historyLimit{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
 	passes := historyLimit{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
@@ -109,10 +109,10 @@ func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	return kept
 }
 
-// historyLimit is how many entries, with how many bytes of texts, a history still has room for.
+// historyLimit has the remaining entries and bytes of a history.
 type historyLimit struct{ entries, bytes int }
 
-// takes makes room for an entry, and returns whether there is any. Once there is none, there is none for older ones.
+// takes reserves space for an entry, and returns whether there was enough. After it has returned false, it never returns true.
 func (r *historyLimit) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
 	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)

@@ -89,8 +89,8 @@ func TestPassesHaveHalfOfTheHistoryAtMost(t *testing.T) {
 	}
 }
 
-// Passes of the same second are found in any order, and each look at them gives the same history.
-func TestPassesOfTheSameSecondThatHaveNoRoomStayOut(t *testing.T) {
+// Passes of the same second are found in any order, and each reconciliation gives the same history.
+func TestPassesOfSameSecondWithoutSpaceStayDropped(t *testing.T) {
 	g := closed()
 	g.Status.History = []v1alpha1.HistoryEntry{{At: metav1.NewTime(noon.Add(-time.Minute)), Reason: "closed"}}
 	var passes []v1alpha1.HistoryEntry

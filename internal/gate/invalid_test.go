@@ -118,7 +118,7 @@ func TestAnInvalidSpecKeepsTheRequestThatIsReported(t *testing.T) {
 	}
 }
 
-func TestAnInvalidSpecThatIsMendedDecidesAgain(t *testing.T) {
+func TestFixedSpecDecidesAgain(t *testing.T) {
 	g := accepted(t, was(closed(invalid), isClosed, "", ""), open("2026-11-23T12:00:00Z"))
 	if d := gate.Decide(g, noon); d.State != isClosed {
 		t.Fatalf("invalid: %s", d.State)

@@ -12,24 +12,23 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// inForceToo names the exceptions in force, except the one that the sentence before names, and
-// reports which are excess or invalid.
+// inForceToo describes the exceptions in force, except the one that the message already names, and those that are excess or invalid.
 func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
-			text += fmt.Sprintf(", exception '%s' is in force until %s", e.Name, format.Time(e.Spec.ValidUntil.Time))
+			text += fmt.Sprintf(msgAlsoInForce, e.Name, format.Time(e.Spec.ValidUntil.Time))
 		}
 		switch {
 		case slices.Contains(excess, e):
-			text += fmt.Sprintf(", exception '%s' is broken: more than %d exceptions are not over", e.Name, v1alpha1.MaxEffectiveExceptions)
+			text += fmt.Sprintf(msgAlsoTooMany, e.Name, v1alpha1.MaxEffectiveExceptions)
 		case len(t.ExceptionErrors(e)) > 0 || slices.Contains(refused, e.Name):
-			text += fmt.Sprintf(", exception '%s' is invalid", e.Name)
+			text += fmt.Sprintf(msgAlsoInvalid, e.Name)
 		}
 	}
 	return text
 }
 
-// inBrackets returns the name of an event to follow that of its period.
+// inBrackets returns the name of an event, formatted to follow that of its period.
 func inBrackets(event string) string {
 	if event == "" {
 		return ""
@@ -37,11 +36,11 @@ func inBrackets(event string) string {
 	return " (" + event + ")"
 }
 
-// WithEvent returns what decided with the event of its calendar, such as holidays (Christmas Day).
+// WithEvent returns the name of a period with that of its calendar event, such as holidays (Christmas Day).
 func WithEvent(by, event string) string { return by + inBrackets(event) }
 
-// message says in a sentence what the Gate is, until when, and who asked for it. The
-// wording for requests and the default is from the Flux RFC on gating.
+// message returns a sentence with the state of the Gate, until when, and the requester. The texts for requests and the default are those of
+// the Flux RFC on gating.
 func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *ledger.Request) string {
 	then := ""
 	if next != nil {
@@ -49,28 +48,28 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		if next.State == v1alpha1.StateClosed {
 			verb = "closing"
 		}
-		then = fmt.Sprintf("scheduled for %s at %s", verb, format.Time(next.At.Time))
+		then = fmt.Sprintf(msgScheduled, verb, format.Time(next.At.Time))
 	}
 	text := ""
 	switch s.Reason {
 	case schedule.OpenRequested, schedule.CloseRequested:
 		return "Gate " + strings.TrimPrefix(then+", "+request.String(), ", ")
 	case schedule.ClosePeriod:
-		text = fmt.Sprintf("Gate closed by close period '%s'%s", s.By, inBrackets(s.Event))
+		text = fmt.Sprintf(msgClosePeriod, s.By, inBrackets(s.Event))
 	case schedule.NotYetActive:
-		text = fmt.Sprintf("Gate closed before %s", format.Time(spec.NotBefore.Time))
+		text = fmt.Sprintf(msgNotBefore, format.Time(spec.NotBefore.Time))
 	case schedule.Expired:
-		text = fmt.Sprintf("Gate closed since %s", format.Time(spec.NotAfter.Time))
+		text = fmt.Sprintf(msgNotAfter, format.Time(spec.NotAfter.Time))
 	case schedule.ExceptionApplies:
-		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
+		text = fmt.Sprintf(msgByException, s.State, s.By)
 	case schedule.OpenPeriod:
-		text = fmt.Sprintf("Gate opened by open period '%s'%s", s.By, inBrackets(s.Event))
+		text = fmt.Sprintf(msgOpenPeriod, s.By, inBrackets(s.Event))
 	case schedule.OutsideOpenPeriods:
-		text = "Gate closed outside its open periods"
+		text = msgOutsideOpenPeriods
 	case schedule.OutsideClosePeriods:
-		text = "Gate opened outside its close periods"
+		text = msgOutsideClosePeriods
 	default:
-		text = fmt.Sprintf("Gate %s by default", s.State)
+		text = fmt.Sprintf(msgDefault, s.State)
 	}
 	if then == "" {
 		return text
@@ -82,7 +81,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	return text
 }
 
-// after returns a part of a sentence that follows another one, with a comma.
+// after returns a clause to follow another one, with a comma.
 func after(part string) string {
 	if part == "" {
 		return ""
@@ -103,9 +102,9 @@ func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []timetab
 	}
 	switch {
 	case s.Reason == schedule.ClosePeriod && i >= 0 && next == nil:
-		text = ", whose calendar cannot be read: " + first.String()
+		text = msgUnreadable + first.String()
 	default:
-		text = fmt.Sprintf(", the calendar of '%s' cannot be read: %s", first.Period, first)
+		text = fmt.Sprintf(msgOtherUnreadable, first.Period, first)
 	}
 	if more := len(broken) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)

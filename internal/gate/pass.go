@@ -26,12 +26,11 @@ type PassRequest struct {
 	By, Reason string
 	// Gates is the list of the Gates that were checked at admission, see PassGates.
 	Gates string
-	// Err says why the value is refused, nil if it is usable.
+	// Err is why the value is refused, nil if it is valid.
 	Err error
 }
 
-// PassGates returns the list of Gates for the request for a pass of an object that these
-// Gates hold.
+// PassGates returns the list of Gates for a request to pass an object that these Gates hold.
 func PassGates(heldBy []string) string {
 	if len(heldBy) > v1alpha1.MaxPassGates {
 		return v1alpha1.AnyName
@@ -44,9 +43,8 @@ func PassCovers(list, name string) bool {
 	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
 }
 
-// ReadPass reads the request for a pass from the annotations of an object, and returns
-// whether there is one. A time further ahead than clocks differ is refused, because it
-// would still count after the Gates have closed again.
+// ReadPass reads the request for a pass from the annotations of an object, and returns whether there is one. It refuses a time further
+// ahead than clocks may differ: such a request would still count after the Gates have closed again.
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
@@ -58,7 +56,7 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 	case err != nil:
 		r.Err = fmt.Errorf("the annotation %s %w", v1alpha1.PassRequestedAtAnnotation, err)
 	case IsAhead(r.At, now):
-		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", format.Time(r.At), format.Time(now))
+		r.Err = fmt.Errorf(msgPassAhead, format.Time(r.At), format.Time(now))
 	}
 	return r, ok
 }
@@ -67,7 +65,7 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 func IsAhead(at, now time.Time) bool { return at.After(now.Add(ledger.MaxSkew)) }
 
 const (
-	// DefaultPass is how long a pass lasts at most if the request does not say it.
+	// DefaultPass bounds a pass if the request has no duration.
 	DefaultPass = 10 * time.Minute
 	// MaxPass is the longest duration of a request for a pass.
 	MaxPass = time.Hour
@@ -80,7 +78,7 @@ func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 		lasts = v.Duration.Duration
 	}
 	if err == nil && (lasts < v1alpha1.MinWindow || lasts > MaxPass) {
-		err = errors.New("must have a DURATION from 1s to 1h")
+		err = errors.New(msgPassDuration)
 	}
 	return v.At, lasts, err
 }
@@ -94,37 +92,36 @@ func FormatPass(at time.Time, needs time.Duration) string {
 	return annotations.Pass.Format(v)
 }
 
-// MayPrecede returns whether a request for a pass may be older than the last transition of
-// a Gate although its time is not: its time is ahead, by as much as clocks may differ.
+// MayPrecede returns whether a request for a pass may be older than the last transition of a Gate although its time is later, because its
+// clock may be ahead.
 func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
 	return at.After(now) && now.Before(last.At.Add(ledger.MaxSkew))
 }
 
-// PassBarred says why a closed Gate lets nothing pass at an instant, empty if it may: what
-// a request to open would not open is not passed either. All calendars of close periods
-// with override: Deny are taken for broken if a request hides whether they apply.
+// PassBarred returns why a closed Gate does not permit a pass at an instant, empty if it does. A Gate permits no pass if an open request
+// could not open it. If a request hides whether close periods with override: Deny apply, their calendars count as broken.
 func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	last := g.Status.LastTransition
 	switch {
 	case opened == nil || last == nil:
-		return "it has not decided yet"
+		return msgBarredUndecided
 	case opened.Reason == v1alpha1.InvalidSpecReason:
-		return "its spec is invalid"
+		return msgBarredInvalid
 	case g.RequiredApprovals() > 0:
-		return "it requires approval of open requests, and a pass cannot be approved"
+		return msgBarredApproval
 	case opened.Reason == v1alpha1.TimeUnknownReason:
-		return "the API server does not say what time it is"
+		return msgBarredTime
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
-		return "a dependency is not ready"
+		return msgBarredDependency
 	case opened.Reason == v1alpha1.ClosePeriodReason && isHard(g, last.Period):
-		return fmt.Sprintf("its close period '%s' has override: Deny", last.Period)
+		return fmt.Sprintf(msgBarredDeny, last.Period)
 	case opened.Reason != v1alpha1.CloseRequestedReason:
 		return ""
 	}
 	now = now.Truncate(time.Second) // a request opens at a whole second
 	asked := g.DeepCopy()
-	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open ends them
+	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open request ends them
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, ledger.FormatRequest(now, &v1alpha1.Duration{Duration: time.Minute}))
 	ApplyRequests(asked, ledger.Unstamped, now)
 	d := Decide(asked, now)
@@ -132,9 +129,9 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	case d.State == v1alpha1.StateOpened:
 		return ""
 	case d.Reason == v1alpha1.ClosePeriodReason && len(d.Broken) > 0:
-		return fmt.Sprintf("its close period '%s' has override: Deny, and may apply below the request that closes it", d.By)
+		return fmt.Sprintf(msgBarredDenyHidden, d.By)
 	case d.Reason == v1alpha1.ClosePeriodReason:
-		return fmt.Sprintf("its close period '%s' has override: Deny", d.By)
+		return fmt.Sprintf(msgBarredDeny, d.By)
 	}
-	return "a request to open it would not open it: " + d.Message
+	return msgBarred + d.Message
 }

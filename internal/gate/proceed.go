@@ -15,8 +15,8 @@ import (
 // maxProceed bounds the stored value of the annotation v1alpha1.ProceedRequestedAtAnnotation, in bytes. Valid values are shorter.
 const maxProceed = 128
 
-// withProceed returns the status of the release of a Gate with the request in the annotation v1alpha1.ProceedRequestedAtAnnotation. A
-// recorded request counts even if Flux removes the annotation before the controller acts on it. Until then, another request waits.
+// withProceed returns the release status with the request in the annotation v1alpha1.ProceedRequestedAtAnnotation. A recorded request
+// counts even if Flux removes the annotation before it takes effect. Until then, another request waits.
 func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
 	release := ptr.Deref(g.Status.Release, v1alpha1.ReleaseStatus{})
 	release.Proceed = &v1alpha1.ProceedRequest{
@@ -26,7 +26,7 @@ func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
 	return &release
 }
 
-// HasNewProceed returns whether a Gate has a request to proceed that the status of its release does not have.
+// HasNewProceed returns whether a Gate has a request to proceed that the status of its release lacks.
 func HasNewProceed(g *v1alpha1.Gate, release *v1alpha1.ReleaseStatus) bool {
 	value := proceedOf(g)
 	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)

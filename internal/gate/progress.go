@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Progress is how far the targets of a Gate are.
+// Progress has the results of reconciling the targets of a Gate.
 type Progress struct {
 	// Targets counts the targets. Settled is true if all of them have the desired state or have failed.
 	Targets v1alpha1.TargetCounts
@@ -32,18 +32,18 @@ type Progress struct {
 	Stop    Stop
 	// Announced are the announced transitions.
 	Announced []v1alpha1.Announcement
-	// Unmatched says which references match nothing, empty if all match something.
+	// Unmatched describes references that match nothing, empty if all match something.
 	Unmatched string
-	// Applier says which objects that apply the Gate it holds itself, empty if none. It is nil if that is unknown.
+	// Applier describes the objects that apply the Gate and that it holds itself, empty if there are none. It is nil if that is unknown.
 	Applier *string
-	// HandledReconcileAt is the handled request to reconcile, empty if there is no new one.
+	// HandledReconcileAt is the handled reconcile request, empty if there is no new one.
 	HandledReconcileAt string
 }
 
 // Stop is the reason and the message of the condition ReleaseStopped, zero if a release has not stopped.
 type Stop struct{ Reason, Message string }
 
-// CurrentStop returns why a release has stopped by the status of a Gate.
+// CurrentStop returns why a release has stopped, from the status of a Gate.
 func CurrentStop(g *v1alpha1.Gate) Stop {
 	if stopped := conditions.Get(g, v1alpha1.ReleaseStoppedCondition); stopped != nil {
 		return Stop{stopped.Reason, stopped.Message}
@@ -51,7 +51,7 @@ func CurrentStop(g *v1alpha1.Gate) Stop {
 	return Stop{}
 }
 
-// record sets the progress after a decision in the status of a Gate.
+// record sets the progress in the status after a decision.
 func (p *Progress) record(r *Resolution, g *v1alpha1.Gate) {
 	s := &g.Status
 	if p.HandledReconcileAt != "" {
@@ -95,7 +95,7 @@ func (p *Progress) summarize(r *Resolution, g *v1alpha1.Gate) {
 	case len(g.Status.TargetFailures()) > 0:
 		first := g.Status.TargetFailures()[0]
 		conditions.Delete(g, meta.ReconcilingCondition)
-		conditions.MarkFalse(g, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
+		conditions.MarkFalse(g, meta.ReadyCondition, v1alpha1.TargetsFailedReason, msgFailed,
 			p.Targets.Failed, first.Kind, first.Namespace, first.Name, first.Message)
 	case p.Stop != Stop{}:
 		conditions.Delete(g, meta.ReconcilingCondition)
@@ -116,47 +116,47 @@ func (p *Progress) summarize(r *Resolution, g *v1alpha1.Gate) {
 func (p *Progress) text(g *v1alpha1.Gate, state v1alpha1.State) string {
 	switch t := p.Targets; {
 	case g.Audits() && t.Held > 0:
-		return fmt.Sprintf("audit: releasing targets, %d of %d to go", t.Held, t.Total)
+		return fmt.Sprintf(msgAuditReleasing, t.Held, t.Total)
 	case g.Audits() && !p.Settled:
-		return fmt.Sprintf("audit: %d of %d targets to check", t.Pending, t.Total)
+		return fmt.Sprintf(msgAuditChecking, t.Pending, t.Total)
 	case g.Audits():
-		return fmt.Sprintf("audit: %d of %d targets would be held, nothing is", t.WouldHold, t.Total)
+		return fmt.Sprintf(msgAudited, t.WouldHold, t.Total)
 	case !p.Settled && state == v1alpha1.StateClosed:
-		return fmt.Sprintf("holding %d of %d targets", t.Held, t.Total)
+		return fmt.Sprintf(msgHolding, t.Held, t.Total)
 	case !p.Settled:
-		return fmt.Sprintf("releasing targets, %d of %d to go", t.Held, t.Total)
+		return fmt.Sprintf(msgReleasing, t.Held, t.Total)
 	default:
-		return waveText(g) + fmt.Sprintf("%d of %d targets held", t.Held, t.Total)
+		return waveText(g) + fmt.Sprintf(msgHeld, t.Held, t.Total)
 	}
 }
 
-// startText says what happens to the targets of a Gate after a new decision.
+// startText describes what happens to the targets after a new decision.
 func startText(g *v1alpha1.Gate, state v1alpha1.State) string {
 	switch {
 	case g.Audits():
-		return "audit: looking at the targets"
+		return msgAuditStart
 	case state == v1alpha1.StateClosed:
-		return "holding the targets"
+		return msgHoldStart
 	}
-	return "releasing the targets"
+	return msgReleaseStart
 }
 
-// waveText says how far the current wave of a Gate is, for the condition Ready.
+// waveText describes the progress of the current wave, for the condition Ready.
 func waveText(g *v1alpha1.Gate) string {
 	if !ReleasesInWaves(g) || g.Status.Release == nil || g.Status.Release.Waves == nil || g.Status.Release.Waves.OpenedAt == nil {
 		return ""
 	}
 	w := g.Status.Release.Waves
-	text := fmt.Sprintf("wave %s: %d of %d ready", w.Current, w.Ready, w.Total)
+	text := fmt.Sprintf(msgWave, w.Current, w.Ready, w.Total)
 	names := WaveNames(g)
 	if i := slices.Index(names, w.Current); w.ReadySince != nil && i >= 0 && i < len(names)-1 {
 		soak := g.Spec.Release.Waves[i].Soak.Or(0)
-		text += fmt.Sprintf(", wave %s follows at %s", names[i+1], w.ReadySince.Add(soak).UTC().Format(time.RFC3339))
+		text += fmt.Sprintf(msgNextWave, names[i+1], w.ReadySince.Add(soak).UTC().Format(time.RFC3339))
 	}
 	return text + "; "
 }
 
-// newest returns failures for the status, the newest first. Those that were in the status before keep their times and their order.
+// newest returns failures for the status, newest first. Those that were already there keep their times and their order.
 func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
@@ -170,7 +170,7 @@ func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now t
 			unknown++
 		}
 	}
-	// As many as did not fit in before are taken for those, whose time is lost.
+	// Failures that did not fit before have lost their times, and count as old.
 	at := metav1.NewTime(now)
 	if n := len(known); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
 		at = known[n-1].RecordedAt

@@ -11,9 +11,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// exceptionRecords returns the exceptions of a Gate at an instant for its status: those that apply, those that are too many, future ones,
-// and expired ones, latest first. An exception that applied several times has a record for each. If there are too many records, the last
-// ones are dropped.
+// exceptionRecords returns the exceptions of a Gate at an instant for its status: those that apply, those over the limit, future ones, and
+// expired ones, latest first. An exception that applied several times has a record for each. If there are too many records, the last ones
+// are dropped.
 func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)
@@ -59,13 +59,12 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	return records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
-// applies returns whether a record is of an exception that applies, or that is one too many and fails closed.
+// applies returns whether a record is about an exception that applies, or that is over the limit and fails closed.
 func applies(reason string) bool {
 	return reason == v1alpha1.InForceReason || reason == v1alpha1.TooManyExceptionsReason
 }
 
-// sameInterval returns whether a record of before goes on in one of now. An exception that
-// is interrupted begins a new record.
+// sameInterval returns whether now continues the record before. An interrupted exception starts a new record.
 func sameInterval(before, now v1alpha1.ExceptionRecord) bool {
 	if before.Name != now.Name {
 		return false
@@ -88,7 +87,7 @@ func compareRecords(a, b v1alpha1.ExceptionRecord) int {
 	return cmp.Or(order, a.ValidFrom.Compare(b.ValidFrom.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// rank returns the place of records with a reason.
+// rank returns the position of records with a reason.
 func rank(reason string) int {
 	switch reason {
 	case v1alpha1.InForceReason:

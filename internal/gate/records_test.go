@@ -102,7 +102,7 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 	}
 }
 
-func TestARecordHasWhatTheExceptionSays(t *testing.T) {
+func TestRecordHasFieldsOfException(t *testing.T) {
 	g, e := production(closed()), exception(closesIn(midday))
 	gate.NewSnapshot(g, nil, e).RecordExceptions(noon)
 	r := g.Status.Exceptions[0]

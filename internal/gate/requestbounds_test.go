@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// says has the controller look at a Gate, which must be in a state then.
+// says reconciles a Gate, and checks its state.
 func says(t *testing.T, g *v1alpha1.Gate, at string, want v1alpha1.State) {
 	t.Helper()
 	handle(g, utc(at))
@@ -36,7 +36,7 @@ func TestACloseThatIsOverWhenItIsSeenWasThere(t *testing.T) {
 	t.Run("for an open that was planned before it and began meanwhile", func(t *testing.T) {
 		g := closed()
 		asked(t, g, open("2026-11-23T12:05:00Z").seen("2026-11-23T11:00:00Z"), "rel")
-		annotate(g, v1alpha1.RequestClose, "2026-11-23T12:00:00Z/10m") // nobody looks from 12:00 to 12:30
+		annotate(g, v1alpha1.RequestClose, "2026-11-23T12:00:00Z/10m") // the controller is down from 12:00 to 12:30
 		says(t, g, "2026-11-23T12:30:00Z", isClosed)
 	})
 	t.Run("not for an open that was planned to begin after it", func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestOneCloseTooMany(t *testing.T) {
 }
 
 // The API server refuses a status with more, and then nothing is decided any more.
-func TestThereIsRoomForAllThatIsRemembered(t *testing.T) {
+func TestAllRecordsFitIntoAnnotation(t *testing.T) {
 	const room = 48
 	t.Run("pairs by hand", func(t *testing.T) {
 		for _, actions := range [][2]v1alpha1.RequestAction{
@@ -119,7 +119,7 @@ func TestThereIsRoomForAllThatIsRemembered(t *testing.T) {
 	})
 }
 
-func TestTheForecastKnowsWhatAPlannedOpenEnds(t *testing.T) {
+func TestForecastIncludesEffectOfPlannedOpen(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T12:00:00Z"), "alice")
 	asked(t, g, shut("2026-11-23T14:00:00Z").seen("2026-11-23T12:10:00Z"), "bob")
@@ -139,7 +139,7 @@ func TestAnOldOpenByTheClockOfAReplicaThatIsBehind(t *testing.T) {
 }
 
 // It could not be remembered, to know it again if Flux puts it back.
-func TestARequestIsNotLongerThanThereIsRoomFor(t *testing.T) {
+func TestRequestFitsIntoAnnotation(t *testing.T) {
 	g := closed()
 	long := "2026-11-23T12:00:00.00000000000000000000000000000000000000000000000000000000000000000000Z"
 	if refused := asked(t, g, request{v1alpha1.RequestOpen, long, "2026-11-23T12:00:00Z"}, "git"); refused == "" {
@@ -150,12 +150,12 @@ func TestARequestIsNotLongerThanThereIsRoomFor(t *testing.T) {
 func TestAPlannedOpenIsOverByTheWindowOfItsPlan(t *testing.T) {
 	g := closed(window(time.Hour))
 	asked(t, g, open("2026-11-23T13:00:00Z").seen("2026-11-23T12:00:00Z"), "bob")
-	g.Spec.Window = duration(24 * time.Hour) // nobody has looked since
+	g.Spec.Window = duration(24 * time.Hour) // not reconciled since
 	says(t, g, "2026-11-23T15:00:00Z", isClosed)
 }
 
 // With config/policies another reason makes it a request of bob, though its time is that of alice.
-func TestTheSameTextOfSomebodyElseIsAnotherClose(t *testing.T) {
+func TestSameCloseByAnotherUserIsAnotherRequest(t *testing.T) {
 	g := opened()
 	asked(t, g, shut("2026-11-23T17:00:00Z").seen("2026-11-23T12:00:00Z"), "alice")
 	annotate(g, v1alpha1.RequestClose, "2026-11-23T17:00:00Z")

@@ -36,7 +36,7 @@ func (r remembered) begins() time.Time {
 
 func (r remembered) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
-// refuses returns whether a close in force stays so although somebody opens.
+// refuses returns whether a close in force refuses an open request.
 func (r remembered) refuses(open remembered) bool {
 	switch {
 	case r.action != v1alpha1.RequestClose || !r.lasts(open.begins()):
@@ -128,7 +128,7 @@ func endOf(r remembered, window *v1alpha1.Duration) time.Time {
 	return r.end
 }
 
-// ends returns whether one of some requests lasts that another one asks the opposite of.
+// ends returns whether another request ends one of some requests in force.
 func ends(inForce []remembered, r remembered) bool {
 	return slices.ContainsFunc(inForce, func(o remembered) bool { return o.action != r.action && o.lasts(r.begins()) })
 }
@@ -147,7 +147,7 @@ func (m model) add(r remembered) model {
 
 // The product forgets what it takes for needless, the model nothing. Requests are planned or
 // not, of people and of webhooks, and sometimes two are new at once.
-func TestWhatIsForgottenOfRequestsChangesNothing(t *testing.T) {
+func TestDroppedRequestsHaveNoEffect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, now := opened(), noon
 		if rapid.Bool().Draw(t, "closed by default") {

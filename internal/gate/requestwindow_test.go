@@ -91,7 +91,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 		"/30m":                                  {refusal: malformed},
 		"30m":                                   {refusal: malformed},
 		"now/30m":                               {refusal: malformed},
-		"2028-11-23T12:00:00Z/30m":              {refusal: "at most 366 days away"},
+		"2028-11-23T12:00:00Z/30m":              {refusal: "at most 366 days from now"},
 	} {
 		t.Run(value, func(t *testing.T) {
 			g := closed()
@@ -121,7 +121,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsFormattedIsRead(t *testing.T) {
+func TestParseReadsFormattedValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := noon.Add(time.Duration(rapid.Int64Range(-int64(300*24*time.Hour), int64(300*24*time.Hour)).Draw(t, "at"))).Truncate(time.Microsecond)
 		var window *v1alpha1.Duration

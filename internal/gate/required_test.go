@@ -21,9 +21,9 @@ func rule(required int32) *v1alpha1.ApprovalRule {
 	return &v1alpha1.ApprovalRule{Required: required}
 }
 
-// TestWhatNeedsApproval has each rule absent, 0 or above for open requests, exceptions that can open the Gate, exceptions that only
+// TestApprovalRequirements has each rule absent, 0 or above for open requests, exceptions that can open the Gate, exceptions that only
 // close it, and passes.
-func TestWhatNeedsApproval(t *testing.T) {
+func TestApprovalRequirements(t *testing.T) {
 	for _, tc := range []struct{ openRequests, exceptions, wantRequest, wantException int32 }{
 		{-1, -1, 0, 0}, {-1, 0, 0, 0}, {-1, 2, 0, 2},
 		{0, -1, 0, 0}, {0, 0, 0, 0}, {0, 2, 0, 2},

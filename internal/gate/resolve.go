@@ -14,22 +14,21 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// stampsRetry is when to ask again whether the API server stamps identities.
+// stampsRetry is how long to wait before checking again whether the API server stamps identities.
 const stampsRetry = time.Second
 
 // Observed has the inputs of a Resolution that the controller reads when the Resolution needs them.
 type Observed struct {
-	// Stamps is whether the API server stamps who requests and who approves.
+	// Stamps tells whether the API server stamps requesters and approvers.
 	Stamps ledger.Stamps
-	// Dependencies are those of the Gate, nil if they have not been read. Cached is true if one of them was not read again because it has
-	// not changed in the cache.
+	// Dependencies are those of the Gate, nil if they have not been read. Cached is true if one of them was read from the cache only.
 	Dependencies []v1alpha1.DependencyStatus
 	Cached       bool
 	// TwoClocks is true if a Gate opens only if it is also open at the time of the API server.
 	TwoClocks bool
 	// Server is the time of the API server, nil if it has not been read.
 	Server *ServerTime
-	// Behind is by how much the controller's clock is at least behind that of the API server. A Gate closes by the clock that is ahead.
+	// Behind is the least difference by which the controller's clock is behind that of the API server. A Gate closes by the faster clock.
 	Behind time.Duration
 }
 
@@ -48,22 +47,22 @@ const (
 	NeedsServerTime
 )
 
-// Resolution is the decision on a Gate after its new requests were handled, with all that follows from it.
+// Resolution is the decision on a Gate after handling its new requests, with all consequences.
 type Resolution struct {
 	Decision
 	// Needs is the input to read before Resolve is called again. The other fields are final only if it is NeedsNothing.
 	Needs Need
-	// Closing is when the Gate closes even if its dependencies are ready, zero if it does not. Only with NeedsDependencies.
+	// Closing is when the Gate closes even if its dependencies are ready, zero if it does not. It is set only with NeedsDependencies.
 	Closing time.Time
 	// At is the instant of the decision.
 	At time.Time
 	// Handled are the requests and approvals that were handled.
 	Handled []ledger.Request
-	// Rechecks are when to decide again, by the controller's clock.
+	// Rechecks are the times of the next decisions, by the controller's clock.
 	Rechecks []time.Time
-	// Unread is true if the dependencies were not needed because the Gate is closed without them.
+	// Unread is true if the dependencies were not needed, because the Gate is closed without them.
 	Unread bool
-	// Err is why the Gate could not open, nil if nothing prevented it.
+	// Err is why the Gate could not open, nil if it could.
 	Err error
 	// Changed is true if the state of the Gate differs from the one in its status.
 	Changed bool
@@ -76,12 +75,12 @@ type Resolution struct {
 
 	snapshot *Snapshot
 	observed Observed
-	// gate has the handled requests and the dependencies in its status, and decided has the complete decision in it.
+	// gate has the handled requests and the dependencies in its status. decided has the complete decision.
 	gate, decided *v1alpha1.Gate
 }
 
-// Resolve handles the new requests of the Gate and decides. It does not change the Gate. A Gate that is closed even with all dependencies
-// ready closes without them. Before a Gate opens, Resolve needs its dependencies and the time of the API server.
+// Resolve handles the new requests of the Gate and decides, without changing the Gate. If the Gate is closed even with ready dependencies,
+// it closes without reading them. Before a Gate opens, Resolve needs its dependencies and the time of the API server.
 func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	r := &Resolution{snapshot: in, observed: o, At: now}
 	r.gate, r.Handled = r.handle(in.Gate, now)
@@ -115,7 +114,7 @@ func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	return r
 }
 
-// handle returns a Gate after its requests were handled at an instant, with the dependencies that were observed.
+// handle returns the Gate after handling its requests at an instant, with the observed dependencies.
 func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	then := *g
 	handled := ApplyRequests(&then, r.observed.Stamps, at)
@@ -128,7 +127,7 @@ func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []l
 // decisionOn returns the decision on another state of the Gate.
 func (r *Resolution) decisionOn(g *v1alpha1.Gate, at time.Time) Decision {
 	d := r.snapshot.WithGate(g).Decide(at)
-	if len(r.snapshot.Calendars) > 0 { // they were expanded only so far ahead
+	if len(r.snapshot.Calendars) > 0 { // the calendars were expanded only so far ahead
 		d.Recheck = schedule.Earlier(d.Recheck, at.Add(timetable.MaxCalendarAge))
 	}
 	return d
@@ -144,8 +143,8 @@ func (r *Resolution) decide(d Decision) {
 	}
 }
 
-// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed: a close may
-// have ended by one of the clocks only.
+// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed. A close may
+// have ended by only one of the clocks.
 func (r *Resolution) opens() bool {
 	before := r.snapshot.Gate
 	return r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
@@ -159,8 +158,8 @@ func missedTransition(before *v1alpha1.Gate, state v1alpha1.State, now time.Time
 	return due != nil && !due.At.After(now) && due.State != state
 }
 
-// confirm keeps a Gate as it is that is not open yet at the time of the API server: the controller's clock may be ahead, and another replica
-// would not agree. If that time is unknown, the Gate keeps its state.
+// confirm keeps the state of a Gate that is not open yet at the API server's time: the controller's clock may be ahead, and another replica
+// would decide differently. If that time is unknown, the Gate keeps its state, too.
 func (r *Resolution) confirm(t *ServerTime) {
 	before := r.snapshot.Gate
 	if r.Err = t.Unknown(); r.Err != nil {
@@ -172,7 +171,7 @@ func (r *Resolution) confirm(t *ServerTime) {
 	then, handled := r.handle(before, t.reached(r.At))
 	at, d := t.Reported, r.decisionOn(then, t.Reported)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(r.At) {
-		at = d.Next.At.Time // that clock has not reached it, so it is not over
+		at = d.Next.At.Time // by that clock, it has not ended
 		d = r.decisionOn(then, at)
 	}
 	if d.State == v1alpha1.StateOpened {
@@ -191,15 +190,15 @@ func (r *Resolution) confirm(t *ServerTime) {
 	}
 }
 
-// closeByServer closes a Gate that is due to close by the clock of the API server, which is ahead. It never opens a Gate.
+// closeByServer closes a Gate that is due to close by the API server's clock, which is ahead. It never opens a Gate.
 func (r *Resolution) closeByServer(ahead time.Duration) {
 	if r.State == v1alpha1.StateOpened {
 		at := r.At.Add(ahead)
-		then, handled := r.handle(r.gate, at) // new requests were handled by the controller's clock: by a wrong time they could be over
+		then, handled := r.handle(r.gate, at) // new requests were handled by the controller's clock: by another time, they could have ended
 		if d := r.decisionOn(then, at); d.State == v1alpha1.StateClosed {
 			r.decide(d)
 			r.gate, r.Handled, r.At = then, append(slices.Clip(r.Handled), handled...), at
-		} else if r.Next != nil && r.Next.At.After(at) { // sooner than by the controller's clock
+		} else if r.Next != nil && r.Next.At.After(at) { // earlier than by the controller's clock
 			r.Rechecks = append(r.Rechecks, r.Next.At.Add(-ahead))
 		}
 	}

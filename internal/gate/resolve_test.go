@@ -23,7 +23,7 @@ func dependency(ready bool) []v1alpha1.DependencyStatus {
 }
 
 // Each row is what Resolve needs before its decision is final, or the decision.
-func TestResolveReadsOnlyWhatADecisionNeeds(t *testing.T) {
+func TestResolveReadsOnlyNeededInputs(t *testing.T) {
 	lunch := windows(weekly("lunch", "12:00", "13:00"))
 	server := func(at time.Time, err error) *gate.ServerTime {
 		return &gate.ServerTime{RequestedAt: noon, ReceivedAt: noon, Reported: at, Err: err}
@@ -62,7 +62,7 @@ func TestResolveReadsOnlyWhatADecisionNeeds(t *testing.T) {
 	}
 }
 
-func TestResolveSaysUntilWhenDependenciesMatter(t *testing.T) {
+func TestResolveReturnsClosingWithDependencies(t *testing.T) {
 	g := following(closed(windows(weekly("lunch", "11:00", "13:00"))))
 	if r := gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon); r.Needs != gate.NeedsDependencies || !r.Closing.Equal(noon.Add(time.Hour)) {
 		t.Errorf("needs %d until %s", r.Needs, r.Closing)

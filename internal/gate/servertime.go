@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// serverPrecision is the precision of the time that the API server returns. It is cut off, never rounded up.
+	// serverPrecision is the precision of the time that the API server returns, which is always rounded down.
 	serverPrecision = time.Second
 
-	// MaxPoll and minPoll bound the interval of requests for a time that the API server reaches within the same second.
+	// MaxPoll and minPoll bound the polling interval for an instant that the API server reaches within the same second.
 	MaxPoll = 100 * time.Millisecond
 	minPoll = 5 * time.Millisecond
 
-	// reportedSkew is the smallest difference of the clocks that is reported.
+	// reportedSkew is the smallest clock difference that is reported.
 	reportedSkew = 500 * time.Millisecond
 
-	// ClocksDiffer ends the message of a Gate if a difference of the clocks delays its opening, or makes it close early.
+	// ClocksDiffer ends the message of a Gate if clock skew delays its opening or closes it early.
 	ClocksDiffer = "the clocks of the controller and of the API server differ"
 	clocksDiffer = ", " + ClocksDiffer
 )
 
-// ErrTimeUnknown is the error of a Gate that may not open because the API server does not return its time.
-var ErrTimeUnknown = errors.New("the API server does not say what time it is")
+// ErrTimeUnknown is the error of a Gate that cannot open because the API server did not return its time.
+var ErrTimeUnknown = errors.New("the API server does not return its time")
 
 // ServerTime is the time that the API server returned.
 type ServerTime struct {
-	// RequestedAt and Answered are the times of the request and of the response by the controller's clock.
+	// RequestedAt and ReceivedAt are the times of the request and of the response by the controller's clock.
 	RequestedAt, ReceivedAt time.Time
-	// Reported is the time in the response, cut off to the second.
+	// Reported is the time in the response, rounded down to the second.
 	Reported time.Time
 	// Err is the error of the request, nil if it succeeded.
 	Err error
@@ -43,7 +43,7 @@ func (t *ServerTime) Unknown() error {
 	return fmt.Errorf("%w: %w", ErrTimeUnknown, t.Err)
 }
 
-// Ahead returns by how much the controller's clock is at least ahead of that of the API server. It is negative if it is behind.
+// Ahead returns the least difference by which the controller's clock is ahead of the API server's. It is negative if it is behind.
 func (t *ServerTime) Ahead() time.Duration {
 	if ahead := t.RequestedAt.Sub(t.Reported) - serverPrecision; ahead > 0 {
 		return ahead
@@ -51,8 +51,8 @@ func (t *ServerTime) Ahead() time.Duration {
 	return min(t.ReceivedAt.Sub(t.Reported), 0)
 }
 
-// reached returns the latest time that the API server's clock may have had when it returned its time, and at most now if that is possible.
-// A request of the same second is therefore not taken for a later one, and the next opening begins at a full second.
+// reached returns the latest time that the API server's clock may have had when it responded, and at most now if that is possible. A
+// request of the same second therefore never counts as later, and the next opening begins at a full second.
 func (t *ServerTime) reached(now time.Time) time.Time {
 	switch last := t.Reported.Add(serverPrecision - 1); {
 	case now.Before(t.Reported):
@@ -63,9 +63,9 @@ func (t *ServerTime) reached(now time.Time) time.Time {
 	return now
 }
 
-// Until returns how long to wait until the API server's clock may reach an instant that it had not reached. The fraction of its current
-// second is unknown, but the instant is not farther away than the controller's clock is ahead. Therefore, the first wait is short, and each
-// wait is as long as all waits before it together.
+// Until returns how long to wait until the API server's clock may reach an instant. The fraction of its current second is unknown, but the
+// instant is at most as far away as the controller's clock is ahead. Therefore, the first wait is short, and each wait is as long as all
+// waits before it together.
 func (t *ServerTime) Until(at time.Time) time.Duration {
 	left := at.Sub(t.Reported)
 	switch {

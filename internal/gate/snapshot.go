@@ -14,9 +14,9 @@ import (
 type Snapshot struct {
 	// Gate has the requests and dependencies in its status.
 	Gate *v1alpha1.Gate
-	// Calendars are those of its periods. A missing calendar counts as broken.
+	// Calendars has the calendars of its periods. A missing calendar counts as broken.
 	Calendars timetable.Calendars
-	// Exceptions are those that may apply. Exceptions of other Gates are ignored.
+	// Exceptions may include those of other Gates, which are ignored.
 	Exceptions []*v1alpha1.GateException
 
 	compiled *compilation
@@ -42,7 +42,7 @@ func (in *Snapshot) WithGate(g *v1alpha1.Gate) *Snapshot {
 	return &other
 }
 
-// compile compiles the spec, once for all snapshots that With derives from it.
+// compile compiles the spec, once for all snapshots that WithGate derives from it.
 func (in *Snapshot) compile() *compilation {
 	if in.compiled == nil {
 		t := timetable.Compile(in.Gate, in.Calendars, slices.DeleteFunc(slices.Clone(in.Exceptions), func(e *v1alpha1.GateException) bool { return !IsOf(in.Gate, e) }))
@@ -60,7 +60,7 @@ func (in *Snapshot) Broken() []timetable.BrokenCalendar { return in.compile().Br
 // Warnings returns the warnings about the calendars, in the order of the periods.
 func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Warnings }
 
-// RefusedLeads returns the errors of the lead times that are refused at an instant, by the names of their exceptions.
+// RefusedLeads returns the errors of refused lead times at an instant, by exception name.
 func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
 	if len(in.Errors()) > 0 {
 		return nil

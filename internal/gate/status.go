@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Status returns the complete status of a Gate after a decision. If the progress is nil, the status keeps that of the last decision.
+// Status returns the complete status after a decision. If the progress is nil, the status keeps the previous progress.
 func (r *Resolution) Status(p *Progress) v1alpha1.GateStatus {
 	if p == nil {
 		return r.decided.Status
@@ -27,7 +27,7 @@ func (r *Resolution) Status(p *Progress) v1alpha1.GateStatus {
 	return g.Status
 }
 
-// Decided returns the Gate with the status after a decision, without its progress.
+// Decided returns the Gate with the status after the decision, without progress.
 func (r *Resolution) Decided() *v1alpha1.Gate { return r.decided }
 
 // record computes the status after a decision, and the effect of the decision.
@@ -71,7 +71,7 @@ func (r *Resolution) recordConditions(g *v1alpha1.Gate) {
 }
 
 // recordEffect sets the conditions of a new decision until its progress is known. It sets observedGeneration only if nothing prevented the
-// Gate from opening: otherwise both clocks are read again, even after a crash.
+// Gate from opening. Otherwise both clocks must be read again, even after a crash.
 func (r *Resolution) recordEffect(g *v1alpha1.Gate) {
 	before := r.snapshot.Gate
 	if !conditions.IsStalled(g) && (r.Changed || !IsCurrent(before)) { // Reconciling and Stalled exclude each other
@@ -85,8 +85,8 @@ func (r *Resolution) recordEffect(g *v1alpha1.Gate) {
 	stampConditions(before, g, r.At)
 }
 
-// missed returns whether the Gate changed its state and changed it back since the last decision. If the time is unknown or a dependency is
-// not ready, the Gate stayed closed, so that a planned opening is not a missed change.
+// missed returns whether the Gate changed its state and changed it back since the last decision. A planned opening does not count if the
+// time is unknown or a dependency is not ready, because the Gate stayed closed.
 func (r *Resolution) missed() bool {
 	return r.Reason != v1alpha1.TimeUnknownReason && r.Reason != v1alpha1.DependencyNotReadyReason && missedTransition(r.snapshot.Gate, r.State, r.At)
 }
@@ -107,10 +107,10 @@ func AffectsTargets(before, after *v1alpha1.Gate) bool {
 		!equality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)
 }
 
-// IsCurrent returns whether the status of a Gate is about its present spec.
+// IsCurrent returns whether the status is about the current spec.
 func IsCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
 
-// stampConditions sets the times of the conditions: that of an instant for those that have changed, and that of before for the others.
+// stampConditions sets the times of conditions: now if a condition has changed, otherwise the time that it had.
 func stampConditions(before, after *v1alpha1.Gate, now time.Time) {
 	for i := range after.Status.Conditions {
 		is := &after.Status.Conditions[i]
@@ -123,15 +123,15 @@ func stampConditions(before, after *v1alpha1.Gate, now time.Time) {
 	}
 }
 
-// SuspendedStatus returns the status of a suspended Gate, which keeps the last decision. Ready is set only if it was never set, and
-// Reconciling is removed, because clients that wait for a Gate, such as a Kustomization with wait: true, take it as ready only then.
+// SuspendedStatus returns the status of a suspended Gate, which keeps the last decision. It removes Reconciling, and sets Ready if it was
+// never set: otherwise clients that wait for the Gate, such as a Kustomization with wait: true, would not take it as ready.
 func SuspendedStatus(before *v1alpha1.Gate, now time.Time) v1alpha1.GateStatus {
 	g := *before
 	g.Status.Conditions = slices.Clone(g.Status.Conditions)
 	g.Status.ObservedGeneration = g.Generation
 	conditions.Delete(&g, meta.ReconcilingCondition)
 	if !conditions.Has(&g, meta.ReadyCondition) {
-		conditions.MarkTrue(&g, meta.ReadyCondition, meta.SuspendedReason, "Gate is suspended: it holds nothing until spec.suspend is removed")
+		conditions.MarkTrue(&g, meta.ReadyCondition, meta.SuspendedReason, msgSuspended)
 	}
 	stampConditions(before, &g, now)
 	return g.Status

@@ -21,7 +21,7 @@ func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 		}
 		errs = append(errs, selectorErrors(path.Child("namespaceSelector"), ref.NamespaceSelector.Kubernetes())...)
 		if ref.Namespace != "" {
-			errs = append(errs, field.Invalid(path.Child("namespace"), ref.Namespace, "a target has a namespace or a namespaceSelector, not both"))
+			errs = append(errs, field.Invalid(path.Child("namespace"), ref.Namespace, msgNamespaceTwice))
 		}
 	}
 	return errs

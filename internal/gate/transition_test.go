@@ -40,7 +40,7 @@ func TestSinceWhenAGateHasItsState(t *testing.T) {
 	}
 }
 
-func TestWhoHasDecidedOnAGate(t *testing.T) {
+func TestObservedGenerationOfGate(t *testing.T) {
 	asked := func(by, reason string, action v1alpha1.RequestAction) *v1alpha1.Gate {
 		g := closed()
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: reason}}

@@ -11,14 +11,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// eyesOn has a Gate ask for approvals.
+// eyesOn makes a Gate require approvals.
 func eyesOn(required int32) func(*v1alpha1.GateSpec) {
 	return func(s *v1alpha1.GateSpec) {
 		s.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: required}}
 	}
 }
 
-// asks has somebody ask a Gate to open, and returns what came of it.
+// asks requests an open as a user, and returns the result.
 func asks(g *v1alpha1.Gate, who, value string, now time.Time) ledger.Request {
 	annotate(g, v1alpha1.RequestOpen, value)
 	by(g, v1alpha1.RequestOpen, who, "hotfix")
@@ -39,7 +39,7 @@ func approve(g *v1alpha1.Gate, now time.Time, people ...string) []ledger.Request
 	return gate.ApplyRequests(g, ledger.Stamped, now)
 }
 
-func TestAWaitingRequestSaysWhoIsMissing(t *testing.T) {
+func TestWaitingRequestHasMissingApprovals(t *testing.T) {
 	g := closed(eyesOn(3))
 	g.Name, g.Namespace = "production", "ops"
 	if got := asks(g, "alice", stamp(noon), noon); got.Err != nil || got.String() != "open requested at 2026-11-23T12:00:00Z by alice, waits for 3 approvals: hotfix" {
@@ -59,10 +59,10 @@ func TestAWaitingRequestSaysWhoIsMissing(t *testing.T) {
 	}
 	says(noon, "Gate closed by default, an open request of alice at 2026-11-23T12:00:00Z waits for 1 more approval (has bob, carol)"+how)
 	asks(g, "dora", stamp(noon.Add(time.Second)), noon.Add(time.Minute))
-	says(noon.Add(time.Minute), "Gate closed by default, an open request of dora at 2026-11-23T12:00:01Z waits for 3 more approvals, and so does 1 other"+how)
+	says(noon.Add(time.Minute), "Gate closed by default, an open request of dora at 2026-11-23T12:00:01Z waits for 3 more approvals, and 1 other waits"+how)
 }
 
-func TestWhatIsApprovedBeginsWithTheLastApproval(t *testing.T) {
+func TestApprovedRequestBeginsWithLastApproval(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value      string
 		approvedAt time.Time
@@ -91,7 +91,7 @@ func TestWhatIsApprovedBeginsWithTheLastApproval(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
+func TestUnapprovedRequestIsVoidAfterDeadline(t *testing.T) {
 	week := 7 * 24 * time.Hour
 	for name, tc := range map[string]struct {
 		g     *v1alpha1.Gate
@@ -126,7 +126,7 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 				t.Errorf("it is looked at again at %s, not %s", d.Recheck, end)
 			}
 			news := approve(tc.g, end, "bob")
-			if len(news) != 1 || news[0].Err == nil || news[0].Err.Error() != "is void, not enough people have approved it until "+stamp(end) {
+			if len(news) != 1 || news[0].Err == nil || news[0].Err.Error() != "is void, it lacked approvals at "+stamp(end) {
 				t.Errorf("news %v", news)
 			}
 			if d := gate.Decide(tc.g, end); d.State != v1alpha1.StateClosed || strings.Contains(d.Message, "alice") {
@@ -136,7 +136,7 @@ func TestWhatNobodyApprovesInTimeIsVoid(t *testing.T) {
 	}
 }
 
-func TestARequestByNobodyKnownIsRefused(t *testing.T) {
+func TestRequestByUnknownRequesterIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stamps ledger.Stamps
 		who    string
@@ -166,7 +166,7 @@ func TestARequestByNobodyKnownIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatWasPlannedBeforeTheGateAskedForApprovalsIsRefusedAtItsTime(t *testing.T) {
+func TestPlannedRequestIsRefusedIfGateRequiresApprovalsSince(t *testing.T) {
 	g := closed()
 	asks(g, "alice", stamp(noon.Add(time.Hour)), noon)
 	eyesOn(1)(&g.Spec)
@@ -178,7 +178,7 @@ func TestWhatWasPlannedBeforeTheGateAskedForApprovalsIsRefusedAtItsTime(t *testi
 }
 
 // Whether names are stamped may be unknown for a while. A close does not wait for that.
-func TestAnOpenWaitsUntilItIsKnownWhetherNamesAreStamped(t *testing.T) {
+func TestOpenWaitsWhileStampsAreUnknown(t *testing.T) {
 	g := opened(eyesOn(1))
 	annotate(g, v1alpha1.RequestOpen, stamp(noon))
 	by(g, v1alpha1.RequestOpen, "alice", "")

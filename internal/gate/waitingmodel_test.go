@@ -49,7 +49,7 @@ func (r remembered) voidedBy(closed remembered, now time.Time) bool {
 	return begins.After(r.seen) && !begins.Before(r.at)
 }
 
-// eyes is a Gate that asks for approvals, and the model of it.
+// eyes is a Gate that requires approvals, and its model.
 type eyes struct {
 	*rapid.T
 	gate    *v1alpha1.Gate
@@ -98,7 +98,7 @@ func (e *eyes) approves() {
 		lines = append(lines, what, what+" ", what+"0 mallory", strings.Replace(what, "uid=", "uid=x", 1)+" mallory")
 	}
 	if before := e.gate.Annotations[v1alpha1.ApproveRequestedByAnnotation]; before != "" {
-		lines = append(lines, before) // nobody has taken them away
+		lines = append(lines, before) // not removed in the meantime
 	}
 	e.gate.Annotations[v1alpha1.ApproveRequestedByAnnotation] = strings.Join(lines, "\n")
 }

@@ -13,7 +13,7 @@ import (
 // maxSoak is the longest soak of a wave, as in the CRD.
 const maxSoak = 168 * time.Hour
 
-// waveErrors returns the errors of the selectors and soaks of a release. They leave its order and pace undefined.
+// waveErrors returns the errors of the selectors and soaks of a release. With such errors, its order and pace are undefined.
 func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	if g.Spec.Release == nil {
 		return nil
@@ -22,7 +22,7 @@ func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 		w, at := &g.Spec.Release.Waves[i], field.NewPath("spec", "release", "waves").Index(i)
 		errs = append(errs, selectorErrors(at, w.Selector())...)
 		if w.Soak != nil && (w.Soak.Duration < 0 || w.Soak.Duration > maxSoak) {
-			errs = append(errs, timetable.InvalidDuration(at.Child("soak"), *w.Soak, "must be from 0s to 168h (7 days)"))
+			errs = append(errs, timetable.InvalidDuration(at.Child("soak"), *w.Soak, msgSoak))
 		}
 	}
 	return errs
@@ -31,7 +31,7 @@ func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 // HasWaves returns whether a Gate releases its targets in waves.
 func HasWaves(g *v1alpha1.Gate) bool { return g.Spec.Release != nil && len(g.Spec.Release.Waves) > 0 }
 
-// WaveNames returns the names of the waves of a Gate, and at the end that of the targets that no wave matches.
+// WaveNames returns the names of the waves, followed by the name for targets that no wave matches.
 func WaveNames(g *v1alpha1.Gate) []string {
 	var names []string
 	for i := range g.Spec.Release.Waves {
@@ -40,7 +40,7 @@ func WaveNames(g *v1alpha1.Gate) []string {
 	return append(names, v1alpha1.RestOfTargets)
 }
 
-// IsReleased returns whether the status of an open Gate says that all its waves are released since it opened.
+// IsReleased returns whether all waves of an open Gate were released since it opened, according to its status.
 func IsReleased(g *v1alpha1.Gate) bool {
 	release, last := g.Status.Release, g.Status.LastTransition
 	return release != nil && release.Waves != nil && last != nil && release.Waves.OpenedAt.Equal(&last.At) && release.Waves.Current == ""

@@ -138,8 +138,8 @@ func TestAnOpenRequestAfterACloseRequestWinsIfBothAreSeenAtOnce(t *testing.T) {
 	}
 }
 
-// Replicas whose clocks differ by less than a minute take webhooks, and a controller with a
-// clock of its own looks at the Gate now and then.
+// Replicas whose clocks differ by less than a minute accept webhooks, and a controller with another clock reconciles the Gate at random
+// times.
 func TestTheLastAcknowledgedWebhookWins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		skews := rapid.SliceOfN(rapid.IntRange(-25_000, 25_000), 4, 4).Draw(t, "skews in ms")
@@ -160,7 +160,7 @@ func TestTheLastAcknowledgedWebhookWins(t *testing.T) {
 			switch step := rapid.IntRange(0, 5).Draw(t, "who"); step {
 			case 4:
 				look()
-			case 5: // somebody removes the annotations of handled requests
+			case 5: // a user removes the annotations of handled requests
 				look()
 				g.Annotations = nil
 			default:
@@ -184,7 +184,7 @@ func TestTheLastAcknowledgedWebhookWins(t *testing.T) {
 	})
 }
 
-func TestWhatAWebhookWritesIsOneLineInTheStatus(t *testing.T) {
+func TestReasonOfWebhookIsOneLineInStatus(t *testing.T) {
 	g := closed()
 	r := hook(v1alpha1.RequestOpen)
 	r.Reason = "a\nb\x00c\x1b[31md" + strings.Repeat("é", 5000)

@@ -10,14 +10,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// by sets who makes a request and why.
+// by sets the requester and the reason of a request.
 func by(g *v1alpha1.Gate, action v1alpha1.RequestAction, who, reason string) {
 	g.Annotations[string(action)+".gate.fluxcd.io/requestedBy"] = who
 	g.Annotations[string(action)+".gate.fluxcd.io/reason"] = reason
 	g.Annotations[string(action)+".gate.fluxcd.io/received"] = g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]
 }
 
-func TestWhoMadeARequestIsKeptWithIt(t *testing.T) {
+func TestRequesterIsStoredWithRequest(t *testing.T) {
 	g := closed()
 	annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z")
 	by(g, v1alpha1.RequestOpen, "alice", "hotfix 1234")
@@ -72,7 +72,7 @@ func TestACloseRequestOfAGateWithAnInvalidSpecIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsCopiedFromAnnotationsIsOneShortLine(t *testing.T) {
+func TestTextsFromAnnotationsAreOneShortLine(t *testing.T) {
 	account := "system:serviceaccount:" + strings.Repeat("n", 63) + ":" + strings.Repeat("s", 253)
 	for name, tc := range map[string]struct{ by, wantBy, reason, wantReason string }{
 		"the longest service account":  {by: account, wantBy: account},

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// ask annotates a Gate as somebody, has it handled, and returns why it is refused.
+// ask annotates a Gate as a user, handles the request, and returns why it is refused.
 func ask(t *testing.T, g *v1alpha1.Gate, action v1alpha1.RequestAction, value, who string, now time.Time) string {
 	t.Helper()
 	annotate(g, action, value)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// component is what lies between BEGIN and END.
+// component is the content between BEGIN and END.
 type component struct {
 	line       int
 	name       string
@@ -13,7 +13,7 @@ type component struct {
 	children   []*component
 }
 
-// errorf returns an error about the component. The cause goes on after its name.
+// errorf returns an error about the component. The cause continues after its name.
 func (c *component) errorf(format string, args ...any) error {
 	return &Error{c.line, c.name, fmt.Sprintf(format, args...)}
 }
@@ -28,7 +28,7 @@ func (c *component) all(name string) (all []*property) {
 	return all
 }
 
-// one returns the property of a name, nil if there is none. Two are an error.
+// one returns the property with a name, nil if there is none. Two are an error.
 func (c *component) one(name string) (*property, error) {
 	var found *property
 	for i := range c.properties {
@@ -55,7 +55,7 @@ func (c *component) same(other *component) bool {
 		}
 	}
 	for i, child := range c.children {
-		// No component of ours has a child of a child that matters.
+		// No relevant component has grandchildren that matter.
 		if child.name != other.children[i].name || len(child.children) > 0 || !child.same(other.children[i]) {
 			return false
 		}
@@ -63,7 +63,7 @@ func (c *component) same(other *component) bool {
 	return true
 }
 
-// The components that matter.
+// The relevant components.
 const (
 	vcalendar = "VCALENDAR"
 	vevent    = "VEVENT"
@@ -71,13 +71,13 @@ const (
 	vfreebusy = "VFREEBUSY"
 )
 
-// parse returns the VCALENDARs of a text. There is at least one, and each has its end. Lines with an error are left out, and the errors are returned with
-// them. After an error in the structure, no line is read.
+// parse returns the VCALENDARs of a text. There is at least one, and each has its end. It skips lines with an error, and returns these
+// errors, too. After an error in the structure, it reads no further lines.
 func parse(text string) (calendars []*component, wrong Errors, err error) {
 	lines, wrong := unfold(strings.TrimPrefix(text, bom))
 	calendars, more, err := assemble(lines)
 	if wrong = append(wrong, more...); len(calendars) == 0 && len(wrong) > 0 {
-		err = nil // they say what is wrong
+		err = nil // wrong has the cause
 	}
 	return calendars, wrong, err
 }
@@ -138,7 +138,7 @@ func assemble(lines []line) (calendars []*component, wrong Errors, err error) {
 // isEvent returns whether a component is a VEVENT, or a VFREEBUSY, whose busy times count as an event.
 func (c *component) isEvent() bool { return c.name == vevent || c.name == vfreebusy }
 
-// mayBeIn returns an error if the component is where it would be overlooked.
+// mayBeIn returns an error if the component is in a place where it would be ignored.
 func (c *component) mayBeIn(open []*component) error {
 	switch {
 	case len(open) == 0:

@@ -1,27 +1,27 @@
 /*
-Package ical reads iCalendar texts (RFC 5545) and returns the stretches of time that
-their events take up. It has no client and no clock.
+Package ical reads iCalendar texts (RFC 5545) and returns the times of
+their events. It has no client and no clock.
 
-Nothing is skipped in silence. Either an event is understood, or it is listed as one that
-does not count, or the whole text is refused with an [Error] that names the line.
+No event is skipped silently. An event is read, or it is listed as one that does not count, or
+the whole text is refused with an [Error] that has the line.
 
 These events do not count: those with STATUS:CANCELLED or TRANSP:TRANSPARENT, those
 without one of the selected categories, and older versions of an event that the
-text has in a later one. Of one that does not count, only what identifies it is read. VTODO and VJOURNAL are not events.
+text has in a later one. For an event that does not count, only its identity is read. VTODO and VJOURNAL are not events.
 A VFREEBUSY is an event that lasts for its busy times. METHOD, alarms and unknown properties change no time.
 
 Where RFC 5545 leaves a choice:
 
-  - A TZID is a name of the IANA database, else one of Windows, else that of a VTIMEZONE
-    of the same VCALENDAR, else a name of the IANA database behind a prefix. Dates and
+  - A TZID is a name of the IANA database, otherwise one of Windows, otherwise that of a
+    VTIMEZONE of the same VCALENDAR, otherwise a name of the IANA database behind a prefix. Dates and
     floating times are in the zone of the reader, but in an event whose DTSTART has a zone,
     floating times are in that zone. A wall-clock time means what it means in package schedule.
-  - DTSTART always is an occurrence and counts for COUNT, also where the rule does not meet it.
+  - DTSTART always is an occurrence and counts for COUNT, even if the rule does not match it.
   - In DURATION, weeks and days are those of the calendar.
   - An event that lasts no time is an error: it would close nothing.
-  - An EXDATE that is a date removes what starts on that day, on the clock of the event.
-    One that meets nothing removes nothing, with a warning.
-  - In a series of dates, an EXDATE, RECURRENCE-ID or UNTIL with a time stands for its date
+  - An EXDATE that is a date removes the occurrences that start on that day, on the clock of
+    the event. An EXDATE without an occurrence causes a warning.
+  - In a series of dates, an EXDATE, RECURRENCE-ID or UNTIL with a time means its date
     in its own time zone.
   - An event with RECURRENCE-ID is one occurrence and counts at its own time, even if there
     is no such occurrence. Its RRULE, RDATE and EXDATE are ignored, with a warning.
@@ -40,8 +40,8 @@ that is in the zone of DTSTART.
 
 These are errors: rules by the hour, minute or second; RSCALE; EXRULE; two RRULEs; RANGE.
 
-The package cuts the text and follows the rules itself. No library that does the former
-knows the lines that an error has to name. rrule-go goes on to the year 9999 to find that a
-rule has no occurrence: a third of a second for each such rule.
+The package parses the text and expands the rules itself. Parser libraries do not return the
+line of an error. rrule-go searches until the year 9999 to find that a rule has no occurrence:
+a third of a second for each such rule.
 */
 package ical

@@ -7,44 +7,44 @@ import (
 	"strings"
 )
 
-// event is a VEVENT or a VFREEBUSY, as far as it says which it is and whether it counts.
+// event has the properties of a VEVENT or a VFREEBUSY that identify it, and that determine whether it counts.
 type event struct {
 	component *component
 	zones     *zones
 	line      int
 	uid       string
 	summary   string
-	// start is DTSTART, nil if it is missing or wrong, as startErr says.
+	// start is DTSTART, nil if it is missing or invalid, see startErr.
 	start    *moment
 	startErr error
-	// instance is the RECURRENCE-ID, and matched whether a series has such an occurrence.
+	// instance is the RECURRENCE-ID. matched is true if a series has such an occurrence.
 	instance *moment
 	matched  bool
 	sequence uint64
 	// stamp is DTSTAMP, or empty.
 	stamp string
-	// discounted says why it does not count, empty if it does. If superseded is set, a later version is the reason.
+	// discounted is why it does not count, empty if it does. If superseded is set, a later version is the reason.
 	discounted string
 	superseded bool
-	// closesOnly says why it does not count in a period that opens, empty if it does.
+	// closesOnly is why it does not count in a period that opens, empty if it does.
 	closesOnly string
 	// ambiguous is why no period that opens can have the event.
 	ambiguous error
 	// categories are the numbers of its categories in the text.
 	categories []int
-	// occurrences are empty if err says what is wrong with them.
+	// occurrences are empty if err is set.
 	occurrences []interval
 	err         error
-	// unread is whether err is that there was no effort left for the event.
+	// unread is true if the budget did not suffice for the event.
 	unread bool
-	// warnings do not keep the event from being read.
+	// warnings do not prevent reading the event.
 	warnings Errors
 }
 
 // interval is [from, until).
 type interval struct{ from, until int64 }
 
-// identify reads what identifies an event.
+// identify reads the properties that identify an event.
 func (r *reader) identify(c *component) (*event, error) {
 	e := &event{component: c, zones: r.zones, line: c.line}
 	in := *r
@@ -104,7 +104,7 @@ func (r *reader) readInstance(e *event, p *property) error {
 	return err
 }
 
-// at returns a reader of the other values of an event, which are in the time zone of its DTSTART if they have none.
+// at returns a reader of the other values of an event, whose default time zone is that of its DTSTART.
 func (r *reader) at(start *moment) *reader {
 	if start == nil || start.floating {
 		return r
@@ -114,7 +114,7 @@ func (r *reader) at(start *moment) *reader {
 	return &in
 }
 
-// weigh finds whether an event counts.
+// weigh determines whether an event counts.
 func (r *reader) weigh(e *event) error {
 	status, err := e.word("STATUS", "CONFIRMED", "TENTATIVE", "CANCELLED")
 	if err != nil {
@@ -133,7 +133,7 @@ func (r *reader) weigh(e *event) error {
 	return nil
 }
 
-// word returns the value of a property that is one of a few, the first if it is not there.
+// word returns the value of a property with an enumeration, the first one if it is missing.
 func (e *event) word(name string, words ...string) (string, error) {
 	p, err := e.component.one(name)
 	if err != nil || p == nil {
@@ -145,7 +145,7 @@ func (e *event) word(name string, words ...string) (string, error) {
 	return "", p.errorf("%s is none of %s", quote(p.value), strings.Join(words, ", "))
 }
 
-// length returns how long an event lasts that starts at a moment.
+// length returns the length of an event that starts at a moment.
 func (r *reader) length(c *component, start moment) (length, error) {
 	end, err := c.one("DTEND")
 	if err != nil {
@@ -172,7 +172,7 @@ func (r *reader) length(c *component, start moment) (length, error) {
 	return length{}, c.errorf("has neither DTEND nor DURATION: an event that lasts no time closes nothing")
 }
 
-// lengthUntil returns how long an event lasts that ends at a value of a property.
+// lengthUntil returns the length of an event that ends at a value of a property.
 func (r *reader) lengthUntil(p *property, start moment, value string) (length, error) {
 	end, err := r.parseMoment(p, value)
 	if err != nil {

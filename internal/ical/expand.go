@@ -2,7 +2,7 @@ package ical
 
 import "time"
 
-// cursor is a day of the calendar with all that rules ask about it.
+// cursor is a day of the calendar with the fields that rules need.
 type cursor struct {
 	// day counts from 1970-01-01.
 	day                 int64
@@ -35,7 +35,7 @@ func cursorAt(d int64) cursor {
 // lengths of months.
 var lengths = [...]int{1: 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
-// next moves on by a day.
+// next advances by a day.
 func (c *cursor) next() {
 	if c.dayOfMonth == c.ofMonth {
 		*c = cursorAt(c.day + 1)
@@ -47,8 +47,7 @@ func (c *cursor) next() {
 	c.weekday = (c.weekday + 1) % 7
 }
 
-// meets returns whether a day meets all parts of the rule. BYDAY counts in the month or in
-// the year.
+// meets returns whether a day matches all parts of the rule. BYDAY counts in the month or in the year.
 func (u *rule) meets(c *cursor) bool {
 	switch {
 	case u.months != 0 && u.months&(1<<c.month) == 0,
@@ -69,8 +68,8 @@ func (u *rule) meets(c *cursor) bool {
 	return u.nth[c.weekday].has(before+1, before+1+(of-n)/7)
 }
 
-// meetsWeek returns whether the week of a day is in BYWEEKNO. The first week of a year is
-// the first with four days in it, so its fourth day says which year a week is of.
+// meetsWeek returns whether the week of a day is in BYWEEKNO. The first week of a year is the first with four days in it, so its fourth day
+// determines the year of a week.
 func (u *rule) meetsWeek(c *cursor) bool {
 	fourth := cursorAt(u.weekStart(c.day) + 3)
 	before := (fourth.dayOfYear - 1) / 7
@@ -99,8 +98,7 @@ func (u *rule) period(start *cursor, n int64) (from, until int64) {
 	}
 }
 
-// first returns a period no later than the one that a day lies in. Where occurrences are
-// counted, it is the first.
+// first returns a period no later than that of a day. If occurrences are counted, it is the first period.
 func (u *rule) first(start *cursor, d int64) int64 {
 	if u.count > 0 || d <= start.day {
 		return 0
@@ -119,8 +117,8 @@ func (u *rule) first(start *cursor, d int64) int64 {
 	return max(0, n/u.interval-1)
 }
 
-// walk yields the wall-clock times of a rule after its start that may lie in [from, until],
-// in order. It yields more of them. It returns false if effort ran out.
+// walk yields the wall-clock times of a rule after its start that may lie in [from, until], in order. It may yield others. It returns false
+// if the budget is spent.
 func (u *rule) walk(start, from, until int64, effort *int, yield func(wall int64) bool) bool {
 	begin := cursorAt(midnight(start) / day)
 	count := u.count
@@ -137,7 +135,7 @@ func (u *rule) walk(start, from, until int64, effort *int, yield func(wall int64
 			if wall <= start || u.position.any && !u.position.has(i+1, len(walls)) {
 				continue
 			}
-			// The start is the first.
+			// The start is the first occurrence.
 			if count--; count == 0 && u.count > 0 || wall > until || !yield(wall) {
 				return true
 			}

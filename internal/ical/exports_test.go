@@ -45,7 +45,7 @@ func TestExports(t *testing.T) {
 				"2027-03-29T22:00Z/2027-04-01T22:00Z Kvartalsslutt",
 				"2027-06-29T22:00Z/2027-07-02T22:00Z Kvartalsslutt",
 			},
-			[]ical.NotCounted{{Line: 88, Summary: "Lunch", UID: "lunch", Cause: "none of its categories is asked for"}},
+			[]ical.NotCounted{{Line: 88, Summary: "Lunch", UID: "lunch", Cause: "it has none of the selected categories"}},
 		},
 		{
 			"apple.ics", nil,

@@ -16,41 +16,39 @@ import (
 const (
 	// MaxText is in bytes.
 	MaxText = 1 << 20
-	// MaxEvents counts each VEVENT and VFREEBUSY, also those that do not count.
+	// MaxEvents counts each VEVENT and VFREEBUSY, including those that do not count.
 	MaxEvents = 5_000
-	// MaxOccurrences counts those that are returned.
+	// MaxOccurrences counts the returned occurrences.
 	MaxOccurrences = 50_000
 )
 
-// Options say what to read from a text.
+// Options determine what to read from a text.
 type Options struct {
-	// Zone is that of dates and of times without a zone. Nil is UTC.
+	// Zone is the zone of dates and of times without a zone. Nil means UTC.
 	Zone *schedule.Zone
-	// From and Until are the stretch [From, Until) to look at: all occurrences are returned
-	// that have a part in it.
+	// From and Until are the interval [From, Until) to read: all occurrences that overlap with it are returned.
 	From, Until time.Time
-	// Categories that count: an event must have one of them. Their case does not matter. If
-	// there are none, events of all categories count, and those without.
+	// Categories select events with one of them, ignoring case. If there are none, all events count, even those without categories.
 	Categories []string
-	// Opens is whether the events open something, so that an event counts only if there is no doubt about it.
+	// Opens is true if the events open a Gate, so that an event counts only if it is unambiguous.
 	Opens bool
-	// Name returns what is kept of the SUMMARY of an event, all of it if nil. It is called once per event.
+	// Name returns the part of a SUMMARY to keep, all of it if nil. It is called once per event.
 	Name func(summary string) string
 }
 
-// Calendar is what a text means.
+// Calendar is the result of reading a text.
 type Calendar struct {
 	// Occurrences of the events that count, sorted by start, then by end. They may overlap.
 	Occurrences []Occurrence
 	// NotCounted are the other events, sorted by line.
 	NotCounted []NotCounted
-	// Warnings are doubtful parts of the text that do not keep it from being read, at most 20, sorted by line.
+	// Warnings are about parts of the text that may be mistakes, at most 20, sorted by line.
 	Warnings []*Error
-	// Events is how many events there are, each VEVENT and VFREEBUSY for itself.
+	// Events is the number of events, each VEVENT and VFREEBUSY separately.
 	Events int
 }
 
-// Occurrence is one of an event, in [Start, End).
+// Occurrence is an occurrence of an event, in [Start, End).
 type Occurrence struct {
 	Start, End time.Time
 	// Summary and UID are as written in the text and may be empty. Summary may have line
@@ -60,11 +58,11 @@ type Occurrence struct {
 	Line int
 }
 
-// Causes why an event does not count. Besides, older versions of an event do not.
+// Causes why an event does not count. Older versions of an event do not count either.
 const (
 	Cancelled       = "STATUS is CANCELLED"
 	Transparent     = "TRANSP is TRANSPARENT: it is shown as free"
-	OtherCategories = "none of its categories is asked for"
+	OtherCategories = "it has none of the selected categories"
 )
 
 // NotCounted is an event that does not count.
@@ -72,12 +70,11 @@ type NotCounted struct {
 	// Line is where the VEVENT begins.
 	Line         int
 	Summary, UID string
-	// Cause says why, such as [Cancelled].
+	// Cause is why, such as [Cancelled].
 	Cause string
 }
 
-// Period returns the period of all occurrences, whose events have the names of their
-// summaries.
+// Period returns the period of all occurrences. The names of its events are their summaries.
 func (c *Calendar) Period(name string) schedule.Period {
 	spans := make([]schedule.CalendarEvent, len(c.Occurrences))
 	for i, o := range c.Occurrences {
@@ -88,14 +85,14 @@ func (c *Calendar) Period(name string) schedule.Period {
 
 // reader reads one text.
 type reader struct {
-	// zone is that of floating times.
+	// zone is the zone of floating times.
 	zone, utc   *schedule.Zone
 	from, until int64
 	left        *left
 	name        func(string) string
-	// zones are those of the VCALENDAR that is read.
+	// zones are those of the current VCALENDAR.
 	zones *zones
-	// warnings are those of the event that is read.
+	// warnings are those of the current event.
 	warnings *Errors
 }
 
@@ -106,17 +103,17 @@ func (r *reader) warn(p *property, format string, args ...any) {
 	}
 }
 
-// Text is an iCalendar text that has been parsed.
+// Text is a parsed iCalendar text.
 type Text struct {
-	// Effort is how many days its rules have looked at.
+	// Effort is the number of days that its rules have visited.
 	Effort int
 
 	events []*event
-	// categories are those of all events, each with a number.
+	// categories numbers the categories of all events.
 	categories map[string]int
 }
 
-// Read reads an iCalendar text. Errors in it are [Errors].
+// Read reads an iCalendar text. Errors in the text are [Errors].
 func Read(text string, o Options) (*Calendar, error) {
 	t, err := Parse(text, o)
 	if err != nil {
@@ -125,7 +122,8 @@ func Read(text string, o Options) (*Calendar, error) {
 	return t.Select(o.Categories, o.Opens)
 }
 
-// Parse reads what does not depend on categories. An error in an event that does not count is none. Errors in the text are [Errors].
+// Parse reads everything that does not depend on categories. It ignores errors in events that do not count. Errors in the text are
+// [Errors].
 func Parse(text string, o Options) (*Text, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), MaxText)
@@ -205,7 +203,7 @@ func (t *Text) categorize(e *event) {
 	}
 }
 
-// fold returns the same text for all texts that differ in case only.
+// fold returns the same text for all texts that differ only in case.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -216,7 +214,8 @@ func fold(s string) string {
 	}, s)
 }
 
-// Select returns the events of some categories, all if there are none, for periods that open or for those that close. Errors in them are [Errors].
+// Select returns the events of some categories, all if there are none, for periods that open or for those that close. Errors in them are
+// [Errors].
 func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	counts := make([]bool, len(t.categories))
 	for _, category := range categories {
@@ -266,7 +265,7 @@ func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	slices.SortStableFunc(found.Occurrences, func(a, b Occurrence) int {
 		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), cmp.Compare(a.Line, b.Line))
 	})
-	// A date may be in a rule and in RDATE too.
+	// A date may be in a rule and in RDATE.
 	found.Occurrences = slices.Compact(found.Occurrences)
 	slices.SortStableFunc(found.NotCounted, func(a, b NotCounted) int { return cmp.Compare(a.Line, b.Line) })
 	return found, nil

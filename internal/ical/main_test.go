@@ -12,8 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// TestMain asks rapid for more than its default of 100 checks. The zones of the machine
-// are wrong for all tests.
+// TestMain sets the number of rapid checks above the default of 100. All tests run with wrong system zones.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "2000"); err != nil {
 		panic(err)

@@ -2,15 +2,15 @@ package ical
 
 import "strings"
 
-// The most that one text may cost. It takes less than a second.
+// The budget of one text. It takes less than a second.
 const (
-	// effort is how many days its rules may look at.
+	// effort bounds the number of days that its rules visit.
 	effort = 10_000_000
-	// maxOnsets is how many changes of UTC offsets its VTIMEZONEs may have.
+	// maxOnsets bounds the changes of UTC offsets in its VTIMEZONEs.
 	maxOnsets = 100_000
 )
 
-// left is what a text may still cost.
+// left is the remaining budget of a text.
 type left struct{ days, onsets, occurrences int }
 
 // start returns DTSTART.
@@ -25,8 +25,8 @@ func (r *reader) start(c *component) (moment, error) {
 	return r.moment(p)
 }
 
-// starts calls add for DTSTART, for all of RRULE that may lie between two instants, and
-// for RDATE. It names the property, and the length of an occurrence that has its own.
+// starts calls add for DTSTART, for all occurrences of RRULE that may lie between two instants, and for RDATE. It passes the property, and
+// the length of an occurrence that has its own.
 func (r *reader) starts(e *event, start moment, from, until int64, add func(*property, moment, *length) error) error {
 	c := e.component
 	if err := add(c.all("DTSTART")[0], start, nil); err != nil {
@@ -85,7 +85,7 @@ func (r *reader) follow(p *property, start moment, from, until int64, add func(*
 	return failed
 }
 
-// after returns whether a moment is after UNTIL. Without a zone, this is on the clock of the event.
+// after returns whether a moment is after UNTIL, by the clock of the event if UNTIL has no zone.
 func (m moment) after(until moment) bool {
 	if until.floating {
 		return m.wall > until.wall
@@ -126,7 +126,7 @@ func (r *reader) addDates(p *property, start moment, add func(*property, moment,
 	return nil
 }
 
-// lengthOfPeriod reads the end of a PERIOD: a time or a duration.
+// lengthOfPeriod parses the end of a PERIOD: a time or a duration.
 func (r *reader) lengthOfPeriod(p *property, start moment, end string) (length, error) {
 	if strings.ContainsAny(end, "Pp") {
 		return parseLength(p, end)
@@ -143,7 +143,7 @@ type exclusions struct {
 // exclusion is a value of EXDATE or a RECURRENCE-ID.
 type exclusion struct {
 	at int64
-	// by is the EXDATE and value its value, instance the event with the RECURRENCE-ID.
+	// by is the EXDATE and value its value. instance is the event with the RECURRENCE-ID.
 	by       *property
 	value    string
 	instance *event
@@ -167,8 +167,7 @@ func (x *exclusions) add(m, start moment, e *exclusion) {
 	}
 }
 
-// has returns whether the occurrence m of an event is excluded. Its day is the one on the
-// clock of the event.
+// has returns whether the occurrence m of an event is excluded. Its day is that on the clock of the event.
 func (x *exclusions) has(m, event moment) bool {
 	if len(x.all) == 0 {
 		return false
@@ -189,7 +188,7 @@ func (x *exclusions) has(m, event moment) bool {
 	return found
 }
 
-// warnOfUnmatched warns of each EXDATE that excludes nothing in the time that is read.
+// warnOfUnmatched warns about each EXDATE that excludes nothing in the interval that is read.
 func (r *reader) warnOfUnmatched(x *exclusions) {
 	for _, e := range x.all {
 		if e.by != nil && !e.matched && e.at >= r.from && e.at < r.until {
@@ -198,7 +197,7 @@ func (r *reader) warnOfUnmatched(x *exclusions) {
 	}
 }
 
-// occur finds the occurrences of an event. Instances are other events that stand for some of them.
+// occur finds the occurrences of an event. instances are other events that replace some of them.
 func (r *reader) occur(e *event, instances []*event) error {
 	if e.startErr != nil && e.component.name != vfreebusy {
 		return e.startErr
@@ -257,9 +256,9 @@ func (r *reader) exclude(e *event, start moment, except *exclusions) error {
 	return nil
 }
 
-// add adds an occurrence, unless it is not in the time that is read.
+// add adds an occurrence, unless it is outside the interval that is read.
 func (r *reader) add(e *event, p *property, from, until int64) error {
-	// One on a day that a zone has left out lasts no time.
+	// An occurrence on a day that a zone skips has no duration.
 	if from >= until || until <= r.from || from >= r.until {
 		return nil
 	}

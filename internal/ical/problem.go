@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// maxProblems is how many errors and how many warnings of a text are kept.
+// maxProblems bounds the errors, and the warnings, of a text.
 const maxProblems = 20
 
-// Error says what is wrong with an iCalendar text.
+// Error is an error in an iCalendar text.
 type Error struct {
 	// Line counts from 1.
 	Line int
-	// Property or component that is wrong, such as DTSTART.
+	// Property is the property or component with the error, such as DTSTART.
 	Property string
 	// Cause is the rest of the sentence.
 	Cause string
@@ -45,7 +45,7 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// add adds an error, which is an Error or Errors, unless there are enough.
+// add adds an error, which is an Error or Errors, up to the limit.
 func (e *Errors) add(err error) {
 	if len(*e) >= maxProblems {
 		return

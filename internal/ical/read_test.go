@@ -8,9 +8,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// TestWhatEventsMean reads events for two years from 2026 on in Oslo, which is an hour
+// TestMeaningOfEvents reads events for two years from 2026 on in Oslo, which is an hour
 // ahead of UTC, and two from 29 March to 25 October 2026.
-func TestWhatEventsMean(t *testing.T) {
+func TestMeaningOfEvents(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		text string
@@ -218,8 +218,8 @@ func TestCategories(t *testing.T) {
 		t.Errorf("got\n%q, want\n%q", got, want)
 	}
 	want := []ical.NotCounted{
-		{Line: 17, Summary: "None", UID: "3", Cause: "none of its categories is asked for"},
-		{Line: 22, Summary: "A part of it", UID: "4", Cause: "none of its categories is asked for"},
+		{Line: 17, Summary: "None", UID: "3", Cause: "it has none of the selected categories"},
+		{Line: 22, Summary: "A part of it", UID: "4", Cause: "it has none of the selected categories"},
 	}
 	if !slices.Equal(c.NotCounted, want) {
 		t.Errorf("not counted are\n%+v, want\n%+v", c.NotCounted, want)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// frequency of a rule: how long its periods are.
+// frequency is the length of the periods of a rule.
 type frequency uint8
 
 const (
@@ -31,7 +31,7 @@ type rule struct {
 	// months is a bit set, empty for all.
 	months                               uint16
 	monthDays, yearDays, weeks, position ordinals
-	// weekdays is a bit set of those without an ordinal, nth has those with one.
+	// weekdays is a bit set of the weekdays without an ordinal, nth has those with one.
 	weekdays uint8
 	nth      [7]ordinals
 	hasNth   bool
@@ -105,7 +105,7 @@ func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	return u, nil
 }
 
-// set reads one part. It returns what is wrong with it.
+// set parses one part. It returns what is wrong with it.
 func (u *rule) set(key, value string) (problem string) {
 	switch key {
 	case "FREQ":
@@ -153,13 +153,13 @@ func (u *rule) set(key, value string) (problem string) {
 func number(value string, to *int64) (problem string) {
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || n == 0 {
-		return "it must be a number from 1 to 2147483647"
+		return "must be a number from 1 to 2147483647"
 	}
 	*to = int64(n)
 	return ""
 }
 
-// each reads a list of numbers. Where it goes below zero, a zero is wrong.
+// each parses a list of numbers. If low is negative, zero is invalid.
 func each(value string, low, high int, add func(int)) (problem string) {
 	for text := range strings.SplitSeq(value, ",") {
 		n, err := strconv.Atoi(text)
@@ -220,7 +220,7 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	case u.hasNth && u.weeks.any:
 		return "has BYDAY with a number, which does not go with BYWEEKNO"
 	case u.weeks.any && (u.interval > 1 || u.position.any):
-		// A week may lie in two years, and RFC 5545 does not say in which it counts.
+		// A week may lie in two years, and RFC 5545 does not define in which it counts.
 		return "has BYWEEKNO with INTERVAL or BYSETPOS, which is not understood"
 	case u.position.any && by == 0:
 		return "has BYSETPOS without another part that begins with BY"
@@ -230,7 +230,7 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	return ""
 }
 
-// derive takes from the start what the rule does not say.
+// derive sets from the start what the rule does not specify.
 func (u *rule) derive(start moment) {
 	t := time.Unix(start.wall, 0).UTC()
 	byDay := u.weekdays != 0 || u.hasNth

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// line is a line of content, its folds removed.
+// line is a line of content, without folds.
 type line struct {
 	number int
 	text   string
@@ -16,9 +16,9 @@ type line struct {
 
 const bom = "\uFEFF"
 
-// unfold cuts a text into lines of content. It leaves out empty lines.
+// unfold splits a text into lines of content. It skips empty lines.
 func unfold(text string) (lines []line, wrong Errors) {
-	// parts are those of the last line. Joined at its end, a line of many folds takes no longer.
+	// parts has the parts of the last line. They are joined at its end, which is fast even with many folds.
 	var parts []string
 	end := func() {
 		if len(parts) > 1 {
@@ -56,15 +56,14 @@ func unfold(text string) (lines []line, wrong Errors) {
 	return lines, wrong
 }
 
-// property is a line of content, its parameters not yet read: only those of a property
-// that matters must be right.
+// property is a line of content. Its parameters are parsed only when they are needed.
 type property struct {
 	line   int
 	name   string
 	params string
 	value  string
 
-	// kind and tzid are VALUE and TZID, once they were asked for.
+	// kind and tzid are VALUE and TZID, once they have been read.
 	kind, tzid string
 	typed      bool
 }
@@ -84,7 +83,7 @@ func (p *property) types() (kind, tzid string, err error) {
 	return p.kind, p.tzid, nil
 }
 
-// errorf returns an error about the property. The cause goes on after its name.
+// errorf returns an error about the property. The cause continues after its name.
 func (p *property) errorf(format string, args ...any) error {
 	return &Error{p.line, p.name, fmt.Sprintf(format, args...)}
 }
@@ -111,7 +110,7 @@ func parseProperty(l line) (property, error) {
 	return property{}, p.errorf("has no value: there is no colon outside of quotes")
 }
 
-// param returns the value of a parameter, empty if it is not there.
+// param returns the value of a parameter, empty if it is missing.
 func (p *property) param(name string) (string, error) {
 	found, seen := "", false
 	for rest := p.params; rest != ""; {
@@ -137,7 +136,7 @@ func (p *property) param(name string) (string, error) {
 	return found, nil
 }
 
-// cutParam cuts a text at the first semicolon outside of quotes. The rest has it.
+// cutParam cuts a text at the first semicolon outside of quotes. rest includes it.
 func cutParam(s string) (param, rest string) {
 	quoted := false
 	for i := range len(s) {
@@ -151,7 +150,7 @@ func cutParam(s string) (param, rest string) {
 	return s, ""
 }
 
-// texts returns the values of a list of TEXT, without their escapes.
+// texts returns the values of a list of TEXT, without escapes.
 func (p *property) texts() []string {
 	var all []string
 	var text strings.Builder
@@ -177,7 +176,7 @@ func (p *property) texts() []string {
 	return append(all, text.String())
 }
 
-// text returns the value of a TEXT. A comma in it without a backslash is a comma.
+// text returns the value of a TEXT. A comma without a backslash is a comma.
 func (p *property) text() string { return strings.Join(p.texts(), ",") }
 
 // quote returns a text that fits into an error.

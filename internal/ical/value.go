@@ -17,7 +17,7 @@ const (
 	day          = 24 * hour
 )
 
-// longest is how long an event may last: to the last year that a DTEND can name.
+// longest bounds the length of an event: to the last year that a DTEND can have.
 const longest = 10_000 * 366 * day
 
 // moment is a DATE or a DATE-TIME.
@@ -33,7 +33,8 @@ type moment struct {
 // at returns the instant.
 func (m moment) at() int64 { return m.zone.Resolve(m.wall) }
 
-// of returns the moment as a series that starts at another one has it. In a series of dates, a time stands for its date in its own time zone.
+// of converts a moment to the form of a series that starts at another one. In a series of dates, a time is replaced by its date in its own
+// time zone.
 func (m moment) of(start moment) moment {
 	if start.date && !m.date {
 		m = moment{wall: midnight(m.wall), zone: start.zone, date: true, floating: true}
@@ -41,12 +42,12 @@ func (m moment) of(start moment) moment {
 	return m
 }
 
-// moment returns the one value of a property, and its parameters if it has others.
+// moment returns the single value of a property, and checks its parameters.
 func (r *reader) moment(p *property) (moment, error) {
 	return r.parseMoment(p, strings.TrimSpace(p.value))
 }
 
-// parseMoment reads a value of the property.
+// parseMoment parses a value of the property.
 func (r *reader) parseMoment(p *property, value string) (moment, error) {
 	kind, tzid, err := p.types()
 	if err != nil {
@@ -112,18 +113,18 @@ func parseStamp(s string) (wall int64, date, utc, ok bool) {
 	if h < 0 || h > 23 || m < 0 || m > 59 || sec < 0 || sec > 60 {
 		return 0, false, false, false
 	}
-	// As RFC 5545 says, a leap second is the one before it.
+	// RFC 5545 treats a leap second as the one before it.
 	return wall + h*hour + m*minute + min(sec, 59), date, utc, true
 }
 
-// length of an event: seconds on the wall clock, where a day has 86400, then seconds that elapse.
+// length is the length of an event: seconds on the wall clock, where a day has 86400, and then elapsed seconds.
 type length struct {
 	wall, elapsed int64
-	// atLeast elapses if the wall clock leaves nothing: where a zone leaves out the time at which an occurrence starts.
+	// atLeast is the length if the wall clock skips the time at which an occurrence starts.
 	atLeast int64
 }
 
-// total returns about how long it is.
+// total returns the approximate length.
 func (l length) total() int64 { return max(l.wall+l.elapsed, l.atLeast) }
 
 // end returns when an event ends that starts at a moment.
@@ -155,7 +156,7 @@ func parseLength(p *property, value string) (length, error) {
 	return l, l.check(p)
 }
 
-// check returns an error unless an event can be that long.
+// check returns an error if no event can have this length.
 func (l length) check(p *property) error {
 	switch {
 	case l.wall+l.elapsed == 0:

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// version is what the versions of an event have in common.
+// version has the common properties of the versions of an event.
 type version struct {
 	uid, component string
 	changed, date  bool
 	at             int64
 }
 
-// events returns all events. Those that a later version supersedes do not count.
+// events returns all events. Superseded ones do not count.
 func (r *reader) events(calendars []*component, wrong *Errors) []*event {
 	var events []*event
 	for _, calendar := range calendars {
@@ -36,7 +36,7 @@ func (r *reader) events(calendars []*component, wrong *Errors) []*event {
 	return events
 }
 
-// byVersion returns events that are versions of the same one, in the order of the text.
+// byVersion groups events that are versions of the same one, in the order of the text.
 func byVersion(events []*event) [][]*event {
 	series := map[string]moment{}
 	for _, e := range events {
@@ -67,7 +67,7 @@ func byVersion(events []*event) [][]*event {
 	return all
 }
 
-// place reads a RECURRENCE-ID as the series has it that starts at a moment: a time without a zone is in that of the series.
+// place converts a RECURRENCE-ID to the form of its series: a time without a zone is in that of the series.
 func (e *event) place(start moment) {
 	if e.instance.floating && !e.instance.date && !start.floating {
 		e.instance.zone = start.zone
@@ -75,8 +75,8 @@ func (e *event) place(start moment) {
 	*e.instance = e.instance.of(start)
 }
 
-// supersede has only the latest version count. If versions with the same SEQUENCE start at different times, it is not certain that they are
-// versions at all: they may be events of a program that gives all the same UID. Then all of them close, and only the one with the latest DTSTAMP opens.
+// supersede keeps only the latest version. If versions with the same SEQUENCE start at different times, they may not be versions at all,
+// but events of a program that gives all of them the same UID. Then all of them close, and only the one with the latest DTSTAMP opens.
 func supersede(versions []*event) error {
 	latest := versions[0]
 	for _, e := range versions {
@@ -111,7 +111,7 @@ func supersede(versions []*event) error {
 	return nil
 }
 
-// choose has all events close, and only the one with the latest DTSTAMP open.
+// choose makes all events close, and only the one with the latest DTSTAMP open.
 func choose(starts []*event) {
 	latest := starts[0]
 	for _, e := range starts[1:] {
@@ -133,12 +133,12 @@ func choose(starts []*event) {
 	}
 }
 
-// supersededBy has an event not count.
+// supersededBy marks an event as superseded.
 func (e *event) supersededBy(other *event) {
 	e.superseded, e.discounted = true, fmt.Sprintf("the event in line %d is a later version of it", other.line)
 }
 
-// later returns the later of two versions of an event with the same SEQUENCE. The other does not count.
+// later returns the later of two versions of an event with the same SEQUENCE. The other one does not count.
 func later(a, b *event) (*event, error) {
 	switch order := cmp.Compare(a.stamp, b.stamp); {
 	case order > 0:
@@ -151,5 +151,5 @@ func later(a, b *event) (*event, error) {
 		b.superseded, b.discounted = true, fmt.Sprintf("the event in line %d is the same", a.line)
 		return a, nil
 	}
-	return nil, b.component.errorf("has the UID %s, as the event in line %d has, but differs from it, and neither SEQUENCE nor DTSTAMP says which is later", quote(b.uid), a.line)
+	return nil, b.component.errorf("has the duplicate UID %s (also on line %d) with different content and the same SEQUENCE and DTSTAMP", quote(b.uid), a.line)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// zones are those of the TZIDs of a VCALENDAR.
+// zones has the zones of the TZIDs of a VCALENDAR.
 type zones struct {
 	known map[string]*schedule.Zone
-	// defined are the VTIMEZONEs.
+	// defined has the VTIMEZONEs.
 	defined map[string][]*component
 }
 
@@ -36,8 +36,8 @@ func newZones(calendar *component) *zones {
 	return z
 }
 
-// named returns the zone of a TZID: an IANA name, else one of Windows, else that of a
-// VTIMEZONE of the calendar. The property is where it is used.
+// named returns the zone of a TZID: an IANA name, otherwise one of Windows, otherwise that of a VTIMEZONE of the calendar. The property is
+// the one that uses it.
 func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 	if zone := r.zones.known[tzid]; zone != nil {
 		return zone, nil
@@ -60,7 +60,7 @@ func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 	return zone, err
 }
 
-// prefixed returns the IANA zone whose name is behind a prefix, as in /Europe/Vienna or /example.com/20260101/Europe/Vienna.
+// prefixed returns the IANA zone whose name follows a prefix, as in /Europe/Vienna or /example.com/20260101/Europe/Vienna.
 func (r *reader) prefixed(p *property, tzid string) (*schedule.Zone, error) {
 	name, more := strings.CutPrefix(tzid, "/")
 	for more && name != "" {
@@ -73,7 +73,7 @@ func (r *reader) prefixed(p *property, tzid string) (*schedule.Zone, error) {
 	return nil, errors.New("no zone is known by this name")
 }
 
-// onset is when an observance begins.
+// onset is the start of an observance.
 type onset struct {
 	at, before, after int64
 	daylight          bool

@@ -44,8 +44,7 @@ func zone(standard, daylight, winter, summer string) string {
 	}, "\n")
 }
 
-// TestClocksThatChange looks at each hour around each change: at a wall-clock time that
-// the clock shows, and at one that it does not show or shows twice.
+// TestClocksThatChange checks each hour around each change, at a wall-clock time that exists, and at one that is skipped or repeated.
 func TestClocksThatChange(t *testing.T) {
 	for name, all := range changes {
 		for _, change := range all {

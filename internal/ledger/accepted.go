@@ -25,8 +25,8 @@ const (
 	MaxSkew = time.Minute
 )
 
-// ErrClosedByPeople is returned for an open request by a webhook while a manual close request is in force.
-var ErrClosedByPeople = errors.New("only people end what people have closed")
+// ErrClosedByPeople refuses an open request by a webhook while a manual close request is in force.
+var ErrClosedByPeople = errors.New(msgClosedByPeople)
 
 // inForce is an accepted request that has begun. end is when it ends, zero for never. Another request can end it earlier.
 type inForce struct {
@@ -36,7 +36,7 @@ type inForce struct {
 	begun bool
 }
 
-// lasts returns whether the request has not ended at an instant.
+// lasts returns whether the request is still in force at an instant.
 func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
 // newRequest converts an accepted request to a Request.
@@ -57,25 +57,25 @@ type Ledger struct {
 	// changed is true if Apply changed the requests in the status, applied is the time of Apply.
 	changed bool
 	applied time.Time
-	// limit is spec.window of the Gate, nil if it is not set.
+	// limit is spec.window, nil if it is not set.
 	limit *v1alpha1.Duration
-	// open and closes are the requests in force, or the last ones. Only one of the two is set. A close request is kept only while it can
-	// refuse an open request that no other one refuses.
+	// open and closes are the requests in force, or the last ones. Only one of the two is set. A close request is kept only while it
+	// refuses an open request that no other close request refuses.
 	open   *inForce
 	closes []*inForce
-	// begun are open, closes, and the requests that these have ended. An ended request may still last by the clock of another replica.
+	// begun has open, closes, and the requests that they ended. An ended request may still be in force by the clock of another replica.
 	begun []*inForce
-	// planned are the planned requests in the order of their times.
+	// planned has the planned requests, ordered by time.
 	planned []v1alpha1.AcceptedRequest
-	// waiting are the open requests that are due but lack approvals.
+	// waiting has the open requests that are due but lack approvals.
 	waiting []v1alpha1.AcceptedRequest
 	// required is the number of approvals that an open request needs.
 	required int
-	// voided are the dropped requests that lacked approvals, each with the reason.
+	// voided has the requests that were dropped because they lacked approvals, each with the reason.
 	voided []Request
 }
 
-// Read returns the ledger that is stored in the status of a Gate.
+// Read returns the ledger in the status of a Gate.
 func Read(g *v1alpha1.Gate) *Ledger {
 	l := &Ledger{
 		gate: g, limit: g.Spec.Window, required: g.RequiredApprovals(),
@@ -93,7 +93,7 @@ func Read(g *v1alpha1.Gate) *Ledger {
 			l.closes = append(l.closes, l.addBegun(r))
 		case r.State == v1alpha1.RequestInForce || r.State == v1alpha1.RequestEnded:
 			l.open = l.addBegun(r)
-		} // an open request with an unknown state, as from another version, opens nothing
+		} // fail closed: another version may have written an unknown state
 	}
 	for _, s := range l.begun {
 		s.begun = true
@@ -125,7 +125,7 @@ func (l *Ledger) sort() {
 	})
 }
 
-// addBegun adds a request that has begun to spans, with its end.
+// addBegun adds a request that has begun to begun, with its end.
 func (l *Ledger) addBegun(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: l.requestEnd(&r)}
 	if r.EndedAt != nil {
@@ -258,7 +258,7 @@ func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 			continue
 		}
 		if err := mayEnd(r, &closed.AcceptedRequest); err != nil {
-			return fmt.Errorf("is refused, %w: %s", err, newRequest(closed.AcceptedRequest))
+			return fmt.Errorf(msgRefused, err, newRequest(closed.AcceptedRequest))
 		}
 	}
 	return nil
@@ -272,17 +272,17 @@ func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	case open.Source == v1alpha1.SourceWebhook && closed.Source != v1alpha1.SourceWebhook:
 		return ErrClosedByPeople
 	case !open.RequestedAt.After(closed.RequestedAt.Time):
-		return errors.New("its time is not later than that of a close request in force, request it again")
+		return errors.New(msgNotAfterClose)
 	case closed.AcceptedAt.After(open.AcceptedAt.Time):
-		return errors.New("a user has closed the gate since this was planned")
+		return errors.New(msgClosedSincePlanned)
 	case closed.AcceptedAt.Equal(&open.AcceptedAt) && !open.RequestedAt.After(after):
-		return errors.New("a close request of about the same time comes first, request it again")
+		return errors.New(msgCloseFirst)
 	}
 	return nil
 }
 
 // plan adds a request for a later time. An open request replaces the planned open request. A close request replaces only that of the same
-// requester, so that no user cancels the plan of another.
+// requester, so that users cannot cancel each other's plans.
 func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -299,7 +299,7 @@ func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 		}
 	}
 	if r.Action == v1alpha1.RequestClose && closes >= maxPlannedCloses {
-		return fmt.Errorf("must wait: %d people have close requests planned, and a gate keeps no more", closes)
+		return fmt.Errorf(msgTooManyPlanned, closes)
 	}
 	r.State = v1alpha1.RequestPlanned
 	planned = append(planned, r)

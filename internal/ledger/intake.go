@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// errUnknownRequester refuses an open request in a line while Stamps is StampsUnknown.
-var errUnknownRequester = errors.New("is refused, the gate requires approvals, and it is unknown at present whether the API server stamps requesters: request it again")
+// errUnknownRequester refuses an open request in a line while the stamps are StampsUnknown.
+var errUnknownRequester = errors.New(msgUnknownRequester)
 
 // intake handles the new requests of a Gate in one pass.
 type intake struct {
@@ -20,7 +20,7 @@ type intake struct {
 	now    time.Time
 	// last is the accepted request with the latest time. over is the latest close request that had ended before the controller read it.
 	last, over *Request
-	// closedBy are the close requests in lines. An open request in an annotation may be older.
+	// closedBy has the close requests in lines. An open request in an annotation may be older.
 	closedBy []*Request
 	outcomes []Request
 }
@@ -30,7 +30,7 @@ func (p *intake) lines() {
 	for _, r := range p.recorded(p.now) {
 		p.lastLine = max(p.lastLine, r.line)
 		if r.isLastHandled(p.findRecord(r.Action)) {
-			continue // already handled from its annotation, which was replaced before the status was written
+			continue // already handled as an annotation that was replaced before the status was written
 		}
 		r.Err = r.parse(p.handledRecord(r.Action), p.now)
 		if r.Err == nil && p.stamps == StampsUnknown && p.needsApproval(r) {
@@ -61,7 +61,7 @@ func (p *intake) annotations() {
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
 		if closed != nil && r.Action == v1alpha1.RequestOpen && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
-			return fmt.Errorf("is refused, a user has closed the gate since: %s", closed)
+			return fmt.Errorf(msgClosedSince, closed)
 		}
 	}
 	return nil
@@ -69,16 +69,16 @@ func (p *intake) closedSince(r *Request, closes ...*Request) error {
 
 // take accepts or refuses a new request, and records it as handled.
 func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
-	memory := p.handledRecord(r.Action)
-	restored := handles(memory, r)
+	handled := p.handledRecord(r.Action)
+	restored := handles(handled, r)
 	if r.Err == nil {
-		if p.has(memory, r) {
+		if p.has(handled, r) {
 			return // Flux has restored this value after a refused one
 		}
 		if restored {
 			r.Err = errRestored
 		} else if r.Err = p.closedSince(r, p.over); r.Err == nil {
-			r.Err = p.accept(memory, r, p.toAccepted(p.stamps, r, acceptedAt), p.now)
+			r.Err = p.accept(handled, r, p.toAccepted(p.stamps, r, acceptedAt), p.now)
 		}
 		if end := r.End(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
 			if p.over == nil || r.At.After(p.over.At) {

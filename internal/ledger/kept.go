@@ -21,9 +21,9 @@ func (r *inForce) covers(other *inForce) bool {
 // endsByWindow returns whether spec.window determines when a close request ends.
 func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
 
-// merge drops a close request if a source has more than maxCloses. Close requests that spec.window ends are one group, the others are
-// another. From the larger group, merge drops the one that ends first, and moves the times of the next one up to its times. The next one
-// then refuses more open requests, never fewer.
+// merge drops a close request if a source has more than maxCloses. Close requests that end by spec.window are one group, the others are
+// another. In the larger group, merge drops the request that ends first. The next one gets its times, so that it refuses more open
+// requests, never fewer.
 func (l *Ledger) merge(source string) {
 	var byWindow, own []*inForce
 	for _, s := range l.closes {

@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// emergencySource is the source in the line of an emergency, an open request that needs no approvals.
+// emergencySource is the source in the line of an emergency: an open request that needs no approvals.
 const emergencySource = "emergency"
 
-// lineForm matches a line as the policy gate-request-stamp writes it: number, action, source, value, requester and reason.
+// lineForm matches a line of the policy gate-request-stamp: number, action, source, value, requester and reason.
 var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + emergencySource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
 
 // unhandledLines returns the lines of the annotation v1alpha1.UnhandledAnnotation.

@@ -16,7 +16,7 @@ func CloseRequested(g *v1alpha1.Gate) bool {
 	return len(Read(g).pending(v1alpha1.RequestClose, time.Time{})) > 0
 }
 
-// DecidedBy returns the request behind the condition Opened of a Gate at an instant, nil if there is none.
+// DecidedBy returns the request behind the condition Opened at an instant, nil if there is none.
 func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	if opened == nil {
@@ -25,8 +25,8 @@ func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	return At(g, now).Deciding(schedule.Reason(opened.Reason))
 }
 
-// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that wait for approval or are planned then.
-// Until is when a request ends unless another one ends it, and for a waiting request when it is dropped.
+// RequestsAt returns the accepted requests in force at an instant, and those that are waiting or planned then. Until is the end of a
+// request unless another one ends it; for a waiting request, it is the time when it is dropped.
 func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
 	l := At(g, now)
 	spans := l.closes
@@ -51,8 +51,8 @@ func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.Ac
 	return inForce, planned
 }
 
-// ResetTimes returns the request in force as the two fields of the RFC. A request that ended the opposite one early, for a state that the
-// Gate has by itself, resets the Gate at once.
+// ResetTimes returns the request in force in the two fields of the RFC. If a request ended the opposite one early, and the Gate has its
+// state anyway, the Gate is reset at once.
 func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
 	r := l.last()
 	if r == nil {
@@ -72,8 +72,8 @@ func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 	return requestedAt, &metav1.Time{Time: end}
 }
 
-// FirstClose returns the close request that begins first of those that have not ended at an instant, and when it begins. It returns nil if
-// there is none. A request that has begun begins now at the latest, because the clock that wrote it may be ahead.
+// FirstClose returns the close request that begins first, among those that have not ended, and when it begins. It returns nil if there is
+// none. A request that has begun counts from now at the latest, because the clock that wrote its time may be ahead.
 func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {
 	for _, r := range l.begun {
 		if r.Action != v1alpha1.RequestClose || !r.lasts(now) {

@@ -26,14 +26,14 @@ const (
 )
 
 const (
-	// maxEarlier bounds the values of an annotation that are stored in addition to the last one.
+	// maxEarlier bounds the older values of an annotation that are stored.
 	maxEarlier = 8
 	// maxValue bounds the value of a request, in bytes.
 	maxValue = annotations.MaxTime
 )
 
-// errRestored refuses an old value of an open request, as Flux restores it from Git.
-var errRestored = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
+// errRestored refuses an old value of an open request, which Flux restored from Git.
+var errRestored = errors.New(msgRestored)
 
 // Request is a request to open or close a Gate: a new one in an annotation or a line, or an accepted one.
 type Request struct {
@@ -85,10 +85,10 @@ func (r Request) EventReason() string {
 
 // String returns a description of the request: action, time, duration, requester, approvals and reason.
 func (r Request) String() string {
-	text := fmt.Sprintf("%s requested at %s", r.Action, format.Time(r.At))
+	text := fmt.Sprintf(msgRequested, r.Action, format.Time(r.At))
 	switch {
 	case Withdraws(r.Window):
-		text = fmt.Sprintf("%s requests withdrawn at %s", opposite(r.Action), format.Time(r.At))
+		text = fmt.Sprintf(msgWithdrawn, opposite(r.Action), format.Time(r.At))
 	case r.Window != nil:
 		text += " for " + r.Window.String()
 	case r.Unlimited:
@@ -221,42 +221,42 @@ func (l *Ledger) unhandledIn(a requestAnnotation) *Request {
 }
 
 // isLastHandled returns whether a request is the one that was handled last.
-func (r *Request) isLastHandled(memory *v1alpha1.HandledRequest) bool {
-	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastRequestedBy == r.By)
+func (r *Request) isLastHandled(handled *v1alpha1.HandledRequest) bool {
+	return handled != nil && handled.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || handled.LastRequestedBy == r.By)
 }
 
 // has returns whether a request equals the recorded one, which has begun, or a planned one.
-func (l *Ledger) has(memory *v1alpha1.HandledRequest, r *Request) bool {
+func (l *Ledger) has(handled *v1alpha1.HandledRequest, r *Request) bool {
 	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
 	}
-	// A close request by another user counts separately.
+	// close requests of different users are different requests
 	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
-	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window, memory.Unlimited) && by(memory.RequestedBy) ||
+	return handled.RequestedAt != nil && same(*handled.RequestedAt, handled.Window, handled.Unlimited) && by(handled.RequestedBy) ||
 		slices.ContainsFunc(l.planned, func(p v1alpha1.AcceptedRequest) bool {
 			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited) && by(p.RequestedBy)
 		})
 }
 
-// handles records the value of an annotation as handled. It returns whether that is an old value of an open request, as Flux restores it
+// handles records the value of an annotation as handled. It returns whether that is an old value of an open request, which Flux restored
 // from Git.
-func handles(memory *v1alpha1.HandledRequest, r *Request) (putBack bool) {
+func handles(handled *v1alpha1.HandledRequest, r *Request) (restored bool) {
 	value := r.Value
-	if memory.Action == v1alpha1.RequestOpen {
-		putBack = slices.Contains(memory.Earlier, value)
-		memory.Earlier = slices.Clone(memory.Earlier)
-		if last := memory.LastHandled; last != "" && len(last) <= maxValue { // longer values are refused anyway
-			memory.Earlier = slices.Insert(memory.Earlier, 0, last)
+	if handled.Action == v1alpha1.RequestOpen {
+		restored = slices.Contains(handled.Earlier, value)
+		handled.Earlier = slices.Clone(handled.Earlier)
+		if last := handled.LastHandled; last != "" && len(last) <= maxValue { // longer values are refused anyway
+			handled.Earlier = slices.Insert(handled.Earlier, 0, last)
 		}
-		memory.Earlier = slices.DeleteFunc(memory.Earlier, func(earlier string) bool { return earlier == value })
-		memory.Earlier = memory.Earlier[:min(len(memory.Earlier), maxEarlier)]
+		handled.Earlier = slices.DeleteFunc(handled.Earlier, func(earlier string) bool { return earlier == value })
+		handled.Earlier = handled.Earlier[:min(len(handled.Earlier), maxEarlier)]
 	}
-	memory.LastHandled, memory.LastRequestedBy = value, r.By
-	return putBack
+	handled.LastHandled, handled.LastRequestedBy = value, r.By
+	return restored
 }
 
 // accept adds a request to the ledger, or returns why it is refused. A planned request does not end the one in force.
-func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
+func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
 	if err := l.checkApprovable(&accepted); err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 		if err := l.withdraw(accepted, now); err != nil {
 			return err
 		}
-		recordBegin(memory, &accepted)
+		recordBegin(handled, &accepted)
 		return nil
 	case r.At.After(now) && r.source != v1alpha1.SourceWebhook:
 		r.Planned = true
@@ -278,19 +278,19 @@ func (l *Ledger) accept(memory *v1alpha1.HandledRequest, r *Request, accepted v1
 	}
 	// A close request that has ended may have ended an open request before the controller read either.
 	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(r, end, now) {
-		return fmt.Errorf("is refused, it was over at %s, request it again", format.Time(end))
+		return fmt.Errorf(msgOver, format.Time(end))
 	}
 	if err := l.beginOrWait(accepted, now); err != nil {
 		return err
 	}
-	recordBegin(memory, &accepted)
+	recordBegin(handled, &accepted)
 	return nil
 }
 
-// recordBegin records a request that has begun in the record of its action.
-func recordBegin(memory *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
+// recordBegin stores a request that has begun in the record of its action.
+func recordBegin(handled *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
-	memory.RequestedAt, memory.Window, memory.Unlimited, memory.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
+	handled.RequestedAt, handled.Window, handled.Unlimited, handled.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
 }
 
 // FormatRequest returns the value of an annotation that requests an action at a time, with a duration unless window is nil.
@@ -312,8 +312,8 @@ func formatValue(r *v1alpha1.AcceptedRequest) string {
 }
 
 // parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun,
-// because Flux may have restored an old value from Git. For a close request it tolerates MaxSkew.
-func (r *Request) parse(memory *v1alpha1.HandledRequest, now time.Time) error {
+// because Flux may have restored an old value from Git. For close requests, it tolerates MaxSkew.
+func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {
 		r.Malformed = true
@@ -321,18 +321,18 @@ func (r *Request) parse(memory *v1alpha1.HandledRequest, now time.Time) error {
 	}
 	if d := v.Duration; d != nil && (d.Duration != 0 && d.Duration < v1alpha1.MinWindow || d.Duration > v1alpha1.MaxWindow) {
 		r.Malformed = true
-		return errors.New("must have a DURATION from 1s to 366d, or 0s to withdraw requests")
+		return errors.New(msgInvalidDuration)
 	}
 	at := v.At.Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
-		return fmt.Errorf("must be at most 366 days away from now, %s", format.Time(now))
+		return fmt.Errorf(msgTooFar, format.Time(now))
 	}
 	behind := time.Duration(0)
-	if memory.Action == v1alpha1.RequestClose {
+	if handled.Action == v1alpha1.RequestClose {
 		behind = MaxSkew
 	}
-	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(MaxSkew)) {
-		return fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
+	if before := handled.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(MaxSkew)) {
+		return fmt.Errorf(msgNotLater, before.UTC().Format(time.RFC3339Nano))
 	}
 	r.At, r.Window, r.Unlimited = at, v.Duration, v.Unlimited
 	return nil
@@ -346,7 +346,7 @@ func (r *Request) form() *annotations.Form {
 	return annotations.Open
 }
 
-// findRecord returns the record of the annotation for an action, nil if none was handled.
+// findRecord returns the record of an action's annotation, nil if none was handled.
 func (l *Ledger) findRecord(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
 	for i := range l.handled {
 		if l.handled[i].Action == action {
@@ -356,7 +356,7 @@ func (l *Ledger) findRecord(action v1alpha1.RequestAction) *v1alpha1.HandledRequ
 	return nil
 }
 
-// handledRecord returns the record of the annotation for an action, and adds one if there is none.
+// handledRecord returns the record of an action's annotation, and adds it if it is missing.
 func (l *Ledger) handledRecord(action v1alpha1.RequestAction) *v1alpha1.HandledRequest {
 	if record := l.findRecord(action); record != nil {
 		return record

@@ -12,16 +12,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Stamps is whether the API server stamps the names of requesters and approvers.
+// Stamps tells whether the API server stamps the names of requesters and approvers.
 type Stamps int
 
 const (
-	// Unstamped means that clients can write any name, so that no approval counts.
+	// Unstamped means that clients can write any name. No approval counts.
 	Unstamped Stamps = iota
 	// Stamped means that the API server writes the names, as config/policies defines.
 	Stamped
-	// StampsUnknown means that this cannot be determined at present. Open requests that need approvals are deferred, or refused if they are
-	// in a line.
+	// StampsUnknown means that the controller cannot tell. Open requests that need approvals are deferred, or refused if they are in a
+	// line.
 	StampsUnknown
 )
 
@@ -42,7 +42,7 @@ func (l *Ledger) Uncounted() string {
 	if !l.hasNewApprovals() {
 		return ""
 	}
-	return "the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read"
+	return msgUncounted
 }
 
 // approvable returns whether approvals of a request count.
@@ -50,7 +50,7 @@ func approvable(r *v1alpha1.AcceptedRequest) bool {
 	return r.Action == v1alpha1.RequestOpen && (r.State == v1alpha1.RequestWaiting || r.State == v1alpha1.RequestPlanned) && r.Stamped && r.RequestedBy != "" && !r.Emergency
 }
 
-// newApprovals returns the approvers of a waiting or planned request that its status lacks: each once, without the requester.
+// newApprovals returns the approvers of a waiting or planned request that its status lacks, each once. It excludes the requester.
 func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 	if l.required == 0 || !approvable(r) {
 		return nil

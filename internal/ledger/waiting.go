@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxWaiting is the maximum number of requesters with an open request that waits for approval.
+	// maxWaiting is the maximum number of requesters with a waiting open request.
 	maxWaiting = 8
 
 	// maxWait bounds how long an open request may wait for approval, from its start time.
@@ -27,8 +27,8 @@ func (l *Ledger) needsApproval(r *Request) bool {
 	return l.required > 0 && r.Action == v1alpha1.RequestOpen
 }
 
-// toAccepted converts a new request to one that is accepted at an instant. If the API server stamps names, it sets Stamped and Emergency. It also
-// sets Waits and Emergency of r.
+// toAccepted converts a new request to an accepted one. If the API server stamps names, it sets Stamped and Emergency. It also sets Waits
+// and Emergency of r.
 func (l *Ledger) toAccepted(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
@@ -43,15 +43,15 @@ func (l *Ledger) toAccepted(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.
 	return accepted
 }
 
-// checkApprovable returns an error if a request needs approvals and cannot get any, or is an emergency without a reason.
+// checkApprovable returns an error if a request needs approvals but cannot get any, or if it is an emergency without a reason.
 func (l *Ledger) checkApprovable(r *v1alpha1.AcceptedRequest) error {
 	switch {
 	case l.required == 0 || r.Action != v1alpha1.RequestOpen:
 		return nil
 	case !r.Stamped:
-		return fmt.Errorf("is refused, the gate requires %s, and the requester is not verified: that needs config/policies, see docs/guides/approval-by-hand.md", format.Count(l.required, "approval"))
+		return fmt.Errorf(msgUnverified, format.Count(l.required, "approval"))
 	case r.Emergency && r.Message == "":
-		return errors.New("is refused, an emergency needs a reason: request it again with one")
+		return errors.New(msgNoReason)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 		return other.RequestedBy == r.RequestedBy && other.AcceptedAt.Before(&r.AcceptedAt)
 	})
 	if len(others) >= maxWaiting {
-		return fmt.Errorf("is refused, the open requests of %d people wait for approval, and a gate keeps no more", len(others))
+		return fmt.Errorf(msgTooManyWaiting, len(others))
 	}
 	r.State = v1alpha1.RequestWaiting
 	l.waiting = slices.Concat(others, []v1alpha1.AcceptedRequest{r})
@@ -120,7 +120,7 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 // voidUnapproved drops the requests without enough approvals that a close request voids when it begins: waiting ones, and planned ones that
 // were accepted before it.
 func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
-	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", newRequest(*closed))
+	why := fmt.Errorf(msgVoidClosed, newRequest(*closed))
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
 		return r.State == v1alpha1.RequestWaiting || closed.AcceptedAt.After(r.AcceptedAt.Time)
 	})
@@ -129,18 +129,18 @@ func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 // voidOlder drops the requests without enough approvals that may be older than a close request that had ended before the controller read
 // it.
 func (l *Ledger) voidOlder(closed *Request) {
-	why := fmt.Errorf("is void, a user has closed the gate before it was approved: %s", closed)
+	why := fmt.Errorf(msgVoidClosed, closed)
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
 		return !schedule.Earlier(r.RequestedAt.Time, r.AcceptedAt.Time).After(closed.At.Add(slack(closed.source, r.Source)))
 	})
 }
 
 // approve drops waiting requests after their deadline, records new approvals, and begins waiting requests that have enough. It returns the
-// requests that this changed.
-func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
+// requests that changed.
+func (l *Ledger) approve(s Stamps, now time.Time) (changed []Request) {
 	for _, r := range l.waiting {
 		if deadline := l.deadline(&r); !now.Before(deadline) {
-			l.void(fmt.Errorf("is void, not enough people have approved it until %s", format.Time(deadline)),
+			l.void(fmt.Errorf(msgVoidDeadline, format.Time(deadline)),
 				func(other *v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
 		}
 	}
@@ -153,41 +153,41 @@ func (l *Ledger) approve(s Stamps, now time.Time) (news []Request) {
 				list[i].Approvals = append(slices.Clip(list[i].Approvals), v1alpha1.RequestApproval{ApprovedBy: by, RecordedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond))})
 				request := newRequest(list[i])
 				request.ApprovedBy, request.Waits = by, l.lacks(&list[i])
-				news = append(news, request)
+				changed = append(changed, request)
 			}
 		}
 	}
 	inOrder := func(a, b v1alpha1.AcceptedRequest) int { return a.AcceptedAt.Compare(b.AcceptedAt.Time) }
 	for _, r := range slices.SortedFunc(slices.Values(l.waiting), inOrder) {
 		if l.lacks(&r) == 0 {
-			news = l.beginApproved(r, news, now)
+			changed = l.beginApproved(r, changed, now)
 		}
 	}
-	return append(news, l.voided...)
+	return append(changed, l.voided...)
 }
 
-// beginApproved puts a waiting request in force, from the time of its last approval. It sets the result in the last entry of news about the
-// request, or adds an entry.
-func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, news []Request, now time.Time) []Request {
+// beginApproved puts a waiting request in force from the time of its last approval. It sets the result in the last entry of changed about
+// the request, or adds an entry.
+func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, changed []Request, now time.Time) []Request {
 	l.waiting = slices.DeleteFunc(l.waiting, func(other v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
 	was := newRequest(r)
-	i := len(news) - 1
-	for i >= 0 && !news[i].Is(&was) {
+	i := len(changed) - 1
+	for i >= 0 && !changed[i].Is(&was) {
 		i--
 	}
 	if i < 0 { // the Gate now requires fewer approvals
-		news, i = append(news, was), len(news)
+		changed, i = append(changed, was), len(changed)
 	}
 	r.State, r.Until = v1alpha1.RequestInForce, nil
 	for _, a := range r.Approvals {
 		r.RequestedAt.Time = schedule.Later(r.RequestedAt.Time, a.RecordedAt.Time)
 	}
 	if err := l.beginNow(r, now); err != nil {
-		news[i].Err = err
+		changed[i].Err = err
 	} else {
-		news[i].At = l.open.RequestedAt.Time
+		changed[i].At = l.open.RequestedAt.Time
 	}
-	return news
+	return changed
 }
 
 // beginNow puts an approved request in force, or returns why it is void.
@@ -196,10 +196,10 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	switch {
 	case Withdraws(r.Window):
 		if !l.isClosed(now) {
-			return errors.New("is void, there is no close request to withdraw any more")
+			return errors.New(msgVoidNothingToWithdraw)
 		}
 	case !end.IsZero() && !now.Before(end):
-		return fmt.Errorf("is void, it was over at %s", format.Time(end))
+		return fmt.Errorf(msgVoidOver, format.Time(end))
 	}
 	return l.begin(r, now)
 }
@@ -222,9 +222,9 @@ func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 // Lacks returns how many approvals a request for a Gate still needs.
 func Lacks(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) int { return Read(g).lacks(r) }
 
-// ApprovalMessage returns the message that an open request for a Gate lacks approvals, with the command that approves it.
+// ApprovalMessage returns the message that an open request lacks approvals, with the command to approve it.
 func ApprovalMessage(namespace, name string, lacks int) string {
-	return fmt.Sprintf("waits for %s by others: %s", format.Count(lacks, "approval"), approveCommand(namespace, name))
+	return fmt.Sprintf(msgWaitsForOthers, format.Count(lacks, "approval"), approveCommand(namespace, name))
 }
 
 // approveCommand returns the command that approves the open request of a Gate.
@@ -250,16 +250,16 @@ func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 	if Withdraws(r.Window) {
 		what = "a request of " + r.RequestedBy + " to withdraw close requests"
 	}
-	text := fmt.Sprintf("%s at %s waits for %s", what, format.Time(r.RequestedAt.Time), format.Count(l.lacks(r), "more approval"))
+	text := fmt.Sprintf(msgWaitsForApproval, what, format.Time(r.RequestedAt.Time), format.Count(l.lacks(r), "more approval"))
 	if has := formatApprovers(r); has != "" {
 		text += " (has " + has + ")"
 	}
 	how := ": approve it with " + approveCommand(l.gate.Namespace, l.gate.Name)
 	switch n := len(all) - 1; {
 	case n == 1:
-		return text + ", and so does 1 other" + how
+		return text + ", and 1 other waits" + how
 	case n > 1:
-		return text + fmt.Sprintf(", and so do %d others", n) + how
+		return text + fmt.Sprintf(", and %d others wait", n) + how
 	}
 	return text + how
 }

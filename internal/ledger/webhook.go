@@ -9,12 +9,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// ErrUnhandled is returned for a Gate with a manual request that the controller has not handled yet. Another request would overwrite it.
-var ErrUnhandled = errors.New("has a request that is still to be taken note of")
+// ErrUnhandled is returned if the Gate has a manual request that the controller has not handled. Another request would overwrite it.
+var ErrUnhandled = errors.New(msgUnhandled)
 
 // ErrAhead is returned for an open request if the Gate has handled a request whose time is more than MaxSkew ahead: the clocks differ too
 // much to order the two.
-var ErrAhead = errors.New("has handled a request of a time that is still to come")
+var ErrAhead = errors.New(msgAhead)
 
 // WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous
 // webhooks, so that their order does not depend on the clocks of replicas. It writes nothing if an unhandled close request by a webhook
@@ -72,11 +72,11 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 // valid sets the time and the window of a new request. It returns when the request ends, zero for never, and whether it is planned. ok is
 // false if the request will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
-	memory := l.findRecord(r.Action)
-	if memory == nil {
-		memory = &v1alpha1.HandledRequest{Action: r.Action}
+	handled := l.findRecord(r.Action)
+	if handled == nil {
+		handled = &v1alpha1.HandledRequest{Action: r.Action}
 	}
-	if err := r.parse(memory, now); err != nil {
+	if err := r.parse(handled, now); err != nil {
 		return time.Time{}, false, false
 	}
 	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true

@@ -26,11 +26,11 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 // old value that Flux restores drops nothing.
 func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(MaxSkew)) {
-		return errors.New("is refused, a withdrawal takes effect at once: its time must not be in the future")
+		return errors.New(msgWithdrawalPlanned)
 	}
 	inForce := l.isClosed(now)
 	if lacks := l.lacks(&r); lacks > 0 && !inForce {
-		return fmt.Errorf("is refused, the gate requires %s, which can only withdraw a close request in force", format.Count(lacks, "approval"))
+		return fmt.Errorf(msgWithdrawalNeedsApproval, format.Count(lacks, "approval"))
 	}
 	if r.Action == v1alpha1.RequestClose {
 		inForce = l.open != nil && l.open.lasts(now)
@@ -48,7 +48,7 @@ func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-MaxSkew))
 	})
 	if len(planned) == len(l.planned) && len(waiting) == len(l.waiting) {
-		return fmt.Errorf("is refused, there is no %s request to withdraw", opposite(r.Action))
+		return fmt.Errorf(msgNothingToWithdraw, opposite(r.Action))
 	}
 	l.planned, l.waiting = planned, waiting
 	return nil

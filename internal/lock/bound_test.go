@@ -35,7 +35,7 @@ func labelledRefs(own, n, labels int) (refs []v1alpha1.TargetReference) {
 	return refs
 }
 
-func TestWhatThePolicyCannotCompareIsLeftOut(t *testing.T) {
+func TestEntriesOverPolicyCostAreDropped(t *testing.T) {
 	few := NewPart(true, selectingRefs("Kustomization", 3, 1)...)
 	for name, tc := range map[string]struct {
 		refs []v1alpha1.TargetReference

@@ -1,4 +1,4 @@
-// Package lock says what Gates write into the GateLocks of namespaces. It has no client.
+// Package lock computes the content of GateLocks. It has no client.
 package lock
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Part is what a Gate has in one GateLock.
+// Part is the part of a GateLock that belongs to one Gate.
 type Part struct {
-	// Locked means that the targets and all objects that name the Gate are locked.
+	// Locked is true if the targets and all objects that refer to the Gate are locked.
 	Locked bool
-	// targets by their canonical form.
+	// targets has the targets by their canonical form.
 	targets map[string]target
 }
 
-// target are objects of a kind: one by its name, all, those with some labels, or those that selectors match.
+// target matches objects of a kind: one by its name, all, those with some labels, or those that selectors match.
 type target struct {
 	kind, name        string
 	matchLabels       map[string]string
@@ -31,8 +31,8 @@ type target struct {
 	namespaceSelector *metav1.LabelSelector
 }
 
-// NewPart returns the share of a Gate whose targets are refs: those in one namespace, or those that span
-// namespaces. A share that is not locked has no targets. A selector that is not valid matches nothing and is left out.
+// NewPart returns the part of a Gate with some targets: those in one namespace, or those that span namespaces. A part that is not locked
+// has no targets. Invalid selectors match nothing, and are dropped.
 func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
 	s := Part{Locked: locked}
 	if locked {
@@ -66,11 +66,11 @@ func (s *Part) add(t target) {
 	s.targets[t.form()] = t
 }
 
-// form returns a text that is the same for the same objects only.
+// form returns a canonical form: it is equal only for equal targets.
 func (t target) form() string {
 	form := t.kind + "/" + t.name
 	for _, key := range slices.Sorted(maps.Keys(t.matchLabels)) {
-		form += "," + key + "=" + t.matchLabels[key] // no label has a comma
+		form += "," + key + "=" + t.matchLabels[key] // labels have no commas
 	}
 	if t.selects {
 		form += selects(t.lock())
@@ -78,7 +78,7 @@ func (t target) form() string {
 	return form
 }
 
-// selects returns a text that is the same for locks that select the same. Maps are sorted in it.
+// selects returns a text that is equal for locks that select the same objects. Maps are sorted in it.
 func selects(l lockv1alpha1.SelectorLock) string {
 	l.Gates = nil
 	text, err := json.Marshal(l)
@@ -92,12 +92,12 @@ func (t target) lock() lockv1alpha1.SelectorLock {
 	return lockv1alpha1.SelectorLock{Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector}
 }
 
-// Equal returns whether two shares are the same.
+// Equal returns whether two parts are equal.
 func (s Part) Equal(other Part) bool {
 	return s.Locked == other.Locked && maps.EqualFunc(s.targets, other.targets, func(target, target) bool { return true })
 }
 
-// Read returns the shares in a GateLock by Gate, as namespace/name.
+// Read returns the parts of a GateLock by Gate, as namespace/name.
 func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 	shares := map[string]Part{}
 	for gate, locked := range spec.Gates {
@@ -128,8 +128,8 @@ func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 	return shares
 }
 
-// Update sets the shares of Gates, by namespace/name. A nil share is removed. Those of
-// other Gates stay. It returns whether anything changed.
+// Update sets the parts of Gates, by namespace/name, and removes those that are nil. Other Gates keep their parts. It returns whether
+// anything changed.
 func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	before, changed := Read(spec), false
 	for _, gate := range slices.Sorted(maps.Keys(shares)) {
@@ -149,19 +149,18 @@ func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	return changed
 }
 
-// Object is what the policies of config/lock go by.
+// Object has the properties that the policies of config/lock evaluate.
 type Object struct {
 	Kind, Name string
 	Labels     map[string]string
-	// NamespaceLabels are those of its namespace, for the GateLock of all namespaces.
+	// NamespaceLabels are the labels of its namespace, for the GateLock of all namespaces.
 	NamespaceLabels map[string]string
-	// Gates are those that the object names itself.
+	// Gates are the Gates that the object refers to.
 	Gates []string
 }
 
-// Lockers returns the Gates that lock an object by the GateLock of its namespace, as the policies of config/lock
-// find them: by its kind, its name and its labels. Those that the object names itself are among them unless they are
-// known to be open.
+// Lockers returns the Gates that lock an object by the GateLock of its namespace, as the policies of config/lock do: by its kind, its name
+// and its labels. Gates that the object refers to are included unless they are known to be open.
 func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	lockers := slices.Concat(spec.Targets[o.Kind+"/"+o.Name], spec.Targets[o.Kind+"/"+v1alpha1.AnyName])
 	for key, value := range o.Labels {
@@ -179,7 +178,7 @@ func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	return sorted(append(lockers, Selecting(spec, o)...))
 }
 
-// Selecting returns the Gates that lock an object by selectors. Those of the GateLock of all namespaces select all that they lock.
+// Selecting returns the Gates that lock an object by selectors. In the GateLock of all namespaces, all entries are selectors.
 func Selecting(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	var lockers []string
 	for _, l := range spec.Selectors[o.Kind] {
@@ -217,7 +216,7 @@ func isSubset(some, all map[string]string) bool {
 	return true
 }
 
-// Put adds the share of a Gate that has none yet.
+// Put adds the part of a Gate that has none yet.
 func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
@@ -268,7 +267,7 @@ func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 	spec.Selectors[t.kind] = locks
 }
 
-// Remove removes the share of a Gate.
+// Remove removes the part of a Gate.
 func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	delete(spec.Gates, gate)
 	for _, t := range share.targets {
@@ -303,8 +302,7 @@ func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	}
 }
 
-// labelsKey is the key of labels in a GateLock. One of the labels is enough to find the
-// few that can match.
+// labelsKey returns the key of labels in a GateLock. One of the labels is enough to find the few entries that can match.
 func labelsKey(t target) string {
 	first := slices.Min(slices.Collect(maps.Keys(t.matchLabels)))
 	return t.kind + "/" + first + "=" + t.matchLabels[first]
@@ -320,7 +318,7 @@ func selecting(locks []lockv1alpha1.SelectorLock, t target) int {
 	})
 }
 
-// same returns whether two selectors are the same. It is asked for each pair of thousands.
+// same returns whether two selectors are equal. It is called for each pair of thousands.
 func same(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -96,7 +96,7 @@ func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 	})
 }
 
-func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
+func TestLockersMatchIndependentLookup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := lockv1alpha1.GateLockSpec{}
 		all := map[string][]v1alpha1.TargetReference{}

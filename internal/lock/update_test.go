@@ -17,7 +17,7 @@ func share(locked bool, refs ...v1alpha1.TargetReference) *lock.Part {
 	return &s
 }
 
-func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
+func TestUpdateKeepsOtherParts(t *testing.T) {
 	apps := v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}
 	team := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a"}}
 	spec := lockv1alpha1.GateLockSpec{}
@@ -45,7 +45,7 @@ func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestWhoLocksAnObject(t *testing.T) {
+func TestLockersOfObject(t *testing.T) {
 	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, map[string]*lock.Part{
 		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
@@ -82,7 +82,7 @@ func TestWhoLocksAnObject(t *testing.T) {
 	}
 }
 
-func TestWhoLocksAnObjectByTheLockOfAllNamespaces(t *testing.T) {
+func TestLockersByLockOfAllNamespaces(t *testing.T) {
 	ref := func(edit func(*v1alpha1.TargetReference)) v1alpha1.TargetReference {
 		r := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, Namespace: v1alpha1.AnyName}
 		edit(&r)

@@ -6,38 +6,36 @@ import (
 	"time"
 )
 
-// Statuses that the provider reports for the refresh of a Machine. It reports none until
-// it has acted on the Machine.
+// Statuses that the provider reports for the refresh of a Machine. It reports none until it has acted on the Machine.
 const (
 	StatusInProgress = "in-progress"
 	StatusDone       = "done"
 	StatusFailed     = "failed"
 )
 
-// Request says who requested the refresh of a Machine, if anybody.
+// Request is who requested the refresh of a Machine.
 type Request uint8
 
 const (
 	// None means that there is no request.
 	None Request = iota
-	// Ours means that we made the request and nobody has changed it since.
+	// Ours means that the controller made the request and it is unchanged.
 	Ours
-	// Others means that somebody else made the request. It is never changed.
+	// Others means that another client made the request. The controller never changes it.
 	Others
 )
 
-// Machine is what matters of a Machine.
+// Machine has the relevant fields of a Machine.
 type Machine struct {
-	// Name as namespace/name.
+	// Name is namespace/name.
 	Name string
-	// Cluster that the Machine is part of, as namespace/name.
+	// Cluster is the cluster of the Machine, as namespace/name.
 	Cluster string
-	// ControlPlane says that the Machine is part of the control plane.
+	// ControlPlane is true if the Machine is part of the control plane.
 	ControlPlane bool
-	// Selected means that the policy selects the Machine. A Machine that it no longer
-	// selects may still have its record.
+	// Selected is true if the policy selects the Machine. A Machine that is no longer selected may still have its record.
 	Selected bool
-	// Deleting says that the Machine is being deleted. Then it is left alone.
+	// Deleting is true if the Machine is being deleted. The controller ignores it then.
 	Deleting bool
 	// Expiry is when the certificates expire, as the provider wrote it.
 	Expiry string
@@ -55,8 +53,7 @@ func (m *Machine) expiry() (time.Time, bool) {
 	return at, err == nil
 }
 
-// Record is what we note on a Machine in the same write as the request. It stays until the
-// refresh is over, no matter what happens to the request.
+// Record is written to a Machine together with the request. It stays until the refresh has ended, even if the request changes.
 type Record struct {
 	// Refresh is the MachineCertificateRefresh that requested it, as namespace/name.
 	Refresh string `json:"refresh"`

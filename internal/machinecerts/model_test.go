@@ -197,7 +197,7 @@ func (m *model) check() {
 
 func (m *model) any() *node { return m.nodes[rapid.IntRange(0, len(m.nodes)-1).Draw(m.T, "node")] }
 
-// person has somebody set or remove a request by hand. Removing takes all that is there.
+// person sets or removes a request manually. Removing removes everything.
 func (m *model) person() {
 	n := m.any()
 	n.Request = rapid.SampledFrom([]machinecerts.Request{machinecerts.Others, machinecerts.None}).Draw(m.T, "request")
@@ -242,7 +242,7 @@ func TestLawsOfARefresh(t *testing.T) {
 	})
 }
 
-// settle has everybody do what they ought to, until nothing is due any more.
+// settle runs all actors until nothing is due any longer.
 func (m *model) settle() {
 	var due []*node
 	for _, n := range m.nodes {
@@ -277,7 +277,7 @@ func (m *model) settle() {
 }
 
 // The first law of people: what they have set is never changed.
-func TestARequestOfSomebodyElseIsNeverTouched(t *testing.T) {
+func TestRequestByOthersIsNeverChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		n := m.nodes[0]

@@ -1,12 +1,10 @@
-// Package machinecerts decides which Machine of Cluster API gets new certificates next, and
-// when. It is pure: no client, no clock, the standard library only.
+// Package machinecerts decides which Machine of Cluster API gets new certificates next, and when. It has no client and no clock, and uses
+// only the standard library.
 //
-// The provider Canonical Kubernetes refreshes the certificates of a Machine that has an
-// annotation with their new lifetime, the request. It reports a status, at first
-// in-progress. In the end it removes the request, sets the status to done and writes the
-// new expiry. If it fails, it sets the status to failed, leaves the request and tries
-// again. It never starts a refresh again that is in progress: after a crash in the middle
-// it waits until the request is gone, and then removes the status.
+// The provider Canonical Kubernetes refreshes the certificates of a Machine with an annotation that has their new lifetime, the request. It
+// reports a status, first in-progress. In the end it removes the request, sets the status to done and writes the new expiry. If it fails,
+// it sets the status to failed, keeps the request and tries again. It never restarts a refresh that is in progress: after a crash it waits
+// until the request is removed, and then removes the status.
 package machinecerts
 
 import (
@@ -17,20 +15,19 @@ import (
 	"time"
 )
 
-// Policy is what a MachineCertificateRefresh allows at an instant.
+// Policy is what a MachineCertificateRefresh permits at an instant.
 type Policy struct {
-	// Name of the MachineCertificateRefresh as namespace/name. Empty for requests whose record was removed.
+	// Name is namespace/name of the MachineCertificateRefresh. Empty for requests whose record was removed.
 	Name string
-	// Open means that all Gates are open.
+	// Open is true if all Gates are open.
 	Open bool
-	// Idle means that no refresh begins: one has failed, or the MachineCertificateRefresh does not exist.
+	// Idle is true if no refresh may start: one has failed, or the MachineCertificateRefresh does not exist.
 	Idle bool
 	// Within is how long before their expiry certificates are refreshed.
 	Within time.Duration
 	// Timeout is how long the refresh of one Machine may take.
 	Timeout time.Duration
-	// Margin is how long before their expiry certificates are refreshed even though a
-	// Gate is closed, unless Strict is set.
+	// Margin is how long before their expiry certificates are refreshed even if a Gate is closed, unless Strict is set.
 	Margin time.Duration
 	Strict bool
 }
@@ -41,40 +38,39 @@ type Outcome uint8
 const (
 	// Done means that the certificates have been refreshed.
 	Done Outcome = iota
-	// Failed means that they have not.
+	// Failed means that the refresh failed or timed out.
 	Failed
 	// TooShort means that they have been refreshed, but are already due again.
 	TooShort
-	// Withdrawn means that a Gate closed before the provider began.
+	// Withdrawn means that a Gate closed before the provider started.
 	Withdrawn
-	// TakenOver means that somebody else has changed the request.
+	// TakenOver means that another client has changed the request.
 	TakenOver
 )
 
-// Stops returns whether no other refresh may begin after an outcome.
+// Stops returns whether no other refresh may start after an outcome.
 func (o Outcome) Stops() bool { return o == Failed || o == TooShort }
 
-// End is the end of a refresh. The record is to be removed, and the request if it is still
-// there.
+// End is the end of a refresh. The record must be removed, and the request if it still exists.
 type End struct {
 	// Machine as namespace/name.
 	Machine string
 	Outcome Outcome
-	// Message for people.
+	// Message is a message for users.
 	Message string
 }
 
-// Fault is a Machine that is not refreshed although it is due, or may be due.
+// Fault is about a Machine that is not refreshed although it is, or may be, due.
 type Fault struct {
 	// Machine as namespace/name.
 	Machine string
-	// Message for people.
+	// Message is a message for users.
 	Message string
 }
 
-// Decision is what to do with the Machines of a policy.
+// Decision is the next action for the Machines of a policy.
 type Decision struct {
-	// Ends are the refreshes that are over.
+	// Ends are the refreshes that have ended.
 	Ends []End
 	// Next are the Machines that may be refreshed, the most urgent first. Start one of
 	// them, then decide again.
@@ -83,14 +79,13 @@ type Decision struct {
 	Running string
 	// Due is the number of Machines to refresh. Held of them wait for the Gates to open.
 	Due, Held int
-	// Faults are what people should look at.
+	// Faults are problems that need attention.
 	Faults []Fault
 	// Recheck is when to decide again even if no Machine changes. Zero means never.
 	Recheck time.Time
 }
 
-// Decide returns what to do at an instant with the Machines that a policy selects and those
-// that have its record.
+// Decide returns the decision at an instant for the Machines that a policy selects and those that have its record.
 func Decide(policy Policy, machines []Machine, now time.Time) Decision {
 	d := Decision{}
 	machines = slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
@@ -125,13 +120,13 @@ func Decide(policy Policy, machines []Machine, now time.Time) Decision {
 			d.Next = append(d.Next, m.Name)
 		case by == nil:
 		case by.stuck():
-			d.fault(by.Name, "the refresh that somebody else requested failed: remove the request, other Machines of the cluster wait for it")
+			d.fault(by.Name, "a refresh requested by another client failed: remove the request, because other Machines of the cluster wait for it")
 		}
 	}
 	return d
 }
 
-// compare puts first what is to be refreshed first.
+// compare orders Machines by urgency, the most urgent first.
 func compare(a, b Machine) int {
 	if a.ControlPlane != b.ControlPlane {
 		if a.ControlPlane {
@@ -144,13 +139,12 @@ func compare(a, b Machine) int {
 	return cmp.Or(expiryA.Compare(expiryB), strings.Compare(a.Name, b.Name))
 }
 
-// busy returns whether a refresh is requested or under way. Until it is over, the provider
-// would not see another request.
+// busy returns whether a refresh is requested or in progress. Until it has ended, the provider ignores other requests.
 func (m *Machine) busy() bool {
 	return m.Request != None || m.Record != nil || m.Status == StatusInProgress
 }
 
-// stuck returns whether somebody else's request keeps others waiting.
+// stuck returns whether a request by another client keeps others waiting.
 func (m *Machine) stuck() bool { return m.Request == Others && m.Status == StatusFailed }
 
 // consider counts a Machine, records when to check it again, and returns whether
@@ -182,13 +176,12 @@ func (p Policy) consider(d *Decision, m *Machine, now time.Time) bool {
 	return false
 }
 
-// Imminent returns whether certificates that expire at an instant are refreshed even
-// though a Gate is closed.
+// Imminent returns whether certificates that expire at an instant are refreshed even if a Gate is closed.
 func (p Policy) Imminent(expiry, now time.Time) bool {
 	return !p.Strict && !expiry.Add(-p.Margin).After(now)
 }
 
-// end returns whether a refresh is over, and how.
+// end returns whether a refresh has ended, and how.
 func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	over := func(outcome Outcome, format string, args ...any) (End, bool) {
 		return End{Machine: m.Name, Outcome: outcome, Message: fmt.Sprintf(format, args...)}, true
@@ -201,7 +194,7 @@ func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	expiry, known := m.expiry()
 	switch {
 	case ours && m.Request == Others:
-		return over(TakenOver, "somebody else requested a refresh")
+		return over(TakenOver, "another client requested a refresh")
 	case ours && m.Request == None && m.Status == StatusDone && known && expiry.After(m.Record.Expiry):
 		if p.Within > 0 && !expiry.Add(-p.Within).After(now) {
 			return over(TooShort, "the certificates have been refreshed but expire at %s, which is due at once: does the CA expire?", stamp(expiry))
@@ -210,24 +203,24 @@ func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	case ours && m.Status == StatusFailed:
 		return over(Failed, "the provider reports that the refresh failed")
 	case ours && !deadline.After(now):
-		return over(Failed, "the refresh was not over after %s: %s", p.Timeout, m.describeProgress())
+		return over(Failed, "the refresh had not ended after %s: %s", p.Timeout, m.describeProgress())
 	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil) && !p.keepsRequest(m, now):
-		return over(Withdrawn, "the request is withdrawn, the provider had not begun")
+		return over(Withdrawn, "the request is withdrawn, the provider had not started")
 	}
 	return End{}, false
 }
 
-// keepsRequest returns whether a request that the provider has not acted on yet stays.
+// keepsRequest returns whether to keep a request that the provider has not acted on yet.
 func (p Policy) keepsRequest(m *Machine, now time.Time) bool {
 	expiry, known := m.expiry()
 	return m.Record != nil && m.Selected && (p.Open || known && p.Imminent(expiry, now))
 }
 
-// describeProgress says how far the provider has come.
+// describeProgress describes the progress of the provider.
 func (m *Machine) describeProgress() string {
-	request, status := "the request is still there", "there is no status"
+	request, status := "the request still exists", "there is no status"
 	if m.Request == None {
-		request = "the request is gone"
+		request = "the request was removed"
 	}
 	if m.Status != "" {
 		status = fmt.Sprintf("the status is %.32q", m.Status)
@@ -241,7 +234,7 @@ func (d *Decision) recheck(at, now time.Time) {
 	}
 }
 
-// fault notes a fault, each only once.
+// fault records a fault once.
 func (d *Decision) fault(machine, message string) {
 	if fault := (Fault{Machine: machine, Message: message}); !slices.Contains(d.Faults, fault) {
 		d.Faults = append(d.Faults, fault)

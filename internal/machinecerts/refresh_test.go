@@ -59,8 +59,7 @@ func expiry(s string) func(*machinecerts.Machine) {
 	return func(m *machinecerts.Machine) { m.Expiry = s }
 }
 
-// asked means that a Gate has asked for a refresh some time ago, when the
-// certificates expired as they do now.
+// asked means that a Gate has requested a refresh some time ago, when the certificates had their present expiry.
 func asked(gate string, ago time.Duration) func(*machinecerts.Machine) {
 	return func(m *machinecerts.Machine) {
 		at, err := time.Parse(time.RFC3339, m.Expiry)
@@ -137,7 +136,7 @@ func expectNext(t *testing.T, gate machinecerts.Policy, machines []machinecerts.
 	}
 }
 
-func TestAClosedGateRefreshesOnlyWhatIsAboutToExpire(t *testing.T) {
+func TestClosedGateRefreshesOnlyImminentExpiry(t *testing.T) {
 	short := func(g *machinecerts.Policy) { g.Within = time.Hour }
 	for name, tc := range map[string]struct {
 		gate      machinecerts.Policy
@@ -193,7 +192,7 @@ func TestAMachineThatTheProviderIsBusyWithIsNotBegun(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsOthersWaitingIsAFaultHoweverManyDo(t *testing.T) {
+func TestStuckMachineIsOneFault(t *testing.T) {
 	failed, waiting := machine("z", 90*day, theirs, status("failed")), machine("y", 80*day, theirs)
 	d := machinecerts.Decide(opened(), []machinecerts.Machine{failed, waiting, machine("a", day), machine("b", day)}, now)
 	if len(d.Faults) != 1 || d.Faults[0].Machine != "fleet/z" {
@@ -221,13 +220,13 @@ func TestHowARefreshEnds(t *testing.T) {
 		"renewed, but not done":               {opened(), machine("a", day, pending, removed, renewed, status("in-progress")), "", ""},
 		"done, but due at once":               {opened(), machine("a", day, pending, removed, status("done"), expiry("2026-12-20T00:00:00Z")), "a too short", "2026-12-20"},
 		"failed":                              {opened(), machine("a", day, pending, status("failed")), "a failed", "the provider reports"},
-		"failed, and the request is gone":     {opened(), machine("a", day, pending, removed, status("failed")), "a failed", ""},
+		"failed, and the request was removed": {opened(), machine("a", day, pending, removed, status("failed")), "a failed", ""},
 		"failed while closed":                 {closed(), machine("a", day, pending, status("failed")), "a failed", ""},
 		"just before the timeout":             {opened(), machine("a", day, asked(us, time.Hour-time.Second)), "", ""},
-		"silently ignored":                    {opened(), machine("a", day, old), "a failed", "not over after 1h0m0s: the request is still there, there is no status"},
+		"silently ignored":                    {opened(), machine("a", day, old), "a failed", "had not ended after 1h0m0s: the request still exists, there is no status"},
 		"stuck in progress":                   {opened(), machine("a", day, old, status("in-progress")), "a failed", `the status is "in-progress"`},
 		"stuck in progress while closed":      {closed(), machine("a", day, old, status("in-progress")), "a failed", ""},
-		"never advances":                      {opened(), machine("a", day, old, removed, status("done")), "a failed", `the request is gone, the status is "done", the certificates expire at "2026-11-24T12:00:00Z"`},
+		"never advances":                      {opened(), machine("a", day, old, removed, status("done")), "a failed", `the request was removed, the status is "done", the certificates expire at "2026-11-24T12:00:00Z"`},
 		"pending while closed":                {closed(), machine("a", 2*day, pending), "a withdrawn", ""},
 		"pending while closed, at the margin": {closed(), machine("a", day, pending), "", ""},
 		"pending while closed, strict":        {closed(strict), machine("a", day, pending), "a withdrawn", ""},
@@ -268,7 +267,7 @@ func TestOnlyFailuresStopTheBatch(t *testing.T) {
 	}
 }
 
-func TestWhenToLookAgain(t *testing.T) {
+func TestRecheckTimes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate    machinecerts.Policy
 		machine machinecerts.Machine

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Characters of a bar: what a Gate is all the time that one stands for.
+// Characters of a bar: the state of a Gate during the interval that one stands for.
 const (
 	BarOpened = '█'
 	BarClosed = '░'
 	BarBoth   = '▒'
 )
 
-// Bar draws a timeline with a number of characters, each for the same part of a range.
+// Bar draws a timeline with some characters, each for the same part of a range.
 func (t *Timeline) Bar(r Range, columns int) string {
 	var bar strings.Builder
 	next := 0
@@ -25,7 +25,7 @@ func (t *Timeline) Bar(r Range, columns int) string {
 				opened, closed = opened || i.State == "opened", closed || i.State != "opened"
 			}
 			if i.Until.After(until) {
-				break // it goes on in the next column
+				break // it continues in the next column
 			}
 		}
 		switch {
@@ -48,15 +48,15 @@ func (r Range) at(column, columns int) time.Time {
 	return r.From.Add(time.Duration(seconds*int64(column)/int64(columns)) * time.Second)
 }
 
-// share returns how much of a range is over at an instant, from 0 to 1. A time.Duration does not hold all ranges.
+// share returns the fraction of a range before an instant, from 0 to 1. A time.Duration cannot represent all ranges.
 func (r Range) share(at time.Time) float64 {
 	return float64(at.Unix()-r.From.Unix()) / float64(r.Until.Unix()-r.From.Unix())
 }
 
-// days returns how many a range has.
+// days returns the number of days of a range.
 func (r Range) days() float64 { return float64(r.Until.Unix()-r.From.Unix()) / (24 * 60 * 60) }
 
-// Axis returns the days of a range for above a bar: | is midnight in its zone, with the date behind it where there is room.
+// Axis returns the days of a range, to print above a bar: | is midnight in its zone, followed by the date if it fits.
 func (r Range) Axis(columns int) string {
 	axis := []rune(strings.Repeat(" ", columns))
 	free := 0
@@ -75,13 +75,13 @@ func (r Range) Axis(columns int) string {
 	return strings.TrimRight(string(axis), " ")
 }
 
-// tightDay is how many columns a day needs for a date. If there are fewer, only some days are on the axis.
+// tightDay is the number of columns that a date needs. If a day has fewer, only some days are on the axis.
 const tightDay = 7
 
-// perDay returns how many columns a day has.
+// perDay returns the number of columns per day.
 func (r Range) perDay(columns int) float64 { return float64(columns) / r.days() }
 
-// label returns the date for a day that begins in a column, empty if there is no room.
+// label returns the date for a day that begins in a column, empty if it does not fit.
 func (r Range) label(day time.Time, column, columns int) string {
 	for _, label := range []string{day.Format("Mon 01-02"), day.Format("01-02")} {
 		fits := len(label) <= tightDay-2 || r.perDay(columns) >= float64(len(label)+2)
@@ -92,7 +92,7 @@ func (r Range) label(day time.Time, column, columns int) string {
 	return ""
 }
 
-// midnights returns the begins of the days in a range, in its zone. If there are more than a number, it leaves out as many in between.
+// midnights returns the beginnings of the days in a range, in its zone. If there are more than most, it skips days evenly.
 func midnights(r Range, most int) (days []time.Time) {
 	year, month, day := r.From.Date()
 	step := 1 + int(r.days())/max(1, most)

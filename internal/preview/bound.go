@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// PageLookups is for a preview that is made for others, such as a page or a feed. It takes less than half a second.
+	// PageLookups bounds a preview on behalf of other users, such as a web page or a calendar feed. It takes less than half a second.
 	PageLookups = 1_500_000
 
-	// fewestLookups is what each of many Gates has: enough for three months of ten periods that begin every hour.
+	// fewestLookups is the minimum per Gate: enough for three months of ten hourly periods.
 	fewestLookups = 40_000
 
-	// anyLookups is for a preview without a bound of its own: a minute of the user's own processor.
+	// anyLookups bounds all other previews: about a minute.
 	anyLookups = 200_000_000
 )
 
-// Within returns the same set, whose previews end with a context and make at most a number of lookups each, see [schedule.Budget]. The Gates
-// of the set have equal shares of them, but never less than suffices for a usual Gate.
+// Within returns the same set, whose previews end with a context and make at most some lookups each, see [schedule.Budget]. The Gates of
+// the set share them equally, but each has enough for a typical Gate.
 func (s *Set) Within(ctx context.Context, lookups int) *Set {
 	bounded := *s
 	bounded.ctx, bounded.lookups = ctx, lookups
 	return &bounded
 }
 
-// budget returns what the preview of one Gate may use.
+// budget returns the budget for the preview of one Gate.
 func (s *Set) budget() *schedule.Budget {
 	ctx, lookups := s.ctx, s.lookups
 	if ctx == nil {
@@ -37,11 +37,11 @@ func (s *Set) budget() *schedule.Budget {
 	return schedule.NewBudget(ctx, max(fewestLookups, lookups/max(1, len(s.gates))))
 }
 
-// end returns what is incomplete about the preview of a Gate, whose context has not ended.
+// end returns the warning that the preview of a Gate is incomplete, if the context has not ended.
 func (s *Set) end(g *v1alpha1.Gate, err error) (incomplete []Fault) {
 	if spent := (*schedule.BudgetError)(nil); errors.As(err, &spent) {
 		f := s.fault(g, "", "the preview ends at "+spent.Reached.UTC().Format(time.RFC3339)+
-			", because the schedule changes too often: use fewer or longer periods, or preview a shorter time")
+			", because the schedule changes too often: use fewer or longer periods, or preview a shorter range")
 		f.Incomplete = true
 		incomplete = append(incomplete, f)
 	}

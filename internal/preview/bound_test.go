@@ -27,9 +27,9 @@ func restless(g *v1alpha1.Gate) {
 	}
 }
 
-func TestAPreviewThatTakesTooLongEndsEarlyAndSaysSo(t *testing.T) {
+func TestSlowPreviewEndsEarlyAndReportsIt(t *testing.T) {
 	set := preview.FromCluster([]*v1alpha1.Gate{known("calm"), known("restless", restless)}, nil).Within(context.Background(), preview.PageLookups)
-	report, doubts, err := set.Preview(quarter)
+	report, warnings, err := set.Preview(quarter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func TestAPreviewThatTakesTooLongEndsEarlyAndSaysSo(t *testing.T) {
 		t.Errorf("%d intervals", n)
 	}
 	end := "the preview ends at " + intervals[len(intervals)-1].Until.UTC().Format(time.RFC3339)
-	if len(doubts) != 1 || !doubts[0].Incomplete || !strings.HasPrefix(doubts[0].Cause, end) {
-		t.Errorf("%v, want %s", doubts, end)
+	if len(warnings) != 1 || !warnings[0].Incomplete || !strings.HasPrefix(warnings[0].Cause, end) {
+		t.Errorf("%v, want %s", warnings, end)
 	}
 }
 
@@ -55,9 +55,9 @@ func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
 		gates = append(gates, known(fmt.Sprint(i)))
 	}
 	gates = append(gates, known("restless", restless))
-	report, doubts, err := preview.FromCluster(gates, []*v1alpha1.GateException{e}).Within(context.Background(), preview.PageLookups).Preview(quarter)
-	if err != nil || len(report.Gates[40].Intervals) > 0 || !slices.ContainsFunc(doubts, func(f preview.Fault) bool { return f.Incomplete }) {
-		t.Errorf("%v, %v", doubts, err)
+	report, warnings, err := preview.FromCluster(gates, []*v1alpha1.GateException{e}).Within(context.Background(), preview.PageLookups).Preview(quarter)
+	if err != nil || len(report.Gates[40].Intervals) > 0 || !slices.ContainsFunc(warnings, func(f preview.Fault) bool { return f.Incomplete }) {
+		t.Errorf("%v, %v", warnings, err)
 	}
 }
 
@@ -73,15 +73,15 @@ func TestAPreviewEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestADiffSaysThatItEndsEarly(t *testing.T) {
+func TestDiffReportsEarlyEnd(t *testing.T) {
 	set := preview.FromCluster([]*v1alpha1.Gate{known("restless", restless)}, nil).Within(context.Background(), preview.PageLookups)
 	start := time.Now()
-	changes, doubts, err := preview.Diff(set, set.Applied(manifests(t, gate("restless", "11:00"))), quarter)
+	changes, warnings, err := preview.Diff(set, set.Applied(manifests(t, gate("restless", "11:00"))), quarter)
 	t.Log(time.Since(start))
 	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Differences) < 100 {
 		t.Fatalf("%+v, %v", changes, err)
 	}
-	if !slices.ContainsFunc(doubts, func(f preview.Fault) bool { return f.Incomplete }) {
-		t.Errorf("it does not say that it ends early: %v", doubts)
+	if !slices.ContainsFunc(warnings, func(f preview.Fault) bool { return f.Incomplete }) {
+		t.Errorf("it does not say that it ends early: %v", warnings)
 	}
 }

@@ -16,29 +16,29 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// configMap is one that may have calendars.
+// configMap is a ConfigMap that may have calendars.
 type configMap struct {
-	// file is where it is from, empty for one of a cluster.
+	// file is the file with it, empty for one of a cluster.
 	file  string
 	files timetable.Files
-	// err says why it cannot be read.
+	// err is why it cannot be read.
 	err error
 }
 
-// calendarIn names a calendar as far as it is read for a range.
+// calendarIn identifies a calendar that was read for a range.
 type calendarIn struct {
 	timetable.CalendarKey
 	Range
-	// of is the Gate whose other calendars leave no room for it, empty if it is the same for all Gates.
+	// of is the Gate whose other calendars exhaust its budget, empty if the calendar is the same for all Gates.
 	of string
 }
 
-// ConfigMap names a ConfigMap.
+// ConfigMap identifies a ConfigMap.
 type ConfigMap struct {
 	Namespace, Name string
 }
 
-// ConfigMaps returns which ConfigMaps the Gates of a set refer to and the set does not have.
+// ConfigMaps returns the ConfigMaps that the Gates of a set refer to and that the set lacks.
 func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	for _, g := range s.gates {
 		for _, key := range timetable.CalendarsOf(g) {
@@ -51,7 +51,7 @@ func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	return missing
 }
 
-// AddConfigMap adds a ConfigMap of a cluster to a set, or the error why it cannot be read.
+// AddConfigMap adds a ConfigMap of a cluster to a set, or the error that prevents reading it.
 func (s *Set) AddConfigMap(name ConfigMap, files *timetable.Files, err error) {
 	added := &configMap{err: err}
 	if files != nil {
@@ -60,7 +60,7 @@ func (s *Set) AddConfigMap(name ConfigMap, files *timetable.Files, err error) {
 	s.configMaps[name] = added
 }
 
-// readConfigMap adds a ConfigMap of a manifest. Its errors matter only if a Gate refers to it.
+// readConfigMap adds a ConfigMap of a manifest. Its errors are reported only if a Gate refers to it.
 func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	name := ConfigMap{obj.GetNamespace(), obj.GetName()}
 	if name.Namespace == "" {
@@ -82,7 +82,7 @@ func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	s.configMaps[name] = added
 }
 
-// applyConfigMaps adds what a cluster has once manifests are applied to it.
+// applyConfigMaps adds the ConfigMaps of a cluster after manifests are applied to it.
 func (s *Set) applyConfigMaps(before, manifests *Set) {
 	maps.Copy(s.configMaps, before.configMaps)
 	maps.Copy(s.configMaps, manifests.configMaps)
@@ -134,13 +134,13 @@ func (s *Set) calendars(file timetable.CalendarFile, selections []timetable.Sele
 	return file.Read(&found.files, selections, r.From, r.Until)
 }
 
-// snapshot returns a Gate with its calendars in a range, and with the exceptions of the set that count.
+// snapshot returns a snapshot of a Gate with its calendars in a range, and with the exceptions of the set that count.
 func (s *Set) snapshot(g *v1alpha1.Gate, r Range) *gate.Snapshot {
 	return gate.NewSnapshot(WithoutApprovals(g), s.Calendars(g, r), s.counting(g)...)
 }
 
-// broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others doubts.
-func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, doubts []Fault) {
+// broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others warnings.
+func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, warnings []Fault) {
 	for _, b := range s.snapshot(g, r).Broken() {
 		found := s.configMaps[ConfigMap{b.Namespace, b.Name}]
 		if found != nil && found.file != "" {
@@ -149,7 +149,7 @@ func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, doubts []Fault) {
 			}
 			continue
 		}
-		doubts = append(doubts, s.fault(g, b.Path, b.String()+": the preview takes it as closed"))
+		warnings = append(warnings, s.fault(g, b.Path, b.String()+": the preview treats it as closed"))
 	}
-	return faults, doubts
+	return faults, warnings
 }

@@ -32,7 +32,7 @@ func events(lines ...string) string {
 	return text + "END:VCALENDAR\n"
 }
 
-const notThere = "gates.yaml: apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: is not in the manifests: the preview takes it as closed"
+const notThere = "gates.yaml: apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: is not in the manifests: the preview treats it as closed"
 
 func TestPreviewReadsCalendars(t *testing.T) {
 	inCluster := func(g *v1alpha1.Gate) {
@@ -48,27 +48,27 @@ func TestPreviewReadsCalendars(t *testing.T) {
 	}
 	ofCluster := "apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: "
 	for name, tc := range map[string]struct {
-		set          *preview.Set
-		open, doubts string
+		set            *preview.Set
+		open, warnings string
 	}{
 		"in the manifests":       {manifests(t, frozen("no.ics"), holidays("Day")), "apps/shop 10:00-11:00 open period day\napps/shop 12:00-14:00 open period day", ""},
 		"before its Gate":        {manifests(t, holidays("Day"), frozen("no.ics")), "apps/shop 10:00-11:00 open period day\napps/shop 12:00-14:00 open period day", ""},
 		"not in the manifests":   {manifests(t, frozen("no.ics")), "", notThere},
 		"in the cluster":         {cluster(&timetable.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 open period day", ofCluster + "line 1: VCALENDAR has no events"},
-		"not in the cluster":     {cluster(nil, errors.New("does not exist")), "", ofCluster + "does not exist: the preview takes it as closed"},
-		"without the key":        {cluster(&timetable.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview takes it as closed"},
+		"not in the cluster":     {cluster(nil, errors.New("does not exist")), "", ofCluster + "does not exist: the preview treats it as closed"},
+		"without the key":        {cluster(&timetable.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview treats it as closed"},
 		"applied to the cluster": {cluster(nil, errors.New("does not exist")).Applied(manifests(t, holidays("Day"))), "apps/shop 10:00-11:00 open period day", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			open, doubts := opens(t, tc.set)
-			if open != tc.open || doubts != tc.doubts {
-				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", open, doubts, tc.open, tc.doubts)
+			open, warnings := opens(t, tc.set)
+			if open != tc.open || warnings != tc.warnings {
+				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", open, warnings, tc.open, tc.warnings)
 			}
 		})
 	}
 }
 
-func TestPreviewSaysWhichEventsDoNotCount(t *testing.T) {
+func TestPreviewReportsUncountedEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		events     []string
 		categories []string
@@ -94,13 +94,13 @@ func TestPreviewSaysWhichEventsDoNotCount(t *testing.T) {
 					ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}, Categories: tc.categories}}}}
 			})}, nil)
 			set.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, &timetable.Files{Data: map[string]string{"no.ics": text}}, nil)
-			_, doubts := opens(t, set)
+			_, warnings := opens(t, set)
 			want := ""
 			if tc.want != "" {
 				want = "apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: " + tc.want
 			}
-			if doubts != want {
-				t.Errorf("got  %s\nwant %s", doubts, want)
+			if warnings != want {
+				t.Errorf("got  %s\nwant %s", warnings, want)
 			}
 		})
 	}

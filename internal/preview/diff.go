@@ -13,10 +13,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Changes is what differs between two sets in a range.
+// Changes are the differences of two sets in a range.
 type Changes struct {
 	From, Until metav1.Time
-	// Gates are those that differ, in the order of names.
+	// Gates has the Gates that differ, sorted by name.
 	Gates []Change
 }
 
@@ -30,17 +30,17 @@ const (
 	Changed = "changed"
 )
 
-// Change is how one Gate differs. Its JSON is a public format, to which kubectl gate adds the name.
+// Change is the difference of one Gate. Its JSON is a public format, to which kubectl gate adds the name.
 type Change struct {
 	// Gate is its namespace and name.
 	Gate string `json:"-"`
 	// Change is one of Added, Removed and Changed.
 	Change string `json:"change"`
-	// Differences are when its state differs, in their order. They do not overlap, and there are none unless it is Changed.
-	Differences []Difference `json:"stretches"`
+	// Differences are the intervals in which its state differs, in order. They do not overlap, and there are none unless it is Changed.
+	Differences []Difference `json:"differences"`
 }
 
-// Difference is a time in which a Gate has another state than before.
+// Difference is an interval in which a Gate has another state than before.
 type Difference struct {
 	From   metav1.Time `json:"from"`
 	Until  metav1.Time `json:"until"`
@@ -48,19 +48,19 @@ type Difference struct {
 	After  Cause       `json:"after"`
 }
 
-// Diff returns what differs between two sets, and what is doubtful about the second one. The error is an InvalidError.
-func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err error) {
+// Diff returns the differences of two sets, and the warnings about the second one. The error is an InvalidError.
+func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err error) {
 	old, ends, err := before.Brief().timelines(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	next, doubts, err := after.Brief().timelines(r)
+	next, warnings, err := after.Brief().timelines(r)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, end := range ends {
-		if end.Incomplete && !slices.ContainsFunc(doubts, func(f Fault) bool { return f.Incomplete && f.Object == end.Object }) {
-			doubts = append(doubts, end)
+		if end.Incomplete && !slices.ContainsFunc(warnings, func(f Fault) bool { return f.Incomplete && f.Object == end.Object }) {
+			warnings = append(warnings, end)
 		}
 	}
 	changes = &Changes{From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until)}
@@ -68,11 +68,11 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 		i := slices.IndexFunc(old, func(o Timeline) bool { return o.Gate == t.Gate })
 		if i < 0 {
 			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Difference{}})
-		} else if stretches := differing(old[i].Intervals, t.Intervals); len(stretches) > 0 {
-			for k := range stretches {
-				stretches[k].explain(&old[i], &t)
+		} else if differences := differing(old[i].Intervals, t.Intervals); len(differences) > 0 {
+			for k := range differences {
+				differences[k].explain(&old[i], &t)
 			}
-			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, stretches})
+			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, differences})
 		}
 	}
 	for _, t := range old {
@@ -81,10 +81,10 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 		}
 	}
 	slices.SortFunc(changes.Gates, func(a, b Change) int { return strings.Compare(a.Gate, b.Gate) })
-	return changes, slices.Concat(doubts, after.modes(before), after.wide(before)), nil
+	return changes, slices.Concat(warnings, after.modes(before), after.wide(before)), nil
 }
 
-// explain has a stretch say what decides when it begins.
+// explain sets what decides at the beginning of an interval.
 func (s *Difference) explain(before, after *Timeline) {
 	if cause, ok := before.causeAt(s.From.Time); ok && cause.State == s.Before.State {
 		s.Before = cause
@@ -94,8 +94,8 @@ func (s *Difference) explain(before, after *Timeline) {
 	}
 }
 
-// differing returns when two lists of intervals of the same range have different states.
-func differing(before, after []Interval) (stretches []Difference) {
+// differing returns the intervals in which two lists of intervals of the same range have different states.
+func differing(before, after []Interval) (differences []Difference) {
 	for i, j := 0, 0; i < len(before) && j < len(after); {
 		b, a := before[i], after[j]
 		from, until := b.From, b.Until
@@ -106,7 +106,7 @@ func differing(before, after []Interval) (stretches []Difference) {
 			until = a.Until
 		}
 		if b.State != a.State {
-			stretches = append(stretches, Difference{from, until, b.Cause, a.Cause})
+			differences = append(differences, Difference{from, until, b.Cause, a.Cause})
 		}
 		if !until.Before(&b.Until) {
 			i++
@@ -115,10 +115,10 @@ func differing(before, after []Interval) (stretches []Difference) {
 			j++
 		}
 	}
-	return stretches
+	return differences
 }
 
-// Table writes changes for people: a stretch in each line, with times in RFC 3339 and in a zone. A Gate that comes or goes has one
+// Table writes changes as a table: an interval in each line, with times in RFC 3339 and in a zone. A Gate that is added or removed has one
 // line.
 func (c *Changes) Table(w io.Writer, zone *time.Location) error {
 	if len(c.Gates) == 0 {

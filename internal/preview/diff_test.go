@@ -33,7 +33,7 @@ func changes(t *testing.T, before, after *preview.Set) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestDiffHasTheStretchesInWhichTheStateDiffers(t *testing.T) {
+func TestDiffHasIntervalsWithDifferentState(t *testing.T) {
 	web, evening := gate("web", "12:00"), exception("hotfix", "web")
 	for name, tc := range map[string]struct{ before, after, want string }{
 		"the same":            {web, web, ""},
@@ -59,7 +59,7 @@ func TestDiffHasTheStretchesInWhichTheStateDiffers(t *testing.T) {
 }
 
 // From the begin to 10:00 the gate is open by request on both sides, and then goes on by its window on one of them.
-func TestAStretchSaysWhatDecidesWhenItBegins(t *testing.T) {
+func TestDifferenceHasCauseAtItsStart(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
 			State:  v1alpha1.RequestInForce,
@@ -102,9 +102,9 @@ func TestTheJSONOfAChangeIsStable(t *testing.T) {
 	}
 	got, err := json.Marshal(found.Gates)
 	want := `[` +
-		`{"change":"changed","stretches":[{"from":"2026-11-24T12:00:00Z","until":"2026-11-24T13:00:00Z",` +
+		`{"change":"changed","differences":[{"from":"2026-11-24T12:00:00Z","until":"2026-11-24T13:00:00Z",` +
 		`"before":{"state":"closed","reason":"OutsideOpenPeriods"},"after":{"state":"opened","reason":"OpenPeriod","period":"day"}}]},` +
-		`{"change":"added","stretches":[]}]`
+		`{"change":"added","differences":[]}]`
 	if err != nil || string(got) != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
 	}

@@ -35,7 +35,7 @@ func svgOf(t *testing.T, report *preview.Report, in preview.Range) string {
 	return out.String()
 }
 
-func TestAPictureIsXMLWithoutScriptsAndSaysAllInWords(t *testing.T) {
+func TestPictureIsXMLWithoutScriptsAndHasTexts(t *testing.T) {
 	got := svgOf(t, shown(), day)
 	decoder, elements := xml.NewDecoder(strings.NewReader(got)), map[string]int{}
 	for {

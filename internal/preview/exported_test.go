@@ -40,11 +40,11 @@ spec:
 	if err := set.Read("-", strings.NewReader(manifests)); err != nil {
 		t.Fatal(err)
 	}
-	report, doubts, err := set.Preview(Range{from, from.Add(time.Hour)})
+	report, warnings, err := set.Preview(Range{from, from.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if state := report.Gates[0].Intervals[0].State; state != "opened" {
-		t.Errorf("preview says %s, doubts %v", state, doubts)
+		t.Errorf("preview says %s, warnings %v", state, warnings)
 	}
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Fault is what is wrong with an object, or doubtful.
+// Fault is an error in an object, or a warning about one.
 type Fault struct {
-	// File is where the object is from, empty for one of a cluster.
+	// File is the file with the object, empty for an object of a cluster.
 	File string
-	// Object is its namespace and name, Field the path of the field, both empty if it is none in particular.
+	// Object is the namespace and name, and Field the path of the field. Both may be empty.
 	Object, Field string
-	// Cause says what is wrong.
+	// Cause is what is wrong.
 	Cause string
-	// Incomplete is whether the preview of the Gate ends before its range does.
+	// Incomplete is true if the preview of the Gate ends before its range does.
 	Incomplete bool
 
-	// today is true if the fault depends on the present time. It does not make a manifest invalid.
+	// today is true if the fault depends on the current time. It does not make a manifest invalid.
 	today bool
 }
 
-// String is the fault on one line.
+// String formats the fault on one line.
 func (f Fault) String() string {
 	var parts []string
 	for _, part := range []string{f.File, f.Object, f.Field, f.Cause} {
@@ -33,7 +33,7 @@ func (f Fault) String() string {
 	return format.Printable(strings.Join(parts, ": "))
 }
 
-// causesOf returns faults without their objects.
+// causesOf returns the causes of faults.
 func causesOf(faults []Fault) (causes []string) {
 	for _, f := range faults {
 		causes = append(causes, Fault{Field: f.Field, Cause: f.Cause}.String())
@@ -41,7 +41,7 @@ func causesOf(faults []Fault) (causes []string) {
 	return causes
 }
 
-// InvalidError has every fault of all manifests.
+// InvalidError has all faults of all manifests.
 type InvalidError struct {
 	Faults []Fault
 }

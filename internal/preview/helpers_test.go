@@ -64,8 +64,8 @@ func extending(name, of string) *v1alpha1.GateException {
 	}
 }
 
-// opens returns when the Gates of a set are open on that day, and the doubts.
-func opens(t *testing.T, set *preview.Set) (open, doubts string) {
+// opens returns when the Gates of a set are open on that day, and the warnings.
+func opens(t *testing.T, set *preview.Set) (open, warnings string) {
 	t.Helper()
 	report, all, err := set.Preview(day)
 	if err != nil {

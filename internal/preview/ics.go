@@ -17,32 +17,32 @@ import (
 const (
 	icsTime = "20060102T150405Z"
 
-	// refresh is how often a program should ask for a calendar again.
+	// refresh is how often clients should refresh a calendar.
 	refresh = "PT15M"
 
-	// plan is what each event says of itself, so that nobody takes it for more.
+	// plan is in each event, so that users do not take it for the state.
 	plan = "This is the plan and not the state: requests, changes and failures that come later are not in it."
 
-	// maxText bounds in bytes a text of an event.
+	// maxText bounds the text of an event, in bytes.
 	maxText = 1024
 
 	// unknown is the state of a Gate that does not exist.
 	unknown = "unknown"
 )
 
-// Calendar is how a report is written by RFC 5545.
+// Calendar formats a report in RFC 5545.
 type Calendar struct {
-	// Range is that of the report.
+	// Range is the range of the report.
 	Range
-	// Name is what programs call the calendar.
+	// Name is the name of the calendar.
 	Name string
-	// State keeps only the intervals of that state, an empty one all. Gates that cannot be decided on keep all.
+	// State selects intervals of that state, all if empty. Gates that cannot be decided on keep all intervals.
 	State string
-	// Stamp is when that which the calendar shows was changed last.
+	// Stamp is when the content of the calendar last changed.
 	Stamp time.Time
-	// Lacks says which Gates are not in the report, empty if all are.
+	// Lacks names the Gates that are not in the report, empty if all are.
 	Lacks string
-	// Events and Bytes bound the calendar; it says from when on it lacks something. Zero is for no bound.
+	// Events and Bytes bound the calendar. The last event tells from when on others are missing. Zero means unbounded.
 	Events, Bytes int
 }
 
@@ -53,17 +53,17 @@ func NotFound(gate string, r Range) Timeline {
 	}}}
 }
 
-// Write writes a report as a calendar, with an event for each interval. Events that the begin of the range cuts off have their true begin, as far
-// as it is known, so that they stay the same in a calendar of later.
+// Write writes a report as a calendar, with an event for each interval. An event that begins before the range has its true beginning, if it
+// is known, so that it is the same in a later calendar.
 func (c Calendar) Write(w io.Writer, report *Report) error {
 	events, until := c.bounded(c.eventsOf(report))
 	about := plan
 	if until.Before(c.Until) {
 		end := event{uid: "end." + c.Name, start: until, until: c.Until, summary: "The calendar ends here", state: unknown, lines: []string{
-			fmt.Sprintf("The calendar %s has room for %d events and %d bytes. Later events are not in it: choose fewer gates, fewer days, or one state.", c.Name, c.Events, c.Bytes),
+			fmt.Sprintf("The calendar %s is limited to %d events and %d bytes. Later events are missing: choose fewer gates, fewer days, or one state.", c.Name, c.Events, c.Bytes),
 		}}
 		events = append(events, c.text(&end))
-		about = "It ends at " + until.UTC().Format(time.RFC3339) + ", for there is more than it has room for. " + plan
+		about = "It ends at " + until.UTC().Format(time.RFC3339) + ", because its size is limited. " + plan
 	}
 	if c.Lacks != "" {
 		events = append(events, c.text(&event{uid: "lacks." + c.Name, start: c.From, until: c.Until, summary: c.Lacks, state: unknown, lines: []string{plan}}))
@@ -90,7 +90,7 @@ func (c Calendar) Write(w io.Writer, report *Report) error {
 	return err
 }
 
-// event is one of a calendar.
+// event is an event of a calendar.
 type event struct {
 	uid          string
 	start, until time.Time
@@ -99,7 +99,7 @@ type event struct {
 	lines        []string
 }
 
-// eventsOf returns those of a report in the order of their begins, and no more than one for which there is no room.
+// eventsOf returns the events of a report in order, and at most one event over the limit.
 func (c Calendar) eventsOf(report *Report) (events []event) {
 	type shown struct {
 		of *Timeline
@@ -126,7 +126,7 @@ func (c Calendar) eventsOf(report *Report) (events []event) {
 	return events
 }
 
-// beginOf returns the true begin of an interval, as far as it is known.
+// beginOf returns the true beginning of an interval, if it is known.
 func beginOf(i *Interval) time.Time {
 	if i.begun.IsZero() {
 		return i.From.Time
@@ -150,11 +150,11 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 	e.summary = fmt.Sprintf("%s: %s (%s)", name, i.State, because)
 	e.lines = []string{fmt.Sprintf("Gate %s is %s: %s", t.Gate, i.State, because)}
 	if !i.Until.Time.Before(c.Until) {
-		e.lines = append(e.lines, "It may go on after this: the calendar ends here.")
+		e.lines = append(e.lines, "It may continue after this: the calendar ends here.")
 	}
 	e.lines = append(e.lines, plan)
 	if len(t.warnings) > 0 {
-		e.lines = append(e.lines, shortened("In doubt: "+strings.Join(t.warnings, "; ")))
+		e.lines = append(e.lines, shortened("Warning: "+strings.Join(t.warnings, "; ")))
 	}
 	if t.Mode != "" {
 		e.summary += ", mode " + string(t.Mode)
@@ -162,7 +162,7 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 	return e
 }
 
-// shortened cuts a text off that is too long.
+// shortened truncates a text that is too long.
 func shortened(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -174,7 +174,7 @@ func shortened(text string) string {
 	return text[:cut] + "…"
 }
 
-// bounded returns the texts of the events for which there is room, and from when on there is none.
+// bounded returns the texts of the events within the limits, and from when on events are missing.
 func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
 	bytes := 0
 	for i := range events {
@@ -188,7 +188,7 @@ func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
 	return texts, c.Until
 }
 
-// text returns an event as it is written.
+// text returns an event in RFC 5545.
 func (c Calendar) text(e *event) string {
 	var text lines
 	text.add("BEGIN", "VEVENT")
@@ -199,12 +199,12 @@ func (c Calendar) text(e *event) string {
 	text.add("SUMMARY", escapeText(e.summary))
 	text.add("DESCRIPTION", escapeText(strings.Join(e.lines, "\n")))
 	text.add("CATEGORIES", escapeText(e.state))
-	text.add("TRANSP", "TRANSPARENT") // it makes nobody busy, and counts for no Gate that has it as a calendar
+	text.add("TRANSP", "TRANSPARENT") // it does not block time, and a Gate with this calendar ignores it
 	text.add("END", "VEVENT")
 	return text.String()
 }
 
-// lines are those of a calendar.
+// lines has the lines of a calendar.
 type lines struct{ text strings.Builder }
 
 // String returns the lines.
@@ -212,7 +212,7 @@ func (l *lines) String() string { return l.text.String() }
 
 var textEscapes = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", "")
 
-// escapeText leaves out characters that no calendar may have.
+// escapeText removes characters that are not allowed in calendars.
 func escapeText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f {
@@ -223,7 +223,7 @@ func escapeText(text string) string {
 	return textEscapes.Replace(text)
 }
 
-// maxLine is how many bytes a line of a calendar has at most, its break left out.
+// maxLine bounds a line of a calendar in bytes, without its break.
 const maxLine = 75
 
 // add adds a property, folded between characters.

@@ -141,7 +141,7 @@ func TestTheTextsOfACalendarComeBackAsTheyWere(t *testing.T) {
 }
 
 // Another parser and our own read the same stretches, to the second.
-func TestAnotherParserAndOursReadEveryStretch(t *testing.T) {
+func TestOtherParserReadsSameIntervals(t *testing.T) {
 	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 200)}
 	set := manifests(t, strings.Replace(gate("web", "12:00"), "default: closed", "timeZone: Europe/Oslo\n  default: closed", 1), gate("shop", "14:30"), exception("late", "shop"))
 	report := previewed(t, set, in)
@@ -188,7 +188,7 @@ func uids(t *testing.T, set *preview.Set, in preview.Range) map[string]string {
 	return names
 }
 
-func TestAnEventKeepsItsNameAndItsBeginWhileTimeGoesOn(t *testing.T) {
+func TestEventKeepsNameAndStartOverTime(t *testing.T) {
 	created := func(g *v1alpha1.Gate) { g.CreationTimestamp = metav1.NewTime(day.From.AddDate(0, -3, 0)) }
 	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods, g.Spec.Default = nil, v1alpha1.StateClosed }
 	frozen := func(g *v1alpha1.Gate) {
@@ -240,7 +240,7 @@ func TestEventsOfDifferentGatesNeverHaveTheSameName(t *testing.T) {
 	}
 }
 
-func TestAnEventNamesAllCausesOfItsStretch(t *testing.T) {
+func TestEventHasAllCausesOfItsInterval(t *testing.T) {
 	freeze := strings.Replace(gate("web", "12:00"), "openPeriods:", "closePeriods: [{name: freeze, from: \"2026-11-24T15:00:00Z\", until: \"2026-11-27T15:00:00Z\"}]\n  openPeriods:", 1)
 	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 10)}
 	got := stretchesOf(t, parsed(t, calendarOf(t, previewed(t, manifests(t, freeze), in), in, state("closed"))))
@@ -263,8 +263,8 @@ func TestAGateThatCannotBeDecidedOnIsInEveryCalendar(t *testing.T) {
 		report       *preview.Report
 		summary, why string
 	}{
-		"an invalid spec":       {previewed(t, preview.FromCluster([]*v1alpha1.Gate{known("web", nowhere)}, nil), day), "web: closed (invalid spec)", "In doubt: the spec is invalid: spec.timeZone: "},
-		"a broken calendar":     {previewed(t, broken, day), "shop: closed (close period holidays)", "ConfigMap apps/days, key no.ics: does not exist: the preview takes it as closed"},
+		"an invalid spec":       {previewed(t, preview.FromCluster([]*v1alpha1.Gate{known("web", nowhere)}, nil), day), "web: closed (invalid spec)", "Warning: the spec is invalid: spec.timeZone: "},
+		"a broken calendar":     {previewed(t, broken, day), "shop: closed (close period holidays)", "ConfigMap apps/days, key no.ics: does not exist: the preview treats it as closed"},
 		"a gate that is not on": {missing, "gone: unknown (gate not found)", "Gate apps/gone is unknown: gate not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestAGateThatCannotBeDecidedOnIsInEveryCalendar(t *testing.T) {
 					t.Fatalf("%d events of %q", len(events), s)
 				}
 				about := events[0].GetProperty(ics.ComponentPropertyDescription).Value
-				if got := events[0].GetProperty(ics.ComponentPropertySummary).Value; got != tc.summary || !strings.Contains(about, tc.why) || !strings.Contains(about, "It may go on after this") {
+				if got := events[0].GetProperty(ics.ComponentPropertySummary).Value; got != tc.summary || !strings.Contains(about, tc.why) || !strings.Contains(about, "It may continue after this") {
 					t.Errorf("%q: %q", got, about)
 				}
 				if end := events[0].GetProperty(ics.ComponentPropertyDtEnd).Value; end != "20261125T000000Z" {
@@ -285,7 +285,7 @@ func TestAGateThatCannotBeDecidedOnIsInEveryCalendar(t *testing.T) {
 	}
 }
 
-func TestACalendarWithoutRoomSaysWhereItEnds(t *testing.T) {
+func TestCalendarOverLimitHasItsEnd(t *testing.T) {
 	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 60)}
 	report := previewed(t, manifests(t, gate("web", "12:00"), gate("shop", "13:00")), in)
 	for name, bound := range map[string]func(*preview.Calendar){
@@ -296,7 +296,7 @@ func TestACalendarWithoutRoomSaysWhereItEnds(t *testing.T) {
 		events := parsed(t, text)
 		last := events[len(events)-1]
 		got := last.GetProperty(ics.ComponentPropertySummary).Value + last.GetProperty(ics.ComponentPropertyDtStart).Value
-		if len(events) != 11 || got != "The calendar ends here20261126T100000Z" || !strings.Contains(text, "X-WR-CALDESC:It ends at 2026-11-26T10:00:00Z\\, for there is more tha") {
+		if len(events) != 11 || got != "The calendar ends here20261126T100000Z" || !strings.Contains(text, "X-WR-CALDESC:It ends at 2026-11-26T10:00:00Z\\, because its size") {
 			t.Errorf("%s: %d events, %s: %s", name, len(events), got, text)
 		}
 	}

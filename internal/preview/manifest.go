@@ -26,8 +26,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Read reads manifests, which are from a file of that name; it must have one. Objects of other kinds are passed over. The error is that
-// they cannot be read; Err has what is wrong with them.
+// Read reads the manifests of a file, whose name must not be empty. It ignores objects of other kinds. It returns an error if they cannot
+// be read; Err returns what is wrong with them.
 func (s *Set) Read(file string, in io.Reader) error {
 	reader := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {
@@ -63,7 +63,7 @@ func (s *Set) document(file string, document []byte) {
 	s.objects(file, &unstructured.Unstructured{Object: content})
 }
 
-// jsonTexts returns the JSON texts in a document, or nil if it is anything else.
+// jsonTexts returns the JSON texts in a document, or nil if it is not JSON.
 func jsonTexts(document []byte) (texts [][]byte) {
 	if !yaml.IsJSONBuffer(document) {
 		return nil
@@ -80,7 +80,7 @@ func jsonTexts(document []byte) (texts [][]byte) {
 	}
 }
 
-// objects reads an object, or the items of a list. As for kubectl, an item without a kind has that of its list.
+// objects reads an object, or the items of a list. As in kubectl, an item without a kind has that of its list.
 func (s *Set) objects(file string, obj *unstructured.Unstructured) {
 	items, ok := obj.Object["items"].([]any)
 	itemKind, isList := strings.CutSuffix(obj.GetKind(), "List")
@@ -100,7 +100,7 @@ func (s *Set) objects(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// decode reads a document as the API server does: JSON if it is that, because YAML has no surrogate pairs, and otherwise YAML.
+// decode parses a document as the API server does: as JSON if possible, because YAML has no surrogate pairs, and otherwise as YAML.
 func decode(document []byte) (decoded any, err error) {
 	if yaml.IsJSONBuffer(document) {
 		if twice, err := kjson.UnmarshalStrict(document, &decoded); err == nil {
@@ -173,7 +173,7 @@ func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, ca
 		fail("metadata.namespace", "must be a string, put it in quotes")
 		return
 	case obj.GetName() == "" && obj.GetGenerateName() != "" && s.validate != nil:
-		obj.SetName(obj.GetGenerateName() + "00000") // as long as the API server makes it
+		obj.SetName(obj.GetGenerateName() + "00000") // as long as the one that the API server generates
 	case obj.GetName() == "":
 		fail("metadata.name", kind.noun+" needs a name")
 		return
@@ -219,7 +219,7 @@ func causeIn(err *field.Error) string {
 	return err.ErrorBody()
 }
 
-// kind is how the objects of a kind are read.
+// kind reads the objects of a kind.
 type kind struct {
 	noun string
 	// read adds an object to the set and reports what is wrong with it. It returns
@@ -234,7 +234,7 @@ var kinds = map[string]kind{
 		func(s *Set) *[]*v1alpha1.GateException { return &s.exceptions }),
 }
 
-// kindOf returns how objects of a type are validated and where they are kept.
+// kindOf returns how objects of a type are validated and stored.
 func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*Set) *[]*T) kind {
 	return kind{
 		noun: noun,

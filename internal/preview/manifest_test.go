@@ -15,8 +15,8 @@ func TestJSONIsReadAsTheAPIServerDoes(t *testing.T) {
 		"YAML": `{apiVersion: gating.toolkit.fluxcd.io/v1alpha1, kind: Gate, metadata: {name: shop, namespace: apps}, ` + gate,
 	} {
 		set := manifests(t, text)
-		if open, doubts := opens(t, set); !strings.HasPrefix(open, "apps/shop 10:00-12:00") || doubts != "" {
-			t.Errorf("%s: %s; %s", name, open, doubts)
+		if open, warnings := opens(t, set); !strings.HasPrefix(open, "apps/shop 10:00-12:00") || warnings != "" {
+			t.Errorf("%s: %s; %s", name, open, warnings)
 		}
 	}
 	set := preview.NewSet("apps")
@@ -30,11 +30,11 @@ func TestAMinuteBetweenClosePeriodsIsAWarning(t *testing.T) {
 		"10:59": "gates.yaml: apps/shop: spec.closePeriods: the gate is open for 1m0s between close periods a and b, from ",
 		"10:58": "", "11:00": "",
 	} {
-		_, doubts := opens(t, manifests(t, strings.Replace(gate("shop", "12:00"), "openPeriods: [{name: day",
+		_, warnings := opens(t, manifests(t, strings.Replace(gate("shop", "12:00"), "openPeriods: [{name: day",
 			`closePeriods: [{name: a, start: "08:30", end: "`+end+`"}, {name: b, start: "11:00", end: "13:00"}]
   openPeriods: [{name: day`, 1)))
-		if !strings.HasPrefix(doubts, want) || want == "" && doubts != "" {
-			t.Errorf("%s: %s", end, doubts)
+		if !strings.HasPrefix(warnings, want) || want == "" && warnings != "" {
+			t.Errorf("%s: %s", end, warnings)
 		}
 	}
 }

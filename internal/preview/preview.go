@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Range is the time from an instant until another one, which is later.
+// Range is the interval from an instant until a later one.
 type Range struct {
 	From, Until time.Time
 }
@@ -32,33 +32,33 @@ type Timeline struct {
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
 
-	// warnings are what is doubtful about the Gate itself. A calendar says it with each event.
+	// warnings are the warnings about the Gate itself. A calendar repeats them in each event.
 	warnings []string
-	// plan is what the intervals are of, nil if the spec is invalid.
+	// plan is the plan of the intervals, nil if the spec is invalid.
 	plan *schedule.Plan
-	// broken is whether the Gate cannot be decided on in full. A calendar then leaves no state out.
+	// broken is true if the Gate cannot be decided on completely. A calendar then includes all states.
 	broken bool
 }
 
-// Interval is a stretch of time in which a Gate keeps a state.
+// Interval is an interval in which a Gate keeps a state.
 type Interval struct {
 	From  metav1.Time `json:"from"`
 	Until metav1.Time `json:"until"`
 	Cause
 
-	// also are the causes that follow in it.
+	// also has the further causes in it.
 	also []Cause
-	// begun is when an interval begins that the begin of the range cuts off, zero if it is not cut or nobody knows.
+	// begun is the true beginning of an interval that begins before the range, zero if it does not or if that is unknown.
 	begun time.Time
 }
 
-// Cause is a state and why a Gate has it.
+// Cause is the state of a Gate and its reason.
 type Cause struct {
 	// State is opened or closed.
 	State string `json:"state"`
 	// Reason is that of the condition Opened.
 	Reason string `json:"reason"`
-	// Period and Exception name what decides, and Event is the event of a period that is a calendar. Missing if none does.
+	// Period and Exception are the name of what decides, and Event is the calendar event of the period. Missing if none does.
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Event     string `json:"event,omitempty"`
@@ -67,18 +67,18 @@ type Cause struct {
 // By returns the name of what decides, with the event, such as holidays (Christmas Day).
 func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception), c.Event) }
 
-// ShortReason says in two or three words why.
+// ShortReason returns the reason in two or three words.
 func (c Cause) ShortReason() string { return ShortReason(c.Reason, c.By()) }
 
-// Preview returns the timelines of all Gates of a set, in its order, and what is doubtful about them. The error is an InvalidError.
-func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
+// Preview returns the timelines of all Gates of a set, in its order, and the warnings about them. The error is an InvalidError.
+func (s *Set) Preview(r Range) (report *Report, warnings []Fault, err error) {
 	report = &Report{Gates: []Timeline{}}
-	timelines, doubts, err := s.timelines(r)
+	timelines, warnings, err := s.timelines(r)
 	report.Gates = append(report.Gates, timelines...)
-	return report, append(doubts, s.wide(nil)...), err
+	return report, append(warnings, s.wide(nil)...), err
 }
 
-func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err error) {
+func (s *Set) timelines(r Range) (timelines []Timeline, warnings []Fault, err error) {
 	faults, refused := s.faults, []Fault(nil)
 	for _, g := range s.gates {
 		t, found, err := s.timeline(g, r)
@@ -92,11 +92,11 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 				faults = append(faults, fault)
 			}
 		}
-		broken, doubts := s.broken(g, r)
-		t.broken = t.broken || len(doubts) > 0
-		doubts = append(doubts, s.gaps(g, t.Intervals)...)
-		faults, refused = append(faults, broken...), append(refused, doubts...)
-		t.warnings = append(t.warnings, causesOf(slices.Concat(found, doubts, s.gateWarnings(g, r)))...)
+		broken, warnings := s.broken(g, r)
+		t.broken = t.broken || len(warnings) > 0
+		warnings = append(warnings, s.gaps(g, t.Intervals)...)
+		faults, refused = append(faults, broken...), append(refused, warnings...)
+		t.warnings = append(t.warnings, causesOf(slices.Concat(found, warnings, s.gateWarnings(g, r)))...)
 		timelines = append(timelines, t)
 		refused = append(refused, s.waiting(g, r)...)
 		for _, fault := range s.leads(g, r) {
@@ -121,8 +121,8 @@ func (i *Interval) last() Cause {
 	return i.Cause
 }
 
-// timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused, and
-// whether the timeline is incomplete. The error is that the context has ended.
+// timeline previews a Gate as if the whole set existed at the start of the range. It also returns the requests that are refused, and
+// whether the timeline is incomplete. It returns an error if the context has ended.
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, err error) {
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
 	if g.Audits() {
@@ -143,10 +143,10 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 			t.Intervals, t.broken = invalid(g, r), true
 			t.warnings = append(t.warnings, "the spec is invalid: "+errs.ToAggregate().Error())
 		}
-		return t, refused, nil // Read has noted those of a manifest
+		return t, refused, nil // Read has recorded those of a manifest
 	}
 	t.plan = plan
-	if err := plan.Err(); err != nil { // not even the leads of the exceptions are known
+	if err := plan.Err(); err != nil { // the leads of the exceptions are unknown, too
 		return t, append(refused, s.end(g, err)...), budget.Err()
 	}
 	for i := range plan.Intervals(r.From, r.Until) {
@@ -166,12 +166,12 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
-// lookBack is how far back the begin of an interval is looked for, step by step: of a Gate that changes often, the first one is enough. Calendars
-// are read as far.
+// lookBack are the steps in which the beginning of an interval is searched: for a Gate that changes often, the first step is enough.
+// Calendars are read as far back.
 var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * time.Hour, 366 * 24 * time.Hour}
 
-// begun returns when the interval begins in which a range begins. One that began longer ago than we look begins with the Gate. It is zero if nobody
-// knows that either.
+// begun returns when the interval at the start of a range began. If that is longer ago than the search reaches, it is the creation of the
+// Gate. It is zero if that is unknown, too.
 func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)
@@ -202,7 +202,7 @@ func causeOf(i schedule.Interval) Cause {
 	return c
 }
 
-// causeAt returns why a Gate has its state at an instant. An interval has the reason of its begin, which may be over.
+// causeAt returns the cause of the state of a Gate at an instant. The cause of an interval is that at its beginning, which may have ended.
 func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	if t.plan == nil {
 		return Cause{}, false
@@ -213,7 +213,7 @@ func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	return Cause{}, false
 }
 
-// invalid returns what a Gate does whose spec is invalid: it closes when it is due to, and never opens.
+// invalid returns the intervals of a Gate with an invalid spec: it closes when it is due, and never opens.
 func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	d := gate.Decide(g, r.From)
 	first := Interval{
@@ -229,7 +229,7 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	return []Interval{first, next}
 }
 
-// leads returns the exceptions of a Gate whose lead cannot be had.
+// leads returns the exceptions of a Gate whose lead is refused.
 func (s *Set) leads(g *v1alpha1.Gate, r Range) (faults []Fault) {
 	snapshot := s.snapshot(g, r)
 	refused := snapshot.RefusedLeads(r.From)

@@ -10,11 +10,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// applyingUser stands for who asks with a manifest: with config/policies the API server writes that over any other name.
-const applyingUser = "whoever applies it"
+// applyingUser is the requester of a request in a manifest: with config/policies, the API server replaces any other name.
+const applyingUser = "the user who applies it"
 
-// applyRequests returns a copy of a Gate after handling the requests in its annotations, and these requests. A request that needs approvals waits,
-// as with config/policies: no annotation approves it here or makes it an emergency.
+// applyRequests returns a copy of a Gate after handling the requests in its annotations, and these requests. A request that needs approvals
+// waits, as with config/policies: annotations here cannot approve it or make it an emergency.
 func (s *Set) applyRequests(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	g = g.DeepCopy()
 	if g.RequiredApprovals() > 0 {
@@ -27,8 +27,7 @@ func (s *Set) applyRequests(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []
 	return g, gate.ApplyRequests(g, ledger.Stamped, now)
 }
 
-// waiting returns a doubt if open requests for a Gate wait for approval. It is none of the doubts in calendars: these give away who deploys when,
-// but nobody's name.
+// waiting returns a warning if open requests wait for approval. Calendars omit it, because they must not show names of users.
 func (s *Set) waiting(g *v1alpha1.Gate, r Range) []Fault {
 	if g.RequiredApprovals() == 0 {
 		return nil

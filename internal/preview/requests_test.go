@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// fourEyes returns the manifest of a Gate that asks for two approvals, with annotations, each as name: value.
+// fourEyes returns the manifest of a Gate that requires two approvals, with annotations, each as name: value.
 func fourEyes(annotations ...string) string {
 	return strings.NewReplacer("namespace: apps}", "namespace: apps, annotations: {"+strings.Join(annotations, ", ")+"}}",
 		"default: closed", "default: closed\n  approvals: {openRequests: {required: 2}}").Replace(gate("web", "12:00"))
@@ -20,7 +20,7 @@ func fourEyes(annotations ...string) string {
 // A request in a manifest waits for others, as in a cluster with config/policies. Its other annotations change nothing in that.
 func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 	const midnight, now = `"2026-11-24T00:00:00Z"`, "open.gate.fluxcd.io/requestedAt: "
-	const waits = "gates.yaml: apps/web: spec.approvals: an open request of whoever applies it at %s waits for 2 more approvals: approve it with kubectl gate approve gate/web -n apps"
+	const waits = "gates.yaml: apps/web: spec.approvals: an open request of the user who applies it at %s waits for 2 more approvals: approve it with kubectl gate approve gate/web -n apps"
 	for name, tc := range map[string]struct {
 		annotations []string
 		at          string
@@ -33,22 +33,22 @@ func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 			`approve.gate.fluxcd.io/requestedBy: "request=2026-11-24T00:00:00.000000Z,uid= bob\nrequest=2026-11-24T00:00:00.000000Z,uid= carol\n"`}, "2026-11-24T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			open, doubts := opens(t, manifests(t, fourEyes(tc.annotations...)))
-			if want := strings.Replace(waits, "%s", tc.at, 1); open != "apps/web 10:00-12:00 open period day" || doubts != want {
-				t.Errorf("open %q, doubts %q\nwant %q", open, doubts, want)
+			open, warnings := opens(t, manifests(t, fourEyes(tc.annotations...)))
+			if want := strings.Replace(waits, "%s", tc.at, 1); open != "apps/web 10:00-12:00 open period day" || warnings != want {
+				t.Errorf("open %q, warnings %q\nwant %q", open, warnings, want)
 			}
 		})
 	}
-	if open, doubts := opens(t, manifests(t, fourEyes())); open != "apps/web 10:00-12:00 open period day" || doubts != "" {
-		t.Errorf("without a request: open %q, doubts %q", open, doubts)
+	if open, warnings := opens(t, manifests(t, fourEyes())); open != "apps/web 10:00-12:00 open period day" || warnings != "" {
+		t.Errorf("without a request: open %q, warnings %q", open, warnings)
 	}
 	free := strings.Replace(fourEyes(now+midnight), "\n  approvals: {openRequests: {required: 2}}", "", 1)
-	if open, doubts := opens(t, manifests(t, free)); open != "apps/web 00:00-00:00 open request" || doubts != "" {
-		t.Errorf("a gate without approvals: open %q, doubts %q", open, doubts)
+	if open, warnings := opens(t, manifests(t, free)); open != "apps/web 00:00-00:00 open request" || warnings != "" {
+		t.Errorf("a gate without approvals: open %q, warnings %q", open, warnings)
 	}
 }
 
-// A calendar tells everybody when a Gate opens, and not who has asked for it.
+// A calendar shows when a Gate opens, but not the requester.
 func TestARequestInAClusterWaitsForApprovalsAndNoCalendarNamesIt(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		at := metav1.NewMicroTime(day.From)
@@ -58,10 +58,10 @@ func TestARequestInAClusterWaitsForApprovalsAndNoCalendarNamesIt(t *testing.T) {
 		}}
 	}
 	set := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
-	open, doubts := opens(t, set)
+	open, warnings := opens(t, set)
 	want := "apps/web: spec.approvals: an open request of alice at 2026-11-24T00:00:00Z waits for 1 more approval: approve it with kubectl gate approve gate/web -n apps"
-	if open != "apps/web 10:00-12:00 open period day" || doubts != want {
-		t.Errorf("open %q, doubts %q\nwant %q", open, doubts, want)
+	if open != "apps/web 10:00-12:00 open period day" || warnings != want {
+		t.Errorf("open %q, warnings %q\nwant %q", open, warnings, want)
 	}
 	report, _, err := set.Preview(day)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Set is Gates with their GateExceptions, and what is wrong with them.
+// Set has Gates with their GateExceptions, and the faults in them.
 type Set struct {
 	namespace  string
 	gates      []*v1alpha1.Gate
@@ -24,28 +24,29 @@ type Set struct {
 	faults     []Fault
 	// validate returns the errors of a manifest. If it is nil, manifests are only decoded.
 	validate func(*unstructured.Unstructured) field.ErrorList
-	// overlays is whether files of different directories may define an object each. overlaid are warnings about those that a set leaves out.
+	// overlays is true if files of different directories may define the same object. overlaid has warnings about those that the set
+	// ignores.
 	overlays bool
 	overlaid []Fault
 	// validated counts the manifests of our API group that were read.
 	validated int
-	// targets are what the Gates may govern.
+	// targets has the objects that the Gates may govern.
 	targets targets
-	// annotated are the warnings about the annotations of all manifests.
+	// annotated has the warnings about the annotations of all manifests.
 	annotated []Fault
-	// read are the calendars that have been read.
+	// read has the calendars that have been read.
 	read map[calendarIn]timetable.Calendar
-	// files has the file of each object, empty for one of a cluster.
+	// files has the file of each object, empty for an object of a cluster.
 	files map[key]string
-	// fromCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
+	// fromCluster is true for the objects of a cluster. kept has the Gates of the cluster that get another spec.
 	fromCluster bool
 	kept        map[string]bool
-	// brief is whether a preview leaves out what only calendars show.
+	// brief is true if a preview omits what only calendars show.
 	brief bool
 	// ctx and lookups bound each preview, see Within.
 	ctx     context.Context //nolint:containedctx // a bounded set lasts as long as one request
 	lookups int
-	// most is how many intervals a Gate has at most, zero for any number.
+	// most bounds the intervals of a Gate, zero for no bound.
 	most int
 }
 
@@ -54,19 +55,19 @@ type key struct {
 	kind, name string
 }
 
-// NewSet returns an empty set for manifests. Objects that name no namespace are in the given one.
+// NewSet returns an empty set for manifests. Objects without a namespace get the given one.
 func NewSet(namespace string) *Set {
 	return &Set{namespace: namespace, files: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]timetable.Calendar{}}
 }
 
-// Validating makes s check all manifests of our API group that it reads from now on, and returns s.
+// Validating makes s validate all manifests of our API group that it reads later, and returns s.
 func (s *Set) Validating(validate func(*unstructured.Unstructured) field.ErrorList) *Set {
 	s.validate = validate
 	return s
 }
 
-// Overlaid makes s accept manifests of one object in several directories, such as the overlays of several clusters, and returns s. All are validated,
-// and only the first one counts otherwise.
+// Overlaid makes s accept manifests of the same object in several directories, such as overlays of several clusters, and returns s. All are
+// validated, but only the first one is previewed.
 func (s *Set) Overlaid() *Set {
 	s.overlays = true
 	return s
@@ -75,7 +76,7 @@ func (s *Set) Overlaid() *Set {
 // Validated returns how many manifests of our API group s has read.
 func (s *Set) Validated() int { return s.validated }
 
-// FromCluster returns what a cluster has. Its requests are those in status, and its exceptions need the approvals that they have there.
+// FromCluster returns the set of a cluster. Its requests are those in status, and its exceptions need their approvals there.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
 	s := NewSet("")
 	s.fromCluster, s.kept = true, map[string]bool{}
@@ -89,18 +90,18 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 	return s
 }
 
-// AtMost has a preview end a Gate after a number of intervals: who shows no more need not compute them.
+// AtMost ends the preview of a Gate after some intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// Brief returns the same set, whose preview leaves out what only calendars show: what else decides in an interval, and when the first one
-// began. That is a third of the work.
+// Brief returns the same set, whose preview omits what only calendars show: further causes in an interval, and when the first interval
+// began. That saves two thirds of the work.
 func (s *Set) Brief() *Set {
 	brief := *s
 	brief.brief = true
 	return &brief
 }
 
-// Gates returns the names of all Gates that a set has or has exceptions of, as namespace/name, in the order of names.
+// Gates returns the names of all Gates in a set, and of those that its exceptions refer to, as namespace/name, sorted.
 func (s *Set) Gates() []string {
 	var names []string
 	for _, g := range s.gates {
@@ -113,7 +114,7 @@ func (s *Set) Gates() []string {
 	return slices.Compact(names)
 }
 
-// Err returns an InvalidError with all faults that were found in manifests, nil if there are none.
+// Err returns an InvalidError with all faults in manifests, nil if there are none.
 func (s *Set) Err() error {
 	if len(s.faults) == 0 {
 		return nil
@@ -121,8 +122,8 @@ func (s *Set) Err() error {
 	return &InvalidError{Faults: s.faults}
 }
 
-// Applied returns what a cluster has once manifests are applied to it. The set is one of FromCluster. Gates keep their requests and status. An exception that is the
-// same as in the cluster keeps its approvals, any other one of a manifest is taken for approved.
+// Applied returns the set of a cluster after manifests are applied to it. The receiver must be from FromCluster. Gates keep their requests
+// and status. An unchanged exception keeps its approvals, any other one in a manifest counts as approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
 	after.namespace, after.faults, after.validate, after.annotated = manifests.namespace, manifests.faults, manifests.validate, manifests.annotated
@@ -158,7 +159,7 @@ func (s *Set) Applied(manifests *Set) *Set {
 	return after
 }
 
-// Without returns a set without some objects of a cluster.
+// Without returns the set without some objects of a cluster.
 func (s *Set) Without(gone func(obj metav1.Object) bool) *Set {
 	rest := *s
 	rest.gates = slices.DeleteFunc(slices.Clone(s.gates), func(g *v1alpha1.Gate) bool { return gone(g) })
@@ -166,25 +167,25 @@ func (s *Set) Without(gone func(obj metav1.Object) bool) *Set {
 	return &rest
 }
 
-// Has returns whether a set has an object of a kind.
+// Has returns whether the set has an object of a kind.
 func (s *Set) Has(obj metav1.Object) bool {
 	_, ok := s.files[keyOf(obj)]
 	return ok
 }
 
-// isKnown returns whether an object is one of a cluster as it is there.
+// isKnown returns whether an object is the one in the cluster, unchanged.
 func (s *Set) isKnown(obj metav1.Object) bool {
 	file, ok := s.files[keyOf(obj)]
 	return ok && file == ""
 }
 
-// keepsStatus returns whether a Gate has the requests and the status of a cluster.
+// keepsStatus returns whether a Gate has the requests and the status of the cluster.
 func (s *Set) keepsStatus(g *v1alpha1.Gate) bool { return s.isKnown(g) || s.kept[nameOf(g)] }
 
-// NotCreated is when an exception is created that no cluster has seen yet: later than all that are there.
+// NotCreated is the creation time of an exception that does not exist in a cluster yet: later than all that do.
 var NotCreated = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// counting returns the exceptions of a Gate, without those of a cluster that wait for approval.
+// counting returns the exceptions of a Gate, except those of a cluster that wait for approval.
 func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	for _, e := range s.exceptions {
 		if gate.IsOf(g, e) && (!s.isKnown(e) || gate.Missing(g, e) == 0) {
@@ -198,7 +199,7 @@ func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	return counting
 }
 
-// WithoutApprovals returns a copy of a Gate whose exceptions need no approval. A preview has checked the approvals, or takes them for granted.
+// WithoutApprovals returns a copy of a Gate whose exceptions need no approval. A preview has checked the approvals, or assumes them.
 func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Spec.Approvals != nil {
@@ -207,7 +208,7 @@ func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return g
 }
 
-// fault is one of an object.
+// fault returns a fault of an object.
 func (s *Set) fault(obj metav1.Object, field, cause string) Fault {
 	return Fault{File: s.files[keyOf(obj)], Object: nameOf(obj), Field: field, Cause: cause}
 }

@@ -22,13 +22,13 @@ func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
 	approved := waits.DeepCopy()
 	approved.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: "ann"}
 	approved.Status.Approvals = []v1alpha1.Approval{{ApprovedBy: "bob"}}
-	open, doubts := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{waits}))
-	if open != "apps/web 10:00-12:00 open period day" || doubts != "apps/hotfix: the exception lacks 1 of 1 approvals, the preview does not count it" {
-		t.Errorf("without approvals: %q, %q", open, doubts)
+	open, warnings := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{waits}))
+	if open != "apps/web 10:00-12:00 open period day" || warnings != "apps/hotfix: the exception lacks 1 of 1 approvals, the preview does not count it" {
+		t.Errorf("without approvals: %q, %q", open, warnings)
 	}
-	open, doubts = opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{approved}))
-	if open != "apps/web 10:00-12:00 open period day\napps/web 20:00-21:00 exception hotfix" || doubts != "" {
-		t.Errorf("with its approval: %q, %q", open, doubts)
+	open, warnings = opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{approved}))
+	if open != "apps/web 10:00-12:00 open period day\napps/web 20:00-21:00 exception hotfix" || warnings != "" {
+		t.Errorf("with its approval: %q, %q", open, warnings)
 	}
 }
 
@@ -48,12 +48,12 @@ func TestTheRequestsInTheStatusOfAClusterCount(t *testing.T) {
 	}
 }
 
-func TestARequestThatAClusterHasRefusedIsADoubtAndNoFault(t *testing.T) {
+func TestRequestRefusedByClusterIsAWarning(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) { g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: "soon"} }
 	cluster := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
 	for name, set := range map[string]*preview.Set{"as it is": cluster, "with another spec": cluster.Applied(manifests(t, gate("web", "12:00")))} {
-		if open, doubts := opens(t, set); open != "apps/web 10:00-12:00 open period day" || !strings.Contains(doubts, "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be") {
-			t.Errorf("%s: %q, %q", name, open, doubts)
+		if open, warnings := opens(t, set); open != "apps/web 10:00-12:00 open period day" || !strings.Contains(warnings, "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be") {
+			t.Errorf("%s: %q, %q", name, open, warnings)
 		}
 	}
 }
@@ -65,9 +65,9 @@ func TestAnExceptionThatIsTheSameInTheClusterKeepsItsApprovals(t *testing.T) {
 		t.Errorf("the same: %q", open)
 	}
 	later := strings.NewReplacer("20:00", "22:00", "21:00", "23:00").Replace(exception("hotfix", "web"))
-	open, doubts := opens(t, cluster.Applied(manifests(t, later)))
-	if open != "apps/web 10:00-12:00 open period day\napps/web 22:00-23:00 exception hotfix" || !strings.Contains(doubts, "the preview treats them as approved") {
-		t.Errorf("another one: %q, %q", open, doubts)
+	open, warnings := opens(t, cluster.Applied(manifests(t, later)))
+	if open != "apps/web 10:00-12:00 open period day\napps/web 22:00-23:00 exception hotfix" || !strings.Contains(warnings, "the preview treats them as approved") {
+		t.Errorf("another one: %q, %q", open, warnings)
 	}
 }
 
@@ -82,14 +82,14 @@ func TestAGateOfAClusterWithAnInvalidSpecStaysClosed(t *testing.T) {
 	}
 }
 
-func TestASuspendedGateOfAClusterIsADoubt(t *testing.T) {
+func TestSuspendedGateOfClusterIsAWarning(t *testing.T) {
 	suspended := func(g *v1alpha1.Gate) { g.Spec.Suspend = true }
-	if _, doubts := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", suspended)}, nil)); !strings.HasPrefix(doubts, "apps/web: spec.suspend: ") {
-		t.Errorf("%q", doubts)
+	if _, warnings := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", suspended)}, nil)); !strings.HasPrefix(warnings, "apps/web: spec.suspend: ") {
+		t.Errorf("%q", warnings)
 	}
 }
 
-func TestWhatIsWrongInManifestsIsAnErrorAfterTheyAreApplied(t *testing.T) {
+func TestFaultsInManifestsAreErrorsAfterApplying(t *testing.T) {
 	broken := manifests(t, strings.Replace(gate("web", "12:00"), "closed", "ajar", 1))
 	_, _, err := preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil).Applied(broken).Preview(day)
 	var invalid *preview.InvalidError
@@ -98,11 +98,11 @@ func TestWhatIsWrongInManifestsIsAnErrorAfterTheyAreApplied(t *testing.T) {
 	}
 }
 
-func TestAGateWithModeAuditIsADoubt(t *testing.T) {
+func TestGateWithModeAuditIsAWarning(t *testing.T) {
 	audits := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	trial, enforcing := preview.FromCluster([]*v1alpha1.Gate{known("web", audits)}, nil), preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
-	if open, doubts := opens(t, trial); open != "apps/web 10:00-12:00 open period day" || doubts != "apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed" {
-		t.Errorf("got %q, %q", open, doubts)
+	if open, warnings := opens(t, trial); open != "apps/web 10:00-12:00 open period day" || warnings != "apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed" {
+		t.Errorf("got %q, %q", open, warnings)
 	}
 	report, _, err := trial.Preview(day)
 	if err != nil || report.Gates[0].Mode != v1alpha1.ModeAudit {
@@ -117,8 +117,8 @@ func TestAGateWithModeAuditIsADoubt(t *testing.T) {
 		{enforcing, trial, "[apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed]"},
 		{enforcing, enforcing, "[]"},
 	} {
-		_, doubts, err := preview.Diff(tc.before, tc.after, day)
-		if got := fmt.Sprint(doubts); err != nil || got != tc.want {
+		_, warnings, err := preview.Diff(tc.before, tc.after, day)
+		if got := fmt.Sprint(warnings); err != nil || got != tc.want {
 			t.Errorf("got %s, %v, want %s", got, err, tc.want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Measures of the drawing, in pixels.
+// Dimensions of the drawing, in pixels.
 const (
 	svgWidth    = 1000
 	svgLabels   = 240
@@ -21,7 +21,8 @@ const (
 	svgDayWidth = 64
 )
 
-// style has the colors for a light and for a dark background. Open and closed also differ by pattern, so that nobody needs colors.
+// style has the colors for a light and for a dark background. Open and closed also differ by pattern, for users who cannot distinguish
+// colors.
 const style = `<style>
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }
   .background { fill: #ffffff } .opened { fill: #1a7f37 } .closed { fill: #eaeef2 } .lines { stroke: #57606a; stroke-width: 2 }
@@ -37,7 +38,7 @@ const style = `<style>
 </pattern></defs>
 `
 
-// SVG draws a report: a row for each Gate, and in it a bar for each interval. Days are those of the zone of the range.
+// SVG draws a report: a row for each Gate, and in it a bar for each interval. Days are in the zone of the range.
 func (r *Report) SVG(w io.Writer, in Range) error {
 	d := &drawing{in: in}
 	height := svgTop + svgRow*len(r.Gates) + svgLegend
@@ -57,7 +58,7 @@ func (r *Report) SVG(w io.Writer, in Range) error {
 	return err
 }
 
-// drawing is one that is being made.
+// drawing is a drawing in progress.
 type drawing struct {
 	text strings.Builder
 	in   Range
@@ -69,12 +70,12 @@ func (d *drawing) time(at time.Time) string {
 	return at.In(d.in.From.Location()).Format("Mon 2006-01-02 15:04 MST")
 }
 
-// x returns where an instant is.
+// x returns the coordinate of an instant.
 func (d *drawing) x(at time.Time) float64 {
 	return svgLabels + svgBars*d.in.share(at)
 }
 
-// axis draws a line at each midnight, and as many dates as there is room for.
+// axis draws a line at each midnight, and as many dates as fit.
 func (d *drawing) axis(bottom int) {
 	last := -float64(svgDayWidth)
 	for _, day := range midnights(d.in, svgBars/3) {
@@ -105,7 +106,7 @@ func (d *drawing) gate(t Timeline, y int) {
 	d.add("</g>\n")
 }
 
-// word writes a state on its bar, on a patch of its own where the bar has a pattern.
+// word writes a state on its bar, on a patch if the bar has a pattern.
 func (d *drawing) word(state string, x float64, y int) {
 	class := "word"
 	if fill(state) != "" {
@@ -116,7 +117,7 @@ func (d *drawing) word(state string, x float64, y int) {
 	d.add("<text class=\"%s\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", class, x, y+15, html.EscapeString(state))
 }
 
-// fill returns the pattern of all that is not open. It comes before what the style says.
+// fill returns the pattern of all states that are not open. It takes precedence over the style.
 func fill(state string) string {
 	if state == "opened" {
 		return ""

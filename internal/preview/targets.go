@@ -11,12 +11,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// targets are the objects that Gates of a set may govern, and the labels of namespaces.
+// targets has the objects that Gates of a set may govern, and the labels of namespaces.
 type targets struct {
 	objects []*unstructured.Unstructured
 	known   map[key]bool
 	labels  map[string]map[string]string
-	// scope is that of a cluster, nil if only manifests are known.
+	// scope is the scope of a cluster, nil if only manifests are known.
 	scope *verdict.Scope
 }
 
@@ -30,7 +30,7 @@ func (s *Set) AddTargets(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// add adds an object to those in a namespace, unless it is known. Only its name and what refers to Gates are kept.
+// add adds an object to those in a namespace, unless it is there already. It keeps only its name and its references to Gates.
 func (t *targets) add(obj *unstructured.Unstructured, namespace string) {
 	k := key{obj.GroupVersionKind().GroupKind().String(), namespace + "/" + obj.GetName()}
 	if t.known[k] {
@@ -70,7 +70,7 @@ func (s *Set) readTarget(obj *unstructured.Unstructured) {
 	s.targets.add(obj, namespace)
 }
 
-// in returns what is known of namespaces.
+// in returns the scope.
 func (t *targets) in() verdict.Scope {
 	if t.scope != nil {
 		return *t.scope
@@ -119,7 +119,8 @@ func (s *Set) gate(name string) *v1alpha1.Gate {
 	return nil
 }
 
-// wide returns a warning about each Gate of manifests whose selectors newly match many objects, compared with another set, which may be nil.
+// wide returns a warning about each Gate of manifests whose selectors newly match many objects, compared with another set, which may be
+// nil.
 func (s *Set) wide(before *Set) (warnings []Fault) {
 	for _, g := range s.widened(before) {
 		if w, many := s.targets.in().Widest(g, before.governed(nameOf(g)), s.targets.objects); many {
@@ -129,7 +130,7 @@ func (s *Set) wide(before *Set) (warnings []Fault) {
 	return warnings
 }
 
-// governed returns how many targets a Gate has: those that its status counts, or those in manifests.
+// governed returns the number of targets of a Gate, from its status or in manifests.
 func (s *Set) governed(name string) (n int) {
 	g := s.gate(name)
 	switch {

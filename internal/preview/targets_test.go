@@ -42,8 +42,8 @@ func TestAPreviewOfManifestsCountsTheObjectsInThem(t *testing.T) {
 		"namespaces by labels":  {governing(everyTeam) + namespace + apps(30), "gates.yaml: apps/web: spec.targets[0]: selects 30 objects, and the gate governs 30 targets instead of 0" + advice},
 		"other namespaces":      {governing(everyTeam) + apps(30), ""},
 	} {
-		if _, doubts := opens(t, manifests(t, tc.manifests)); doubts != tc.want {
-			t.Errorf("%s: %q, want %q", name, doubts, tc.want)
+		if _, warnings := opens(t, manifests(t, tc.manifests)); warnings != tc.want {
+			t.Errorf("%s: %q, want %q", name, warnings, tc.want)
 		}
 	}
 }
@@ -95,12 +95,12 @@ func TestADiffComparesHowManyTargetsAGateHas(t *testing.T) {
 		"the same targets":           {two(applied(1, old)), ""},
 		"mode Audit":                 {two(applied(1, strings.Replace(governing(everyApp), "spec:\n", "spec:\n  mode: Audit\n", 1))), ""},
 	} {
-		_, doubts, err := preview.Diff(tc.sets[0], tc.sets[1], day)
+		_, warnings, err := preview.Diff(tc.sets[0], tc.sets[1], day)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		for _, doubt := range doubts {
+		for _, doubt := range warnings {
 			if strings.HasPrefix(doubt.Field, "spec.targets") {
 				got += doubt.Field + ": " + doubt.Cause
 			}

@@ -23,7 +23,7 @@ const (
 	// centuries bounds the search for a dated period.
 	centuries = 250 * year
 
-	// month is the interval in which openings are counted. More than tooMany are probably a mistake: hourly openings are 720.
+	// month is the interval in which openings are counted. More than tooMany are probably a mistake: 720 are hourly openings.
 	month, tooMany = 30 * 24 * time.Hour, 1000
 
 	// warningLookups bounds the lookups for the warnings of an object, to about a second.
@@ -108,7 +108,7 @@ func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	}
 }
 
-// opens returns whether a Gate without calendars ever opens. Behind the horizon, only the ends of dated periods change its schedule.
+// opens returns whether a Gate without calendars ever opens. Beyond the horizon, only the ends of dated periods change its schedule.
 func (s *search) opens(g *v1alpha1.Gate) bool {
 	from, until := s.bounds(g, searched)
 	if s.within(g, schedule.Opened, from, until) {
@@ -131,7 +131,8 @@ func (s *search) opens(g *v1alpha1.Gate) bool {
 	return false
 }
 
-// bounds returns when the schedule of a Gate decides: from now or notBefore, the later one, until notAfter or until a horizon after that.
+// bounds returns when the schedule of a Gate decides: from now or notBefore, whichever is later, until notAfter or until a horizon after
+// that.
 func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until time.Time) {
 	from = s.r.From
 	if g.Spec.NotBefore != nil {
@@ -144,7 +145,7 @@ func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until ti
 	return from, until
 }
 
-// boundsIn names the bounds that a Gate has, empty if it has none.
+// boundsIn names the bounds of a Gate, empty if it has none.
 func boundsIn(g *v1alpha1.Gate) string {
 	var names []string
 	if g.Spec.NotBefore != nil {
@@ -156,7 +157,7 @@ func boundsIn(g *v1alpha1.Gate) string {
 	return strings.Join(names, " and ")
 }
 
-// periodAlone returns a Gate that is in a state in a period of g, and in the other state at all other times.
+// periodAlone returns a Gate that is in a state during a period of g, and otherwise in the other state.
 func periodAlone(g *v1alpha1.Gate, p *v1alpha1.Period, state schedule.State) *v1alpha1.Gate {
 	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
 	alone.Namespace = g.Namespace
@@ -189,7 +190,7 @@ func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, s
 	}
 }
 
-// warnException returns what a valid manifest of an exception probably does not mean.
+// warnException returns warnings about an exception in a manifest that is probably a mistake.
 func (s *Set) warnException(e *v1alpha1.GateException, from time.Time) (warnings []Fault) {
 	if s.validate == nil || s.isKnown(e) {
 		return nil

@@ -13,31 +13,31 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// Bounds of the approvals that the status keeps.
+// Bounds of the approvals in the status.
 const (
 	maxApprovals = 100
 	maxBy        = 512
 	maxReason    = 256
 )
 
-// stampOf begins each line in which the API server has stamped an approval of this round. The object is named by its uid, so that the
-// line counts on no other.
+// stampOf returns the prefix of lines in which the API server has stamped an approval of this round. It has the UID of the object, so that
+// the line does not count on another one.
 func stampOf(g *v1alpha1.GatedSource) string {
 	return annotations.ApproveRevision.FormatKeys(keysOf(g, ""))
 }
 
-// keysOf returns the keys of an approval of a revision, in the present round.
+// keysOf returns the keys of an approval of a revision in this round.
 func keysOf(g *v1alpha1.GatedSource, revision string) map[string]string {
 	return map[string]string{"round": strconv.FormatInt(g.Status.Round, 10), "uid": string(g.UID), "revision": revision}
 }
 
-// FormatApproval returns the value of the annotation that approves a revision in the present round.
+// FormatApproval returns the value of the annotation that approves a revision in this round.
 func FormatApproval(g *v1alpha1.GatedSource, revision string, at time.Time) string {
 	return annotations.ApproveRevision.Format(annotations.Value{At: at, Keys: keysOf(g, revision)})
 }
 
-// approve copies the approvals of this round from the annotation into the status, which outlives it: Flux removes annotations of
-// kubectl from an object in Git.
+// approve copies the approvals of this round from the annotation to the status, because Flux removes annotations by kubectl from an object
+// in Git.
 func (d *decision) approve() {
 	s := &d.g.Status
 	if !d.Stamped || d.g.RequiredApprovals() == 0 {
@@ -54,7 +54,7 @@ func (d *decision) approve() {
 			stamped = append(stamped, a.RevisionApproval)
 		}
 	}
-	// Whoever approves once more is the last to have approved.
+	// A user who approves again is moved to the end.
 	gone := slices.DeleteFunc(slices.Clone(s.Approvals), func(a v1alpha1.RevisionApproval) bool { return slices.ContainsFunc(stamped, approval{a}.isSame) })
 	s.Approvals = slices.Concat(gone, stamped)
 	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
@@ -74,15 +74,15 @@ func HasNewApprovals(g *v1alpha1.GatedSource) bool {
 	return g.Annotations[v1alpha1.ApproveRequestedAtAnnotation] != ""
 }
 
-// approval is one of a person.
+// approval is the approval of one user.
 type approval struct{ v1alpha1.RevisionApproval }
 
-// isSame returns whether another one is by the same person, of the same revision.
+// isSame returns whether another approval is of the same revision and by the same user.
 func (a approval) isSame(other v1alpha1.RevisionApproval) bool {
 	return a.Revision == other.Revision && a.ApprovedBy == other.ApprovedBy
 }
 
-// read reads a line that the API server has stamped, and returns whether it is an approval of this round.
+// read parses a line that the API server has stamped, and returns whether it is an approval of this round.
 func (d *decision) read(line string) (approval, bool) {
 	stamped, ok := strings.CutPrefix(line, stampOf(d.g))
 	revision, who, _ := strings.Cut(stamped, " ")
@@ -94,7 +94,7 @@ func (d *decision) read(line string) (approval, bool) {
 	return approval{v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: by, Message: reason, RecordedAt: metav1.NewTime(d.Now)}}, true
 }
 
-// approvers returns who has approved a revision in this round.
+// approvers returns the users who approved a revision in this round.
 func approvers(g *v1alpha1.GatedSource, revision string) (names []string) {
 	for _, a := range g.Status.Approvals {
 		if a.Revision == revision && !slices.Contains(names, a.ApprovedBy) {
@@ -104,7 +104,7 @@ func approvers(g *v1alpha1.GatedSource, revision string) (names []string) {
 	return names
 }
 
-// approved returns the revision that was approved last by as many people as it needs, empty if none was.
+// approved returns the last revision that got enough approvals, empty if there is none.
 func approved(g *v1alpha1.GatedSource) string {
 	for _, a := range slices.Backward(g.Status.Approvals) {
 		if len(approvers(g, a.Revision)) >= g.RequiredApprovals() {
@@ -114,18 +114,18 @@ func approved(g *v1alpha1.GatedSource) string {
 	return ""
 }
 
-// refused says why what is in the annotation of an approval does not count. It is empty if there is nothing.
+// refused returns why the value of the annotation does not count. It is empty if the annotation is missing or counts.
 func (d *decision) refused() string {
 	value, asked := d.g.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	switch {
 	case !asked && d.Stamped, d.g.RequiredApprovals() == 0 && !asked:
 		return ""
 	case !d.Stamped && d.g.RequiredApprovals() > 0:
-		return " The approvals in its annotations do not count, because the policy gated-source-stamp is missing or cannot be read: install config/policies."
+		return msgUncounted
 	}
-	cause := "the API server has not stamped the approver"
+	cause := msgNotStamped
 	if _, err := annotations.ApproveRevision.Parse(value); err != nil {
 		cause = "it " + err.Error()
 	}
-	return fmt.Sprintf(" The approval %.128q does not count: %s.", value, cause)
+	return fmt.Sprintf(msgApprovalRefused, value, cause)
 }

@@ -17,7 +17,7 @@ import (
 // model knows what may be promoted, without any of what the status says.
 type model struct {
 	*world
-	// approved has who approved what since the last promotion or change of the spec of the source, in this order.
+	// approved has the approvals since the last promotion or change of the spec of the source, in order.
 	approved []v1alpha1.RevisionApproval
 	required int
 	// pinned is the commit that the pinned source has to have while nothing is promoted.
@@ -95,7 +95,7 @@ func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 			"close": func(*rapid.T) { m.closed() },
 			"push":  func(t *rapid.T) { m.arrives(commit(letters.Draw(t, "commit"))) },
 			"edit": func(t *rapid.T) {
-				m.look(t, false) // who approves has seen what the status says
+				m.look(t, false) // approvers have seen the status
 				before := m.in.Original.Spec["url"]
 				if m.edits("url", "https://git.example.com/"+letters.Draw(t, "url")); m.in.Original.Spec["url"] != before {
 					m.approved = nil

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestWhileTheSourceCannotBeFetchedThePinStaysAndTheConditionSaysSo(t *testing.T) {
+func TestPinStaysWhileSourceCannotBeFetched(t *testing.T) {
 	a, b := commit("a"), commit("b")
-	const unseen = "GitRepository 'apps' cannot be fetched (GitOperationFailed): what is newer is not seen until it can."
+	const unseen = "GitRepository 'apps' cannot be fetched (GitOperationFailed): newer revisions are unknown until it can."
 	fails := func(w *world) *world {
 		original := *w.in.Original
 		original.Failed, original.Ready = true, &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "GitOperationFailed", Message: "couldn't find remote ref"}
@@ -39,7 +39,7 @@ func TestWhileTheSourceCannotBeFetchedThePinStaysAndTheConditionSaysSo(t *testin
 	}
 }
 
-func TestWhatASuspendedSourceHasNotBroughtIsNotPinnedFirst(t *testing.T) {
+func TestUnfetchedRevisionOfSuspendedSourceIsNotPinned(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	for name, tc := range map[string]struct {
 		revision  string
@@ -49,7 +49,7 @@ func TestWhatASuspendedSourceHasNotBroughtIsNotPinnedFirst(t *testing.T) {
 	}{
 		"what it has":                  {a, true, a + " Approved=True/PinnedInSpec Ready=True/Succeeded", ""},
 		"what it has not":              {b, true, "nothing Approved=False/RevisionNotSeen Ready=False/RevisionNotSeen", "it waits until GitRepository 'apps' has it, which is suspended."},
-		"what it has by an older spec": {a, false, "nothing Approved=False/SourceNotFound Ready=False/SourceNotFound", "is suspended, and was not fetched as its spec is now"},
+		"what it has by an older spec": {a, false, "nothing Approved=False/SourceNotFound Ready=False/SourceNotFound", "is suspended, and was not fetched with its current spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(whenApproved, a)

@@ -1,5 +1,4 @@
-// Package promotion decides what a GatedSource does: which revision its pinned source is to have, and what its status
-// says. It is pure: it has no client and no clock.
+// Package promotion decides about a GatedSource: the revision of its pinned source, and its status. It has no client and no clock.
 package promotion
 
 import (
@@ -39,14 +38,14 @@ var (
 	timeoutField  = fields.Name(repository, &repository.Timeout)
 )
 
-// forms are those of the revisions that can be pinned: for Git and OCI a name, which may be missing, and what cannot change.
+// forms match the revisions that can be pinned. Those of Git and OCI have an optional name, and an immutable part.
 var forms = map[string]*regexp.Regexp{
 	sourcev1.GitRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?sha(?:1:([0-9a-f]{40})|256:([0-9a-f]{64}))$`),
 	sourcev1.OCIRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?(sha256:[0-9a-f]{64})$`),
 	sourcev1.HelmChartKind:     regexp.MustCompile(`^(v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)(\+[0-9A-Za-z.-]+)?$`),
 }
 
-// formOf says what a revision of a kind looks like.
+// formOf describes the form of a revision of a kind.
 var formOf = map[string]string{
 	sourcev1.GitRepositoryKind: "main@sha1:<commit>", sourcev1.OCIRepositoryKind: "latest@sha256:<digest>", sourcev1.HelmChartKind: "6.5.1",
 }
@@ -54,35 +53,36 @@ var formOf = map[string]string{
 // checkRevision returns an error if a revision cannot be pinned.
 func checkRevision(kind, revision string) error {
 	if !forms[kind].MatchString(revision) {
-		return fmt.Errorf("%q is not a revision of a %s: it must be of the form %s", revision, kind, formOf[kind])
+		return fmt.Errorf(msgRevisionForm, revision, kind, formOf[kind])
 	}
 	return nil
 }
 
-// unpinnable says why a source cannot be pinned. It is empty if it can.
+// unpinnable returns why a source cannot be pinned, empty if it can.
 func unpinnable(kind string, spec map[string]any) string {
 	from, _, _ := unstructured.NestedString(spec, fromPath...)
 	includes, _, _ := unstructured.NestedSlice(spec, includePath...)
 	switch {
 	case kind == sourcev1.HelmChartKind && from != sourcev1.HelmRepositoryKind:
-		return fmt.Sprintf("its chart comes from a %s, in which no version can be chosen: pin that source instead", from)
+		return fmt.Sprintf(msgChartSource, from)
 	case len(includes) > 0:
-		return "its spec.include brings in what other sources have, which is not pinned with it"
+		return msgInclude
 	}
 	return ""
 }
 
-// pin returns the spec of a source, pinned to a revision. It depends on nothing else that changes.
+// pin returns the spec of a source, pinned to a revision. It has no other inputs that change.
 func pin(kind string, original map[string]any, revision string) map[string]any {
 	spec := runtime.DeepCopyJSON(original)
 	delete(spec, suspendField)
 	delete(spec, refField(kind))
-	set := func(value string, path []string) { _ = unstructured.SetNestedField(spec, value, path...) } // nothing else is at its parent
+	set := func(value string, path []string) { _ = unstructured.SetNestedField(spec, value, path...) } // the parent has no other fields
 	parts := forms[kind].FindStringSubmatch(revision)
 	switch kind {
 	case sourcev1.GitRepositoryKind:
 		set(parts[2]+parts[3], commitPath)
-		// With the branch the revision reads as before. A tag is none, and a commit that has moved to another branch is not on this one.
+		// With the branch, the revision has the same text as before. A tag is not a branch, and a commit that has moved to another branch
+		// is not on this one.
 		if branch, _, _ := unstructured.NestedString(original, branchPath...); branch != "" && branch == parts[1] {
 			set(branch, branchPath)
 		}
@@ -124,7 +124,7 @@ func pinnedTo(kind string, spec map[string]any) string {
 	return revision
 }
 
-// same returns whether two revisions of a kind are of the same content, also if a branch or tag has another name.
+// same returns whether two revisions have the same content, ignoring the names of branches and tags.
 func same(kind, a, b string) bool {
 	if kind == sourcev1.HelmChartKind {
 		return forms[kind].ReplaceAllString(a, "$1") == forms[kind].ReplaceAllString(b, "$1")
@@ -132,7 +132,7 @@ func same(kind, a, b string) bool {
 	return a[strings.LastIndex(a, "@")+1:] == b[strings.LastIndex(b, "@")+1:]
 }
 
-// digestOf returns a digest of all in the spec of a source that decides what a revision brings.
+// digestOf returns a digest of the fields of a source that determine the content of a revision.
 func digestOf(kind string, spec map[string]any) string {
 	rest := maps.Clone(spec)
 	for _, field := range []string{suspendField, intervalField, timeoutField, refField(kind)} {
@@ -141,7 +141,7 @@ func digestOf(kind string, spec map[string]any) string {
 	return fmt.Sprintf("%x", sha256.Sum256(encode(rest)))[:16]
 }
 
-// refField returns the field of a spec that says the revision.
+// refField returns the field of a spec that has the revision.
 func refField(kind string) string {
 	if kind == sourcev1.HelmChartKind {
 		return versionPath[0]
@@ -152,7 +152,7 @@ func refField(kind string) string {
 // isSuspended returns whether a spec suspends its source.
 func isSuspended(spec map[string]any) bool { return spec[suspendField] == true }
 
-// isSpec returns whether a source has a spec. Whether it is suspended does not matter: that is for people and other Gates.
+// isSpec returns whether a source has a spec, ignoring its suspend field: users and other Gates may set that.
 func isSpec(spec map[string]any, raw []byte) bool {
 	spec = maps.Clone(spec)
 	delete(spec, suspendField)
@@ -167,10 +167,10 @@ func encode(spec map[string]any) []byte {
 	return raw
 }
 
-// decode reads a spec with the types that an unstructured object has.
+// decode parses a spec into the types of an unstructured object.
 func decode(raw []byte) (spec map[string]any) {
 	if err := utiljson.Unmarshal(raw, &spec); err != nil {
-		return nil // nobody but the controller writes it
+		return nil // only the controller writes it
 	}
 	return spec
 }

@@ -12,62 +12,62 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Source is what is known of a source.
+// Source is the observed state of a source.
 type Source struct {
 	Spec map[string]any
 	// Revision of the artifact, empty if there is none.
 	Revision string
-	// Current says that source-controller has observed the current spec.
+	// Current is true if source-controller has observed the current spec.
 	Current bool
-	// Unchanged says that its artifact has all the same what the spec asks for at that revision.
+	// Unchanged is true if its artifact nevertheless has the content that the spec specifies at that revision.
 	Unchanged bool
-	// Failed says that source-controller could not fetch it as its spec is. Revision is that of an earlier artifact then.
+	// Failed is true if source-controller could not fetch it with its current spec. Revision is that of an earlier artifact then.
 	Failed bool
 	// GatedBy is the GatedSource that has pinned it, empty if none has.
 	GatedBy string
-	// Owned says that it goes when its GatedSource is deleted.
+	// Owned is true if it is deleted with its GatedSource.
 	Owned bool
-	// Deleted says that it is being deleted.
+	// Deleted is true if it is being deleted.
 	Deleted bool
 	// Ready is its condition, nil if it has none.
 	Ready *metav1.Condition
 }
 
-// IsOf returns whether a GatedSource has pinned a source, false if there is no source.
+// IsOf returns whether a GatedSource has pinned a source. It returns false for nil.
 func (s *Source) IsOf(g *v1alpha1.GatedSource) bool { return s != nil && s.GatedBy == g.Name }
 
-// Gates is what all Gates that govern a GatedSource say together.
+// Gates is the combined state of all Gates that govern a GatedSource.
 type Gates struct {
-	// Open says that all of them are open.
+	// Open is true if all of them are open.
 	Open bool
-	// Reason in CamelCase, and a sentence. Both are empty while a Gate has not decided.
+	// Reason is in CamelCase, and Message is a sentence. Both are empty while a Gate has not decided.
 	Reason, Message string
 }
 
-// Input is what a GatedSource depends on at an instant. A source that does not exist is nil.
+// Input has the inputs of a decision at an instant. A source that does not exist is nil.
 type Input struct {
 	Original, Pinned *Source
 	Gates            Gates
 	// Older is the name of an older GatedSource that pins a source of the same kind and name, empty if there is none.
 	Older string
-	// Stamped says that the API server stamps who approves.
+	// Stamped is true if the API server stamps approvers.
 	Stamped bool
 	Now     time.Time
 }
 
-// Step is what to do with a GatedSource. Its status is written first.
+// Step is the next action on a GatedSource. Its status is written first.
 type Step struct {
-	// Write is what the pinned source is to have in its spec, nil if it is as it should be.
+	// Write is the new spec of the pinned source, nil if it needs no change.
 	Write map[string]any
-	// Promotes says that Write is what status.promoting has. Otherwise it is what status.pinned has, which somebody has changed.
+	// Promotes is true if Write is the spec in status.promoting. Otherwise it is that in status.pinned, which another client has changed.
 	Promotes bool
-	// Again says that the status must be written, and the GatedSource decided once more, before anything else is written.
+	// Again is true if the status must be written, and the decision repeated, before anything else is written.
 	Again bool
-	// Promoted is the promotion that has come to its end, nil if none has.
+	// Promoted is the promotion that has completed, nil if none has.
 	Promoted *v1alpha1.Promotion
-	// Waits is the revision that begins to wait, nil if none does.
+	// Waits is the revision that starts to wait, nil if none does.
 	Waits *v1alpha1.SeenRevision
-	// Approved are new approvals, Voided those that do not count any more.
+	// Approved has new approvals, Voided has those that no longer count.
 	Approved, Voided []v1alpha1.RevisionApproval
 }
 
@@ -81,7 +81,7 @@ type decision struct {
 	fault fault
 }
 
-// fault is why nothing can be promoted. Only a change of a spec or of an object can mend it if it stalls.
+// fault is why nothing can be promoted. If it stalls, only a change of a spec or of an object can fix it.
 type fault struct {
 	reason, message string
 	stalls          bool
@@ -113,8 +113,7 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	return d.step
 }
 
-// Wrote takes note of what the API server has made of the spec that was written, so that it is known again. It returns whether that
-// is another one.
+// Wrote records the spec as the API server stored it, so that it is recognized later. It returns whether that differs.
 func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 	p := g.Status.Pinned
 	if s.Promotes {
@@ -129,7 +128,7 @@ func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 	return true
 }
 
-// Acts returns whether something is to be written besides what the status says of what was seen.
+// Acts returns whether there is more to write than the observations in the status.
 func (s Step) Acts() bool { return s.Again || s.Write != nil }
 
 // findFault returns why nothing can be promoted.
@@ -137,36 +136,36 @@ func (d *decision) findFault() fault {
 	ref, o, named := d.g.Spec.SourceRef, d.Original, d.original()
 	switch {
 	case d.Pinned != nil && d.Pinned.GatedBy != d.g.Name:
-		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s exists, and is not of this GatedSource: it is left as it is. Give the pinned source another name in spec.pinnedName, or delete that one.",
+		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf(msgPinnedTaken,
 			d.pinned()), true}
 	case d.isTaken():
-		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s is what the older GatedSource '%s' pins: nothing is pinned. Give the pinned source another name in spec.pinnedName, or delete that GatedSource.",
+		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf(msgPinnedTwice,
 			d.pinned(), d.Older), true}
 	case o == nil:
-		return fault{v1alpha1.SourceNotFoundReason, named + " does not exist.", false}
+		return fault{v1alpha1.SourceNotFoundReason, named + msgNoSource, false}
 	case o.GatedBy != "":
-		return fault{v1alpha1.SourceNotPinnableReason, fmt.Sprintf("%s is itself pinned by GatedSource '%s': name the source that this one follows.", named, o.GatedBy), true}
+		return fault{v1alpha1.SourceNotPinnableReason, fmt.Sprintf(msgSourcePinned, named, o.GatedBy), true}
 	case unpinnable(ref.Kind, o.Spec) != "":
-		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + unpinnable(ref.Kind, o.Spec) + ".", true}
+		return fault{v1alpha1.SourceNotPinnableReason, named + msgCannotPin + unpinnable(ref.Kind, o.Spec) + ".", true}
 	case d.g.Spec.Revision != "" && checkRevision(ref.Kind, d.g.Spec.Revision) != nil:
 		return fault{v1alpha1.InvalidSpecReason, "spec.revision: " + checkRevision(ref.Kind, d.g.Spec.Revision).Error(), true}
 	case o.Revision == "":
-		return fault{v1alpha1.SourceNotFoundReason, named + " has no artifact yet.", false}
+		return fault{v1alpha1.SourceNotFoundReason, named + msgNoArtifact, false}
 	case checkRevision(ref.Kind, o.Revision) != nil:
-		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
+		return fault{v1alpha1.SourceNotPinnableReason, named + msgCannotPin + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
 	case o.Current, digestOf(ref.Kind, o.Spec) == d.g.Status.Digest, o.Unchanged && isSuspended(o.Spec) && d.g.Status.Pinned == nil:
 		return fault{}
 	case isSuspended(o.Spec):
-		return fault{v1alpha1.SourceNotFoundReason, named + " is suspended, and was not fetched as its spec is now: it is pinned once it goes on.", false}
+		return fault{v1alpha1.SourceNotFoundReason, named + msgSourceSuspended, false}
 	}
-	return fault{v1alpha1.SourceNotFoundReason, named + " was not fetched yet as its spec is now.", false}
+	return fault{v1alpha1.SourceNotFoundReason, named + msgNotFetched, false}
 }
 
 func (d *decision) original() string { return fmt.Sprintf("%s '%s'", d.kind, d.g.Spec.SourceRef.Name) }
 
 func (d *decision) pinned() string { return fmt.Sprintf("%s '%s'", d.kind, d.g.PinnedName()) }
 
-// observe takes note of the newest revision, and of a change of the spec of the source: approvals were of what it was.
+// observe records the newest revision, and a change of the spec of the source, which voids approvals.
 func (d *decision) observe() {
 	s, at := &d.g.Status, metav1.NewTime(d.Now)
 	if d.fault != (fault{}) {
@@ -191,7 +190,7 @@ func (d *decision) observe() {
 	s.Seen = s.Seen[:min(len(s.Seen), v1alpha1.MaxSeen)]
 }
 
-// complete takes note that the pinned source has what was about to be promoted.
+// complete records that the pinned source has the spec that was being promoted.
 func (d *decision) complete() {
 	p := d.g.Status.Promoting
 	if p == nil || !d.isOurs() || !isSpec(d.Pinned.Spec, p.Spec.Raw) {
@@ -202,10 +201,10 @@ func (d *decision) complete() {
 
 func (d *decision) isOurs() bool { return d.Pinned.IsOf(d.g) }
 
-// isTaken returns whether an older GatedSource has a right to the pinned source. A pinned source that is ours already stays ours.
+// isTaken returns whether an older GatedSource has a right to the pinned source. A pinned source that is already ours stays ours.
 func (d *decision) isTaken() bool { return d.Older != "" && !d.isOurs() }
 
-// promoted begins another round.
+// promoted records a promotion, and starts the next round.
 func (d *decision) promoted(p v1alpha1.Pin) {
 	s := &d.g.Status
 	promotion := v1alpha1.Promotion{Revision: p.Revision, At: metav1.NewTime(d.Now), Reason: p.Reason}
@@ -227,7 +226,7 @@ func (d *decision) promoted(p v1alpha1.Pin) {
 	d.step.Promoted = &promotion
 }
 
-// adopt takes over a pinned source that was there before this GatedSource, or before its status was lost.
+// adopt takes over a pinned source that existed before this GatedSource, or before its status was lost.
 func (d *decision) adopt() {
 	if d.g.Status.Pinned != nil || !d.isOurs() {
 		return
@@ -242,7 +241,7 @@ func (d *decision) adopt() {
 	}
 }
 
-// selectRevision returns the revision that is to be pinned by the spec and the approvals, empty if that is none, and why.
+// selectRevision returns the revision to pin, according to the spec and the approvals, and the reason. It is empty if there is none.
 func (d *decision) selectRevision() (revision, reason string) {
 	s := &d.g.Status
 	switch {
@@ -256,8 +255,8 @@ func (d *decision) selectRevision() (revision, reason string) {
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
 
-// knownRevision returns a revision as it was seen or promoted, empty if it was not. The first one need not be known: it is what ran before
-// there was a GatedSource. But what the source has not brought while it is suspended, no pin brings.
+// knownRevision returns a revision in the form in which it was observed or promoted, empty if it was not. The first one need not be known:
+// it is the revision that ran before the GatedSource existed. But a suspended source must have fetched it.
 func (d *decision) knownRevision(revision string) string {
 	for _, is := range approvableRevisions(d.g) {
 		if same(d.kind, is, revision) {
@@ -281,7 +280,7 @@ func approvableRevisions(g *v1alpha1.GatedSource) (revisions []string) {
 	return revisions
 }
 
-// moves returns whether the pin is to move to a revision. A change of the spec of the source follows with the newest revision, or with
+// moves returns whether the pin must move to a revision. A change of the spec of the source is promoted with the newest revision, or with
 // one that was approved since.
 func (d *decision) moves(want, reason string) bool {
 	gated := d.g.Status.Pinned
@@ -289,7 +288,7 @@ func (d *decision) moves(want, reason string) bool {
 		gated.Digest != d.g.Status.Digest && (reason == v1alpha1.RevisionApprovedReason || d.g.RequiredApprovals() == 0)
 }
 
-// promote takes note of what is to be pinned, and has it written once that is noted.
+// promote records the next pin in the status, and writes the pinned source once that is stored.
 func (d *decision) promote(want, reason string) {
 	s := &d.g.Status
 	next := pin(d.kind, d.Original.Spec, want)
@@ -303,7 +302,7 @@ func (d *decision) promote(want, reason string) {
 	d.step.Again = true
 }
 
-// restore has the pinned source be what it was, whoever has changed or deleted it. Gates do not matter to that.
+// restore restores the pinned source after another client has changed or deleted it, regardless of Gates.
 func (d *decision) restore() {
 	gated := d.g.Status.Pinned
 	switch {
@@ -313,7 +312,7 @@ func (d *decision) restore() {
 	}
 }
 
-// recordWaiting says what waits.
+// recordWaiting records the revision that waits.
 func (d *decision) recordWaiting(want string, moves bool) {
 	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending
@@ -338,7 +337,7 @@ func (d *decision) recordWaiting(want string, moves bool) {
 	}
 }
 
-// seenAt returns when a revision was first seen, or now.
+// seenAt returns when a revision was first observed, or now.
 func (d *decision) seenAt(revision string) metav1.Time {
 	for _, is := range d.g.Status.Seen {
 		if is.Revision == revision {

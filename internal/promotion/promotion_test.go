@@ -130,7 +130,7 @@ func TestAnApprovalDoesNotCountElsewhereOrLater(t *testing.T) {
 	}
 }
 
-func TestConditionApprovedNamesTheCommandAndWhatDoesNotCount(t *testing.T) {
+func TestConditionApprovedHasCommandAndRefusedApprovals(t *testing.T) {
 	a := commit("a")
 	w := newWorld(whenApproved, a).settles()
 	const keys = "round=0,uid=6d2c1e2f,revision="
@@ -175,7 +175,7 @@ func TestChangesOfTheSpecFollowTogetherWithAPromotion(t *testing.T) {
 	}
 	w.in.Original.Current = false
 	w.edits("url", "https://git.example.com/again")
-	if w.settles(); w.in.Pinned.Spec["url"] != "https://git.example.com/moved" || !strings.Contains(w.message("Ready"), "was not fetched yet as its spec is now") {
+	if w.settles(); w.in.Pinned.Spec["url"] != "https://git.example.com/moved" || !strings.Contains(w.message("Ready"), "was not fetched with its current spec yet") {
 		t.Errorf("what was fetched from another place is promoted with this one: %v, %s", w.in.Pinned.Spec, w.message("Ready"))
 	}
 }
@@ -206,7 +206,7 @@ func TestARevisionInTheSpecNeedsNoApprovalButOpenGates(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyChangesOnThePinnedSourceIsPutRightWhileItsGatesAreClosed(t *testing.T) {
+func TestPinnedSourceIsRestoredWhileGatesAreClosed(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"its commit":                       func(w *world) { w.in.Pinned.Spec["ref"] = map[string]any{"commit": strings.Repeat("b", 40)} },
 		"another field":                    func(w *world) { w.in.Pinned.Spec["ignore"] = "*" },
@@ -232,7 +232,7 @@ func TestASuspendedPinnedSourceIsNoDrift(t *testing.T) {
 	}
 }
 
-func TestAPinnedSourceIsAdoptedWithWhatItHas(t *testing.T) {
+func TestPinnedSourceIsAdoptedWithItsRevision(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenOpen, a).settles()
 	w.g.Status = v1alpha1.GatedSourceStatus{} // as after a restore from a backup
@@ -242,7 +242,7 @@ func TestAPinnedSourceIsAdoptedWithWhatItHas(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePinnedIsRefusedAndNothingMoves(t *testing.T) {
+func TestUnpinnableSourceIsRefused(t *testing.T) {
 	other := &promotion.Source{Spec: map[string]any{}, GatedBy: ""}
 	for name, tc := range map[string]struct {
 		change func(*world)
@@ -273,7 +273,7 @@ func TestWhatCannotBePinnedIsRefusedAndNothingMoves(t *testing.T) {
 	}
 }
 
-func TestAKindIsPinnedByWhatCannotChange(t *testing.T) {
+func TestKindIsPinnedByImmutablePart(t *testing.T) {
 	valuesFiles := []any{"values.yaml", "more.yaml"}
 	for name, tc := range map[string]struct {
 		kind, revision string
@@ -306,7 +306,7 @@ func TestAKindIsPinnedByWhatCannotChange(t *testing.T) {
 	}
 }
 
-func TestAPinnedSourceThatCannotBeFetchedSaysWhatThatMeans(t *testing.T) {
+func TestUnfetchablePinnedSourceReportsEffect(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles().fetched()
 	w.in.Pinned.Failed, w.in.Pinned.Ready = true, &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "GitOperationFailed", Message: "object not found"}
 	w.settles()
@@ -320,7 +320,7 @@ func TestAPinnedSourceThatCannotBeFetchedSaysWhatThatMeans(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsIsCountedSinceItWasFirstSeen(t *testing.T) {
+func TestWaitingRevisionsAreCountedFromFirstObservation(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles().closed().arrives(commit("b")).settles()
 	since := w.g.Status.WaitingSince
 	w.arrives(commit("c")).settles().settles()
@@ -351,7 +351,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsOursStaysOursBesideAnOlderOneUntilItIsDeleted(t *testing.T) {
+func TestOurPinnedSourceStaysOursNextToOlderGatedSource(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenOpen, a).settles()
 	w.in.Older = "older"
@@ -360,7 +360,7 @@ func TestWhatIsOursStaysOursBesideAnOlderOneUntilItIsDeleted(t *testing.T) {
 	}
 	w.in.Pinned = nil
 	before := len(w.written)
-	if w.settles(); len(w.written) != before || !strings.Contains(w.message("Ready"), "GitRepository 'apps-gated' is what the older GatedSource 'older' pins") {
+	if w.settles(); len(w.written) != before || !strings.Contains(w.message("Ready"), "GitRepository 'apps-gated' is already pinned by the older GatedSource 'older'") {
 		t.Errorf("it takes the place: %s, %s", w.is(), w.message("Ready"))
 	}
 }

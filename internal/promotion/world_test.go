@@ -75,7 +75,7 @@ func (w *world) edits(field string, value any) {
 	w.in.Original = &original
 }
 
-// approves has somebody approve a revision as the API server stamps it.
+// approves approves a revision as a user, as the API server stamps it.
 func (w *world) approves(who, revision string) *world {
 	if w.g.Annotations == nil {
 		w.g.Annotations = map[string]string{}

@@ -11,19 +11,19 @@ const (
 	// The worst plan spends it in less than 50 ms.
 	DecisionLookups = 150_000
 
-	// leadLookups bounds what the leads of a plan spend, however large its budget is. So they are the same in a decision,
-	// in a preview and in an announcement, and leave room for the search.
+	// leadLookups bounds the lookups for the leads of a plan, regardless of its budget. So they are the same in a decision, in a preview
+	// and in an announcement, and leave enough for the search.
 	leadLookups = 75_000
 
-	// patience is how many lookups pass between two checks of the context.
+	// patience is the number of lookups between two checks of the context.
 	patience = 1024
 )
 
-// Budget bounds the work of plans: how many lookups of a period they may make. It is for one goroutine.
+// Budget bounds the number of period lookups of plans. It is not safe for concurrent use.
 type Budget struct {
 	ctx  context.Context //nolint:containedctx // a budget lasts as long as one request
 	left int
-	// within is a larger budget that pays, too.
+	// within is a larger budget that is spent, too.
 	within *Budget
 }
 
@@ -38,7 +38,7 @@ func (b *Budget) Err() error { return b.ctx.Err() }
 // part returns a budget of at most some lookups of this one.
 func (b *Budget) part(lookups int) *Budget { return &Budget{ctx: b.ctx, left: lookups, within: b} }
 
-// spend takes lookups from the budget. A nil budget is unbounded.
+// spend subtracts lookups. A nil budget is unlimited.
 func (b *Budget) spend(lookups int) {
 	for ; b != nil; b = b.within {
 		before := b.left / patience
@@ -48,7 +48,7 @@ func (b *Budget) spend(lookups int) {
 	}
 }
 
-// spent returns whether nothing is left.
+// spent returns whether no lookups are left.
 func (b *Budget) spent() bool {
 	for ; b != nil; b = b.within {
 		if b.left <= 0 {
@@ -58,7 +58,7 @@ func (b *Budget) spent() bool {
 	return false
 }
 
-// BudgetError says that a search for transitions ended early.
+// BudgetError is the error of a search for transitions that ended early.
 type BudgetError struct {
 	// Reached is the edge at which the search ended. Transitions from there on are unknown.
 	Reached time.Time

@@ -11,12 +11,12 @@ import (
 // second that it lies in.
 type CalendarEvent struct {
 	Start, End time.Time
-	// Name is that of the event. It need not be the only one with it.
+	// Name is the name of the event. It need not be unique.
 	Name string
 }
 
-// Calendar returns the period of all instants that lie in a span. The spans may be in any
-// order and overlap. One that does not end later than it starts covers nothing.
+// Calendar returns the period of all instants during an event. The events may overlap, in any order. An event that does not end later than
+// it starts covers nothing.
 func Calendar(name string, spans []CalendarEvent) Period {
 	p := Period{name: name}
 	spans = slices.Clone(spans)
@@ -26,11 +26,11 @@ func Calendar(name string, spans []CalendarEvent) Period {
 	for _, s := range spans {
 		p.cover(span{s.Start.Unix(), s.End.Unix()}, s.Name)
 	}
-	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // without room for more: calendars are kept
+	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // clipped, because calendars are kept
 	return p
 }
 
-// event is the stretch in which an event is the one to name.
+// event is the interval in which an event is the one to name.
 type event struct {
 	span
 	name string
@@ -46,7 +46,7 @@ func (p *Period) cover(s span, name string) {
 	if last < 0 || s.from > p.events[last].until {
 		p.spans = append(p.spans, s)
 	}
-	// Events that touch are one stretch: a search for its end does not stop at each of them.
+	// Events that touch are one interval: a search for its end does not stop at each of them.
 	p.spans[len(p.spans)-1].until = s.until
 	if last >= 0 && s.from <= p.events[last].until {
 		if name == p.events[last].name {
@@ -58,10 +58,9 @@ func (p *Period) cover(s span, name string) {
 	p.events = append(p.events, event{s, name})
 }
 
-// Event returns the name of the event of a calendar that covers an instant, and until when
-// this is the one. Of several it is the one that ends last, because that is the one to wait
-// for; another may take over before it ends. It returns false if no event covers the
-// instant, or if the period is of another form.
+// Event returns the name of the calendar event that covers an instant, and until when it is the one to name. Of several events it is the
+// one that ends last, because users wait for that; another may take over before it ends. It returns false if no event covers the instant,
+// or if the period has another form.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	name, end := p.eventAt(at.Unix())
 	if end == never {
@@ -70,7 +69,7 @@ func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	return name, instant(end), true
 }
 
-// eventAt returns as Event does, and never if no event covers t.
+// eventAt is like Event, and returns never if no event covers t.
 func (p *Period) eventAt(t int64) (name string, until int64) {
 	i := sort.Search(len(p.events), func(i int) bool { return t < p.events[i].until })
 	if i == len(p.events) || t < p.events[i].from {
@@ -79,7 +78,7 @@ func (p *Period) eventAt(t int64) (name string, until int64) {
 	return p.events[i].name, p.events[i].until
 }
 
-// findSpans returns as find does for sorted spans that do not overlap.
+// findSpans is like find, for sorted spans that do not overlap.
 func (p *Period) findSpans(t int64) (bool, int64) {
 	i := sort.Search(len(p.spans), func(i int) bool { return t < p.spans[i].until })
 	switch {

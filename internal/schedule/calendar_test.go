@@ -103,7 +103,7 @@ func TestDecisionNamesTheCalendar(t *testing.T) {
 	}
 }
 
-// TestCalendarAgainstAModel asks each hour whether a span covers it, and which ends last.
+// TestCalendarAgainstAModel checks for each hour whether an event covers it, and which ends last.
 func TestCalendarAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		midnight := utc("2026-06-01T00:00:00Z")

@@ -13,9 +13,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// horizon is how far ahead recurring periods are looked at: the longest time
-// between two ticks of a cron is the eight years between the leap days around
-// a year such as 2100.
+// horizon is how far ahead recurring periods are searched: the longest time between two ticks of a cron is the eight years between the leap
+// days around a year such as 2100.
 const horizon = 9 * 366 * day
 
 // CronExpression is a parsed cron expression of five fields.
@@ -24,15 +23,15 @@ type CronExpression struct {
 	steps []Step
 }
 
-// ticks has the fields of a cron expression as bit sets, as robfig/cron parses
-// them. Its evaluation of them is not used: it loses ticks in a gap.
+// ticks has the fields of a cron expression as bit sets, as robfig/cron parses them. robfig/cron does not evaluate them here, because it
+// loses ticks in a gap.
 type ticks struct {
 	minutes, hours, daysOfMonth, months, daysOfWeek uint64
 	// eitherDay is cron's rule that a day matches by day of month or by day of
 	// week if both are restricted, see crontab(5).
 	eitherDay bool
-	// both is cron's rule that a job of every hour runs in both occurrences of an
-	// hour that clocks repeat, while one that names hours runs in the first only.
+	// both is cron's rule that a job of every hour runs in both occurrences of a repeated hour, and a job of specific hours only in the
+	// first.
 	both bool
 	// gap is the longest time on the wall clock between two ticks while all days
 	// match.
@@ -44,10 +43,8 @@ const starBit = 1 << 63
 
 var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// ParseCron parses a standard cron expression of five fields. It refuses a time
-// zone inside of it (the period has a field for it), descriptors such as @every
-// or @daily, and an expression that never fires.
-// Sunday is 0 or 7.
+// ParseCron parses a standard cron expression of five fields. It refuses a time zone (the period has a field for that), descriptors such as
+// @every or @daily, and an expression that never fires. Sunday is 0 or 7.
 func ParseCron(expression string) (CronExpression, error) {
 	// robfig/cron panics on some zone prefixes, with all options.
 	if strings.Contains(expression, "=") {
@@ -56,7 +53,7 @@ func ParseCron(expression string) (CronExpression, error) {
 	if strings.HasPrefix(strings.TrimSpace(expression), "@") {
 		return CronExpression{}, errors.New("descriptors such as @every or @daily are not supported, use the five fields minute, hour, day of month, month, day of week")
 	}
-	// robfig/cron reads these as a mere *, which may be more than is meant.
+	// robfig/cron parses these as *, which may be more than intended.
 	if strings.Contains(expression, "*-") || strings.Contains(expression, "?-") {
 		return CronExpression{}, errors.New("is not a cron expression of five fields: a range needs a number before the dash")
 	}
@@ -81,7 +78,7 @@ func ParseCron(expression string) (CronExpression, error) {
 		eitherDay:   spec.Dom&starBit == 0 && spec.Dow&starBit == 0,
 		both:        beginsWithStar(strings.Fields(expression)[1]),
 	}
-	// robfig/cron takes a lone comma for a list of nothing.
+	// robfig/cron parses a single comma as an empty list.
 	if t.minutes == 0 || t.hours == 0 || t.daysOfMonth == 0 || t.months == 0 || t.daysOfWeek == 0 {
 		return CronExpression{}, errors.New("is not a cron expression of five fields: one of them is an empty list")
 	}
@@ -92,7 +89,7 @@ func ParseCron(expression string) (CronExpression, error) {
 	return CronExpression{ticks: t, steps: steps}, nil
 }
 
-// sunday is the number of Sunday as the last day of a week. robfig/cron only knows 0.
+// sunday is the number of Sunday as the last day of a week. robfig/cron supports only 0.
 const sunday = 7
 
 var (
@@ -100,7 +97,7 @@ var (
 	weekRange = regexp.MustCompile(`^([0-7])(?:-([0-7]))?(?:/([0-9]{1,2}))?$`)
 )
 
-// withSundayAsZero returns a cron expression in which Sunday is 0 where it was 7: 5-7 becomes 5,6,0. Malformed expressions stay as they are.
+// withSundayAsZero returns a cron expression in which Sunday is 0 instead of 7: 5-7 becomes 5,6,0. Malformed expressions are unchanged.
 func withSundayAsZero(expression string) string {
 	fields := cronParts.FindAllStringIndex(expression, -1)
 	if len(fields) != len(cronFields) {
@@ -114,7 +111,7 @@ func withSundayAsZero(expression string) string {
 	return expression[:week[0]] + strings.Join(items, ",") + expression[week[1]:]
 }
 
-// daysUntilSunday returns the days of an item that names day 7, each by its number from 0 to 6. Other items stay as they are.
+// daysUntilSunday returns the days of an item with day 7, as numbers from 0 to 6. Other items are unchanged.
 func daysUntilSunday(item string) string {
 	found := weekRange.FindStringSubmatch(item)
 	if found == nil || !strings.Contains(found[1]+found[2], strconv.Itoa(sunday)) {
@@ -137,7 +134,7 @@ func daysUntilSunday(item string) string {
 
 // Step is a step of a field of a cron expression, such as 7 in */7.
 type Step struct {
-	// Field is the name of the field, Values is how many values it has.
+	// Field is the name of the field, Values is its number of values.
 	Field  string
 	Values int
 	Step   int
@@ -172,13 +169,12 @@ func (c CronExpression) UnevenSteps() (uneven []Step) {
 	return uneven
 }
 
-// EitherDay returns whether the expression restricts both the day of month and the day of
-// week: then a day counts that matches one of them. See ticks.
+// EitherDay returns whether the expression restricts both the day of month and the day of week, so that a day counts if it matches one of
+// them. See ticks.
 func (c CronExpression) EitherDay() bool { return c.ticks.eitherDay }
 
-// beginsWithStar is how cron daemons tell a field that means all from one that
-// names its values, see entry.c of Vixie cron: */2 and *,3 mean all, 0-23 and 3,*
-// do not. The question mark is a star to robfig/cron.
+// beginsWithStar returns whether cron daemons treat a field as unrestricted, see entry.c of Vixie cron: */2 and *,3 are, 0-23 and 3,* are
+// not. robfig/cron treats the question mark as a star.
 func beginsWithStar(field string) bool { return field[0] == '*' || field[0] == '?' }
 
 // previous returns the last tick at or before t, or always if there is none.
@@ -213,7 +209,7 @@ func (c *ticks) next(z *Zone, t int64) int64 {
 	return never
 }
 
-// begin returns the instant of a span from which on its wall clock counts.
+// begin returns the instant from which on the wall clock of a span counts.
 func (c *ticks) begin(s *offsetSpan) int64 {
 	if c.both {
 		return s.start
@@ -221,7 +217,7 @@ func (c *ticks) begin(s *offsetSpan) int64 {
 	return s.repeatEnd()
 }
 
-// nextIn returns the first tick of [from, until) by a clock of a UTC offset, or never.
+// nextIn returns the first tick of [from, until) at a UTC offset, or never.
 func (c *ticks) nextIn(from, until, offset int64) int64 {
 	wall := c.nextWall(from+offset, until+offset)
 	if wall == never {
@@ -230,7 +226,7 @@ func (c *ticks) nextIn(from, until, offset int64) int64 {
 	return wall - offset
 }
 
-// previousIn returns the last tick of [from, last] by a clock of a UTC offset, or always.
+// previousIn returns the last tick of [from, last] at a UTC offset, or always.
 func (c *ticks) previousIn(from, last, offset int64) int64 {
 	wall := c.previousWall(from+offset, last+offset)
 	if wall == always {
@@ -239,9 +235,8 @@ func (c *ticks) previousIn(from, last, offset int64) int64 {
 	return wall - offset
 }
 
-// run returns the end of a stretch of time, from a tick on, in which ticks follow
-// each other at a distance of at most gap: days that match without a break and
-// a single UTC offset. It saves a search the single ticks of the stretch.
+// run returns the end of an interval, from a tick on, in which ticks are at most gap apart: contiguous matching days with a single UTC
+// offset. A search can skip the single ticks in it.
 func (c *ticks) run(z *Zone, tick int64) int64 {
 	span := z.spans[z.at(tick)]
 	if c.everyDay() {
@@ -262,8 +257,7 @@ func (c *ticks) everyDay() bool {
 	return c.months == 1<<13-1<<1 && c.daysOfMonth == 1<<32-1<<1 && c.daysOfWeek == uint64(everyDay)
 }
 
-// everyHour returns whether nothing but the minute tells ticks from each other, so
-// that a clock that repeats an hour makes no difference.
+// everyHour returns whether only the minute distinguishes ticks, so that a repeated hour makes no difference.
 func (c *ticks) everyHour() bool { return c.both && c.hours == 1<<24-1 && c.everyDay() }
 
 // nextWall returns the first tick on the wall clock in [from, until), or never.
@@ -335,8 +329,7 @@ func (c *ticks) longestGap() int64 {
 	return max(within*minute, hours*hour-(last-first)*minute)
 }
 
-// widest returns the longest distance of two neighbours in a set of numbers, and
-// its first and last one.
+// widest returns the longest distance of two neighbors in a set of numbers, and its first and last number.
 func widest(set uint64) (distance, first, last int64) {
 	first = int64(bits.TrailingZeros64(set))
 	last = first
@@ -347,7 +340,7 @@ func widest(set uint64) (distance, first, last int64) {
 	return distance, first, last
 }
 
-// firstFrom returns the first tick of a day at or after a second of it.
+// firstFrom returns the first tick of a day at or after a second of the day.
 func (c *ticks) firstFrom(second int64) (int64, bool) {
 	h, m := second/hour, second%hour/minute
 	if c.hours&(1<<h) != 0 {
@@ -362,7 +355,7 @@ func (c *ticks) firstFrom(second int64) (int64, bool) {
 	return int64(bits.TrailingZeros64(rest))*hour + int64(bits.TrailingZeros64(c.minutes))*minute, true
 }
 
-// lastUntil returns the last tick of a day at or before a second of it.
+// lastUntil returns the last tick of a day at or before a second of the day.
 func (c *ticks) lastUntil(second int64) (int64, bool) {
 	h, m := second/hour, second%hour/minute
 	if c.hours&(1<<h) != 0 {

@@ -21,15 +21,15 @@ const (
 type Days struct {
 	// Weekdays are the days of the week, all seven if empty.
 	Weekdays []time.Weekday
-	// Weeks are those of the month on the wall clock, all if empty.
+	// Weeks are the weeks of the month on the wall clock, all if empty.
 	Weeks []WeekOfMonth
 	// OfMonth are days of the month from 1 to 31, or -1 to -31 counted from the end.
 	OfMonth []int
 	// WorkdaysOfMonth are workdays of the month, Monday to Friday, from 1 to 23, or -1 to -23
 	// counted from the end.
 	WorkdaysOfMonth []int
-	// EveryWeeks is the number of weeks from one selected week to the next, counted from that
-	// of Anchor in both directions. Weeks begin on Monday.
+	// EveryWeeks is the number of weeks from one selected week to the next, counted from the week of Anchor in both directions. Weeks begin
+	// on Monday.
 	EveryWeeks int
 	// Anchor is a day counted from 1970-01-01.
 	Anchor int64
@@ -100,7 +100,7 @@ func numbersOf(list []int) (n numbers) {
 	return n
 }
 
-// has returns whether the number from the start or that from the end is in its set.
+// has returns whether one of the numbers, from the start or from the end, is in its set.
 func (n numbers) has(first, last int) bool { return n.first&(1<<first) != 0 || n.last&(1<<last) != 0 }
 
 func (n numbers) none() bool { return n == numbers{} }

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Exception is a deviation from a schedule in [From, Until). While it is valid, its close
-// periods close the gate, then its open periods open it, and then its default decides. What
-// they leave undecided is left to the schedule, or to the next exception if this one only closes.
+// Exception is a deviation from a schedule in [From, Until). While it is valid, its close periods close the gate, then its open periods
+// open it, and then its default decides. If none of them decides, the schedule does, or the next exception if this one only closes.
 type Exception struct {
-	// Name by which a decision names it.
+	// Name is the name in decisions.
 	Name string
-	// From and Until count in whole seconds.
+	// From and Until are rounded to whole seconds.
 	From, Until time.Time
 	// OpenPeriods and ClosePeriods are cut to [From, Until).
 	OpenPeriods, ClosePeriods []Period
@@ -23,12 +22,10 @@ type Exception struct {
 	// does not start before they end. A run that has started before the lead or before
 	// the exception continues until e.
 	Lead time.Duration
-	// Broken means that the periods are not known. If it may have been meant to close the
-	// gate, such an exception keeps the gate closed throughout. Otherwise it only prevents
-	// exceptions after it from opening the gate.
+	// Broken means that the periods are unknown. If it may be intended to close the gate, such an exception keeps the gate closed
+	// throughout. Otherwise it only prevents later exceptions from opening the gate.
 	Broken bool
-	// Closes says that a broken exception may have been meant to close the gate. This is
-	// also so if it has ClosePeriods or the Default Closed.
+	// Closes is true if a broken exception may be intended to close the gate, in addition to one with ClosePeriods or the Default Closed.
 	Closes bool
 }
 
@@ -37,10 +34,9 @@ type span struct {
 	from, until int64
 }
 
-// addExceptions adds the rows of exceptions. At each instant the first valid exception that
-// does not only close decides, as if there were none after it. A broken one that cannot close leaves
-// the rows of the others that close. One that only closes adds its rows to those of the others, so that
-// it never opens what another keeps closed.
+// addExceptions adds the rows of exceptions. At each instant, the first valid exception that does not only close decides, as if there were
+// none after it. If it is broken and cannot close, the closing rows of later ones remain. An exception that only closes adds its rows to
+// those of the others, so that it never opens what another keeps closed.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	exceptions = slices.Clone(exceptions)
 	leads := p.leads(base, exceptions)
@@ -75,9 +71,8 @@ func take(taken, more []span) []span {
 	return taken
 }
 
-// leads returns for each exception what its lead holds back, and marks those as broken whose lead takes too long to
-// compute. The leads share one budget, and the exceptions that begin first spend it first: one that applies is not refused
-// because of a later one.
+// leads returns the suppressed intervals of each exception's lead, and marks exceptions as broken whose lead takes too long to compute. The
+// leads share one budget, which the exceptions that begin first spend first: one that applies is not refused because of a later one.
 func (p *Plan) leads(base *Plan, exceptions []Exception) [][]Period {
 	order := make([]int, len(exceptions))
 	for i := range order {
@@ -104,13 +99,12 @@ func (e *Exception) mayClose() bool {
 	return e.Closes || len(e.ClosePeriods) > 0 || e.Default != nil && *e.Default == Closed
 }
 
-// onlyCloses returns whether the exception has close periods that are known, and nothing that opens
-// the gate or sets the schedule aside.
+// onlyCloses returns whether the exception has known close periods, and nothing that opens the gate or overrides the schedule.
 func (e *Exception) onlyCloses() bool {
 	return !e.Broken && len(e.ClosePeriods) > 0 && len(e.OpenPeriods) == 0 && e.Default == nil
 }
 
-// leadState returns the state that the periods of an exception with a lead bring.
+// leadState returns the state of the periods of an exception with a lead.
 func (e *Exception) leadState() State {
 	if len(e.OpenPeriods) > 0 {
 		return Opened
@@ -120,8 +114,7 @@ func (e *Exception) leadState() State {
 
 func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
 
-// Refused returns the names of the exceptions whose lead takes too long to compute:
-// they, the schedule and other exceptions change too often. They are taken for
+// Refused returns the names of the exceptions whose lead takes too long to compute, because the periods change too often. They count as
 // broken.
 func (p *Plan) Refused() []string { return p.refused }
 
@@ -149,7 +142,7 @@ func (e *Exception) rows(leads []Period) (rows []layer) {
 	return rows
 }
 
-// subtract returns what is left of a span without others, which are sorted and do not overlap.
+// subtract returns the parts of a span outside other spans, which are sorted and do not overlap.
 func subtract(from span, others []span) (left []span) {
 	for _, o := range others {
 		switch {

@@ -41,8 +41,7 @@ func hours(name, from, until string) schedule.Period {
 	return p
 }
 
-// follow returns the course of a plan as its decisions tell it, from one Until to
-// the next.
+// follow returns the decisions of a plan, from one Until to the next.
 func follow(plan *schedule.Plan, from, until time.Time) (lines []string, changes []schedule.Interval) {
 	last := ""
 	for at := from; at.Before(until); {

@@ -373,7 +373,7 @@ func TestABrokenExceptionOpensNothingThatAnotherCloses(t *testing.T) {
 	})
 }
 
-func TestCloseRequestClosesAlsoWhatIsExcepted(t *testing.T) {
+func TestCloseRequestOverridesExceptions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		e := d.exception

@@ -211,7 +211,7 @@ func TestLeadOfSeveral(t *testing.T) {
 	}
 }
 
-// TestLeadByTheTrueStart is about where the base starts that a lead looks at.
+// TestLeadByTheTrueStart checks leads if the base starts before the exception.
 func TestLeadByTheTrueStart(t *testing.T) {
 	with := func(change func(c *schedule.Config), windows ...schedule.Period) schedule.Config {
 		c := suspended(time.Hour, one("6 21:00", "6 23:00"), windows...)
@@ -269,8 +269,8 @@ func TestLeadByTheTrueStart(t *testing.T) {
 	}
 }
 
-// TestLeadBesidesRowsAbove is about what is not part of the base that a lead looks at.
-func TestLeadBesidesRowsAbove(t *testing.T) {
+// TestLeadWithEarlierRows checks leads with rows that are not part of the base.
+func TestLeadWithEarlierRows(t *testing.T) {
 	with := func(change func(c *schedule.Config), windows ...schedule.Period) schedule.Config {
 		c := suspended(time.Hour, one("6 21:00", "6 23:00"), windows...)
 		change(&c)

@@ -69,19 +69,18 @@ func (r *random) giveLead(e *exceptionSpec) {
 	e.lead = pick(r, 0, time.Minute, 10*time.Minute, time.Hour, 90*time.Minute, 6*time.Hour, 24*time.Hour, longestLead)
 }
 
-// model looks at a plan minute by minute.
+// model evaluates a plan minute by minute.
 type model struct {
 	spec planSpec
-	// first is the minute with the index early; from there on that many count, of
-	// all that are looked at.
+	// first is the minute with the index early; count minutes from there on are compared.
 	first             int64
 	early, count, all int
 	// covered has the names of periods with the minutes that they cover.
 	covered map[string][]bool
 }
 
-// newModel looks at minutes from first on. For exceptions it sees more of them:
-// those back to before the first begins, and those of a lead ahead.
+// newModel evaluates minutes from first on. For exceptions it evaluates more of them: back to before the first begins, and the length of a
+// lead ahead.
 func newModel(t *testing.T, spec planSpec, first int64, count int) *model {
 	t.Helper()
 	m := &model{spec: spec, first: first, count: count, covered: map[string][]bool{}}

@@ -18,8 +18,7 @@ func between(from, until string, e schedule.Exception) schedule.Exception {
 	return e
 }
 
-// TestExceptionsThatOverlap has two exceptions, "x" from the 1st to the 15th and
-// "first" that is asked before it.
+// TestExceptionsThatOverlap has two exceptions: "x" from the 1st to the 15th, and "first", which takes precedence.
 func TestExceptionsThatOverlap(t *testing.T) {
 	none, broken := opening(), opening()
 	broken.Broken = true

@@ -1,30 +1,30 @@
 package schedule
 
-// layer is one row of the decision table: if one of its periods covers an instant it decides, else the next row does.
+// layer is one row of the decision table: if one of its periods covers an instant, it decides, otherwise the next row does.
 type layer struct {
 	state   State
 	reason  Reason
 	periods []Period
 	// within bounds the periods.
 	within span
-	// by names the row. Empty, its periods have names of their own.
+	// by names the row. If it is empty, the periods have their own names.
 	by string
 
-	// latest is what find found last, and cursors has the same for each period.
+	// latest is the last finding, and cursors has the same for each period.
 	latest  finding
 	cursors []cursor
 }
 
-// cursor stores where a period was searched last: it covers all of [from, edge), or nothing of it.
+// cursor stores the last finding for a period: the period covers all of [from, edge), or nothing of it.
 type cursor struct {
 	covered    bool
 	from, edge int64
-	// valid is until when the cursor may be used: edge, but a period may also begin later than its search can see.
+	// valid bounds the use of the cursor: it ends at edge, or earlier if a period may begin later than its search reaches.
 	valid int64
 }
 
-// finding is what a row is at an instant. If it is covered, edge is the latest end of the periods that cover the instant, and by
-// is that one. If not, edge is the earliest start.
+// finding is the state of a row at an instant. If the row covers it, edge is the latest end of the periods that cover the instant, and by
+// is that period. If not, edge is the earliest start.
 type finding struct {
 	cursor
 	by *Period
@@ -32,11 +32,11 @@ type finding struct {
 	exact bool
 }
 
-// find returns what a row is at t. A search goes from edge to edge, so most periods are as they were found last, and only
-// the others cost a lookup.
+// find returns the state of a row at t. A search goes from edge to edge, so most periods are unchanged since the last finding, and only the
+// others need a lookup.
 //
-// A period that covers t may have got a later edge since it was found, because the next of its intervals overlaps. This changes no state,
-// but it may change which period has the latest edge. Only if exact, such periods are looked up again.
+// The edge of a period that covers t may have moved later since it was found, because its next interval overlaps. That changes no state,
+// but may change which period has the latest edge. Such periods are looked up again only if exact.
 func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	if t >= l.within.until {
 		return finding{cursor: cursor{edge: never}}
@@ -47,12 +47,12 @@ func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	return l.latest
 }
 
-// holds returns whether a cursor says what there is at t. If it must be exact, one that covers t has to be from t.
+// holds returns whether a cursor is valid at t. If exact, a cursor that covers t must have been found at t.
 func (c *cursor) holds(t int64, exact bool) bool {
 	return t >= c.from && t < c.valid && (!exact || !c.covered)
 }
 
-// rest is for how long a cursor without an edge is used.
+// rest is how long a cursor without an edge is valid.
 const rest = 366 * day
 
 func newCursor(t int64, covered bool, edge int64) cursor {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sweep goes once through the time in which an exception is valid and finds what
-// its lead holds back: runs of the base in the state opposite to state.
+// sweep iterates once over the validity of an exception and finds what its lead suppresses: runs of the base in the state opposite to
+// state.
 type sweep struct {
 	lead    int64
 	state   State
@@ -24,8 +24,8 @@ func newSweep(e *Exception, base *Plan, budget *Budget) *sweep {
 	return s
 }
 
-// leads returns the runs of the schedule that do not start because of the lead, each up
-// to the start of the period that follows. It returns false if the budget does not suffice.
+// leads returns the runs of the schedule that the lead suppresses, each up to the start of the period that follows. It returns false if the
+// budget does not suffice.
 func (s *sweep) leads() ([]Period, bool) {
 	if s.lead <= 0 {
 		return nil, true
@@ -65,7 +65,7 @@ func (s *sweep) next(m moment, limit int64) moment {
 	return next
 }
 
-// starts returns when the periods start, those that start within another left out.
+// starts returns the starts of the periods, except starts within another period.
 func (s *sweep) starts() (all []int64) {
 	find := func(t int64) (bool, int64) {
 		found := s.periods.find(t, false, s.budget)

@@ -8,8 +8,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// TestMain asks rapid for more than its default of 100 checks. Each is
-// a fraction of a millisecond. The zones of the machine are wrong for all tests.
+// TestMain sets the number of rapid checks above the default of 100. Each takes a fraction of a millisecond. All tests run with wrong
+// system zones.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "1000"); err != nil {
 		panic(err)

@@ -155,7 +155,7 @@ func TestDecideCountsWholeSeconds(t *testing.T) {
 	}
 }
 
-func TestNextLooksNineYearsAhead(t *testing.T) {
+func TestNextSearchesNineYearsAhead(t *testing.T) {
 	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
 		dated("far", "2050-01-01T00:00:00Z", "2050-01-02T00:00:00Z"),
 	}})
@@ -167,7 +167,7 @@ func TestNextLooksNineYearsAhead(t *testing.T) {
 	}
 }
 
-func TestNextLooksBeyondTheTicksOfACron(t *testing.T) {
+func TestNextSearchesBeyondTicksOfCron(t *testing.T) {
 	for _, expression := range []string{"* * * * *", "* * * 1-11 *"} {
 		plan := newPlan(schedule.Config{
 			OpenPeriods:  []schedule.Period{cron("", expression, time.Minute)},

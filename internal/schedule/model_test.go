@@ -245,7 +245,7 @@ func (r *random) cron() string {
 	}
 }
 
-// hours is a field whose star tells whether an hour that is repeated counts twice.
+// hours returns an hour field; a star in it determines whether a repeated hour counts twice.
 func (r *random) hours() string {
 	if r.chance(10) {
 		return pick(r, "0-23", "1-23", "0/1", "*,3", "3,*", "?,0-4", "*/2,1")

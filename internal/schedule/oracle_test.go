@@ -13,9 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// Minutes that the oracle looks at: before the scan for the ticks that reach
-// into it (the longest duration and a wall clock's jump), and after it for the
-// transitions to come.
+// Minutes that the model evaluates: before the scan for ticks that reach into it (the longest duration and a jump of the wall clock), and
+// after it for later transitions.
 const (
 	scanned = 7 * 24 * 60
 	before  = 6 * 24 * 60
@@ -24,10 +23,8 @@ const (
 	settled = after - 2*24*60
 )
 
-// TestOracle compares plans that are made up, in every zone of the database and
-// around one of its transitions, with a model that looks at the zone's clock at
-// every single minute. SCHEDULE_ORACLE_SEED replays a run, and
-// SCHEDULE_ORACLE_ROUNDS multiplies the plans.
+// TestOracle compares random plans, in every zone of the database and around one of its transitions, with a model that evaluates the clock
+// of the zone at every single minute. SCHEDULE_ORACLE_SEED replays a run, and SCHEDULE_ORACLE_ROUNDS multiplies the plans.
 func TestOracle(t *testing.T) {
 	seed := environment(t, "SCHEDULE_ORACLE_SEED", rand.Uint64())
 	rounds := environment(t, "SCHEDULE_ORACLE_ROUNDS", 1)
@@ -124,7 +121,7 @@ func aTransition(t *testing.T, r *rand.Rand, zone string) time.Time {
 func nextTransition(at time.Time) time.Time {
 	_, next := at.ZoneBounds()
 	for from := at; !next.IsZero() && !next.After(at); {
-		// On the last day of a leap year Go answers with the past, see https://go.dev/issue/81583.
+		// On the last day of a leap year, Go returns a wrong transition, see https://go.dev/issue/81583.
 		from = from.Add(time.Hour)
 		_, next = from.ZoneBounds()
 	}
@@ -133,7 +130,7 @@ func nextTransition(at time.Time) time.Time {
 
 func (s *scan) minute(i int) time.Time { return time.Unix((s.first+int64(i))*60, 0).UTC() }
 
-// compare looks at all minutes backwards, to know what comes next.
+// compare iterates over the minutes backwards, to know the next change.
 func (s *scan) compare(t *testing.T) bool {
 	t.Helper()
 	flip, reason := -1, -1
@@ -145,8 +142,7 @@ func (s *scan) compare(t *testing.T) bool {
 			reason = i + 1
 		}
 		if i >= scanned || flip < 0 && i%60 != 0 && i != reason-1 {
-			// With no change in sight Decide searches nine years, and the
-			// intervals tell the state of these minutes.
+			// Without a known change, Decide searches nine years; the intervals cover these minutes.
 			continue
 		}
 		at := s.minute(i)

@@ -20,7 +20,7 @@ type wallClock struct {
 
 const unseen = -1 << 62
 
-// watch looks at the wall clock at every minute of [from, until).
+// watch evaluates the wall clock at every minute of [from, until).
 func watch(loc *time.Location, from, until int64) *wallClock {
 	const margin = 24 * 60
 	c := &wallClock{first: from - margin, instants: make([]int64, until-from+2*margin), again: map[int64]int64{}}

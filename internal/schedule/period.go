@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of a cron period's duration: shorter than a cron's own resolution
-// makes no sense, longer than a leap year is a mistake.
+// Bounds of the duration of a cron period: not shorter than the resolution of cron, and not longer than a leap year.
 const (
 	MinDuration = time.Minute
 	MaxDuration = 366 * 24 * time.Hour
@@ -53,9 +52,8 @@ func (p Period) Named(name string) Period {
 	return p
 }
 
-// Dated returns the period [from, until). A zero from means since ever, a zero
-// until means for ever; until must be later than from. A fraction of a second
-// counts as the second that it lies in.
+// Dated returns the period [from, until). A zero from means since always, a zero until means forever; until must be later than from. A
+// fraction of a second counts as the second that it lies in.
 func Dated(name string, from, until time.Time) (Period, error) {
 	p := Period{name: name, form: formDated, start: always, end: never}
 	if !from.IsZero() {
@@ -78,7 +76,7 @@ func Weekly(name string, days Days, start, end TimeOfDay, zone *Zone) Period {
 		p.end += day
 	}
 	if p.days.all() && p.end-p.start == day {
-		// It never ends. Said at once, a search does not stop at every midnight.
+		// It never ends. As a dated period, it does not make a search stop at every midnight.
 		return Period{name: name, form: formDated, start: always, end: never}
 	}
 	return p
@@ -93,15 +91,14 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 	}
 	p := Period{name: name, form: formCron, zone: zone, ticks: expression.ticks, duration: int64(duration / time.Second)}
 	if p.unending() {
-		// Said at once, a search need not follow it from year to year.
+		// As a dated period, a search need not follow it from year to year.
 		return Period{name: name, form: formDated, start: always, end: never}, nil
 	}
 	return p, nil
 }
 
-// unending returns whether a cron period has no end, also where clocks are set: none is set
-// back by more than a day. Every hour for an hour has none either where they are set
-// back by half an hour, and two full hours are an hour and a half from each other.
+// unending returns whether a cron period never ends, even when clocks are set: none is set back by more than a day. A period of an hour
+// that starts every hour ends where clocks are set back by half an hour, because two full hours are an hour and a half apart then.
 func (p *Period) unending() bool {
 	t := &p.ticks
 	return t.everyHour() && p.duration >= t.gap || t.everyDay() && p.duration >= t.gap+day
@@ -142,8 +139,7 @@ func (p *Period) findCron(t int64) (bool, int64) {
 	return true, edge
 }
 
-// findWeekly looks at single days: the wall-clock order of a few days around a
-// transition of the zone need not be their order in time.
+// findWeekly checks single days: around a transition of the zone, the wall-clock order of a few days need not be their order in time.
 func (p *Period) findWeekly(t int64) (bool, int64) {
 	reach := p.days.reach()
 	low, high := p.zone.offsets(t-4*day, t+(reach+1)*day)
@@ -173,8 +169,7 @@ func (p *Period) findWeekly(t int64) (bool, int64) {
 	return false, edge
 }
 
-// on returns the interval of a weekly period that starts on a day. It is empty
-// where a gap of the zone swallows it.
+// on returns the interval of a weekly period that starts on a day. It is empty if it lies in a gap of the zone.
 func (p *Period) on(d int64) (start, end int64) {
 	return p.zone.Resolve(d*day + p.start), p.zone.Resolve(d*day + p.end)
 }

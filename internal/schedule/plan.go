@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State of a gate. The zero value is Closed: what was never decided is shut.
+// State is the state of a gate. The zero value is Closed.
 type State uint8
 
 // The states of a gate.
@@ -24,7 +24,7 @@ func (s State) String() string {
 	return "closed"
 }
 
-// Reason says which rule decided. The words are those of the condition Opened.
+// Reason is the rule that decided. The values are those of the condition Opened.
 type Reason string
 
 // The reasons in order of precedence; ClosePeriod comes before OpenRequested
@@ -42,52 +42,48 @@ const (
 	Default             Reason = "Default"
 )
 
-// Config is what a Plan is compiled from.
+// Config has the inputs of a Plan.
 type Config struct {
-	// Default state where nothing else decides.
+	// Default is the state if nothing else decides.
 	Default State
-	// NotBefore and NotAfter bound the time in which the gate can be open by
-	// itself; zero means unbounded.
+	// NotBefore and NotAfter bound the time in which the gate opens without requests; zero means unbounded.
 	NotBefore, NotAfter time.Time
-	// OpenPeriods are those in which a gate that is closed by default is open.
+	// OpenPeriods are the periods in which a gate that is closed by default is open.
 	OpenPeriods []Period
-	// ClosePeriods in which the gate is closed although a window is open.
+	// ClosePeriods take precedence over open periods.
 	ClosePeriods []Period
-	// HardClosePeriods are close periods that an open request does not lift.
+	// HardClosePeriods are close periods that an open request does not override.
 	HardClosePeriods []Period
-	// Open and Close are the intervals in which a request of a person is in
-	// force. They must not overlap.
+	// Open and Close are the intervals in which a request is in force. They must not overlap.
 	Open, Close []Period
 	// Exceptions of the schedule, in their order of precedence.
 	Exceptions []Exception
-	// Budget pays for the leads of exceptions and for each search for transitions. Nil means a new one of DecisionLookups.
+	// Budget pays for the leads of exceptions and for each search for transitions. Nil means a new budget of DecisionLookups.
 	Budget *Budget
 }
 
-// Plan is a compiled schedule. It is for one goroutine, because it stores how far its periods have been searched. The
-// zero value is always closed.
+// Plan is a compiled schedule. It is not safe for concurrent use, because it caches its search. The zero value is always closed.
 type Plan struct {
 	layers  []layer
 	rest    layer
 	refused []string
 	budget  *Budget
-	// err says why a search ended early.
+	// err is why a search ended early.
 	err error
 }
 
-// ever is the span that bounds nothing.
+// ever is the unbounded span.
 var ever = span{always, never}
 
 // Decision is the state of a gate at an instant.
 type Decision struct {
 	State  State
 	Reason Reason
-	// By names the period or the exception that decided, empty where none did.
+	// By is the name of the period or exception that decided, empty if none did.
 	By string
-	// Event names the event of a calendar that decided, empty where none did.
+	// Event is the name of the calendar event that decided, empty if none did.
 	Event string
-	// Until is the instant from which on the reason may be another, the state
-	// being the same or not; zero if that is not in sight.
+	// Until is when the reason may change, with or without a change of state; zero if unknown.
 	Until time.Time
 	// Next is the next change of the state.
 	Next Transition
@@ -97,7 +93,7 @@ type Decision struct {
 
 // Transition is a change of state.
 type Transition struct {
-	// At is zero if the state does not change for nine years, or if the budget of the plan was spent before.
+	// At is zero if the state does not change for nine years, or if the budget was spent.
 	At     time.Time
 	State  State
 	Reason Reason
@@ -105,8 +101,7 @@ type Transition struct {
 	By, Event string
 }
 
-// Interval is a stretch [From, Until) of one state. Reason, By and Event are those in
-// force when it begins.
+// Interval is an interval [From, Until) of one state. Reason, By and Event are those at its beginning.
 type Interval struct {
 	From, Until time.Time
 	State       State
@@ -235,13 +230,13 @@ type moment struct {
 	state  State
 	reason Reason
 	by     string
-	// period decides, nil where none does or where it is not the one to name.
+	// period decides, nil if none does or if another name applies.
 	period *Period
 	until  int64
 	flip   int64
 }
 
-// event returns the name of the event that decides, and until when that is the one.
+// event returns the name of the event that decides, and until when it is the one to name.
 func (m *moment) event() (name string, until int64) {
 	if m.period == nil {
 		return "", never
@@ -249,14 +244,14 @@ func (m *moment) event() (name string, until int64) {
 	return m.period.eventAt(m.start)
 }
 
-// transition returns the change of state that a moment is.
+// transition returns the change of state at a moment.
 func (m *moment) transition() Transition {
 	event, _ := m.event()
 	return Transition{At: instant(m.start), State: m.state, Reason: m.reason, By: m.by, Event: event}
 }
 
-// next returns the first moment after m that differs from it in state and begins before limit. Without one its start is
-// never. If the budget is spent, reached is the edge at which the search ended, else it is never.
+// next returns the first moment after m with another state that begins before limit. If there is none, its start is never. If the budget is
+// spent, reached is the edge at which the search ended, otherwise it is never.
 func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
 	next, reached = p.search(m, limit, p.budget)
 	if reached != never {
@@ -269,7 +264,7 @@ func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
 	return next, never
 }
 
-// rowsPerLookup is how many rows, found as they were, cost as much as a lookup.
+// rowsPerLookup is how many unchanged rows cost as much as a lookup.
 const rowsPerLookup = 32
 
 // search is like next, but only the state of the moment that it returns is exact.
@@ -286,7 +281,7 @@ func (p *Plan) search(m moment, limit int64, b *Budget) (next moment, reached in
 	return m, never
 }
 
-// isSpent returns whether the budget is spent, and records that a search ends at an edge for that reason.
+// isSpent returns whether the budget is spent, and records the edge at which the search ends in that case.
 func (p *Plan) isSpent(edge int64) bool {
 	if !p.budget.spent() {
 		return false
@@ -297,11 +292,11 @@ func (p *Plan) isSpent(edge int64) bool {
 	return true
 }
 
-// at returns the moment at an instant. It checks the rows of the decision table in their order. A row that does not
-// cover t bounds the decision of a later row by its next start. If both mean the same state, it bounds the reason only:
-// a search for the next change does not stop at every window of an expired gate.
+// at returns the moment at an instant. It checks the rows of the decision table in their order. A row that does not cover t bounds the
+// decision of a later row by its next start. If both have the same state, it bounds the reason only: a search for the next change does not
+// stop at every window of an expired gate.
 //
-// The state and flip are right in any case. The rest is so only if exact, see layer.find.
+// The state and flip are always right. The rest is right only if exact, see layer.find.
 func (p *Plan) at(t int64, exact bool, b *Budget) moment {
 	starts := [2]int64{never, never}
 	for i := range p.layers {

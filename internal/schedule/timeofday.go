@@ -14,8 +14,7 @@ func ParseTimeOfDay(s string) (TimeOfDay, error) {
 	return t, nil
 }
 
-// ParseEndOfDay parses HH:MM from 00:00 to 24:00, the latter being the midnight
-// that ends the day.
+// ParseEndOfDay parses HH:MM from 00:00 to 24:00, where 24:00 is the midnight that ends the day.
 func ParseEndOfDay(s string) (TimeOfDay, error) {
 	digit := func(i int) int64 { return int64(s[i]) - '0' }
 	if len(s) == 5 && s[2] == ':' {

@@ -17,50 +17,46 @@ const (
 	hour         = 60 * minute
 	day          = 24 * hour
 
-	// never stands for "no such instant" wherever an instant is expected.
+	// never means that there is no such instant.
 	never int64 = math.MaxInt64
-	// always stands for the beginning of time.
+	// always is before all instants.
 	always int64 = math.MinInt64
 
 	// maxOffset is more than any UTC offset that the IANA database has had.
 	maxOffset = 16 * hour
 )
 
-// The time line for which the UTC offsets of a zone are tabulated; beyond it
-// the outermost offsets go on.
+// The range in which the UTC offsets of a zone are tabulated; beyond it, the first and last offsets continue.
 var (
 	tableStart = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	tableEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Zone is a time zone, tabulated for calculations on seconds. The zero value is not
-// usable, get one of the IANA database from [LoadZone], another from [NewZone].
+// Zone is a time zone, tabulated for calculations on seconds. The zero value is invalid: call [LoadZone] for a zone of the IANA database,
+// or [NewZone].
 type Zone struct {
 	name  string
 	spans []offsetSpan
 }
 
-// offsetSpan is a stretch [start, end) of the time line with one UTC offset.
+// offsetSpan is an interval [start, end) with one UTC offset.
 type offsetSpan struct {
 	start, end, offset int64
-	// before is the offset of the span before, in the first its own.
+	// before is the offset of the previous span. The first span has its own.
 	before int64
 }
 
-// repeatEnd returns the instant until which the wall clock shows what it has shown
-// in the span before: the start if it was not set back.
+// repeatEnd returns the instant until which the wall clock repeats times of the previous span: the start if it was not set back.
 func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offset) }
 
-// gapEnd returns the instant until which a clock that was not set forward shows what
-// is missing on the wall: the start if nothing is.
+// gapEnd returns the instant until which a clock that was not set forward would show the skipped times: the start if none are.
 func (s *offsetSpan) gapEnd() int64 { return s.start + max(0, s.offset-s.before) }
 
 // zones has a *Zone for each *time.Location of tz.
 var zones sync.Map
 
-// LoadZone returns the zone of an IANA name; the empty name is UTC. "Local" is
-// refused because it would mean something else on every machine. Zones are
-// tabulated once per time zone database.
+// LoadZone returns the zone with an IANA name; the empty name is UTC. It refuses "Local", which depends on the machine. Zones are tabulated
+// once per time zone database.
 func LoadZone(name string) (*Zone, error) {
 	if name == "" {
 		name = "UTC"
@@ -79,14 +75,14 @@ func LoadZone(name string) (*Zone, error) {
 	return known.(*Zone), nil
 }
 
-// Offset is a UTC offset, east is positive. It is in use from an instant on. Both are in
-// seconds, the instant since the beginning of 1970 in UTC.
+// Offset is a UTC offset, positive to the east, and the instant from which on it applies. Both are in seconds, the instant since the
+// beginning of 1970 in UTC.
 type Offset struct {
 	From, Seconds int64
 }
 
-// NewZone returns a zone that is not of the IANA database. It has the offset before until
-// the first of the others, which are sorted. No offset is more than 16 hours.
+// NewZone returns a zone outside the IANA database. It has the offset before until the first of the others, which must be sorted. No offset
+// may exceed 16 hours.
 func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 	zone := &Zone{name: name, spans: []offsetSpan{{start: always, end: never, offset: before, before: before}}}
 	for _, o := range append([]Offset{{always, before}}, offsets...) {
@@ -110,8 +106,7 @@ func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 // String returns the name.
 func (z *Zone) String() string { return z.name }
 
-// tabulate merges neighbours with the same offset: the database also has
-// transitions that change no more than the abbreviation.
+// tabulate merges neighbors with the same offset, because the database also has transitions that change only the abbreviation.
 func tabulate(loc *time.Location) []offsetSpan {
 	var spans []offsetSpan
 	for t := tableStart.In(loc); t.Before(tableEnd); {

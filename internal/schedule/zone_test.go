@@ -184,7 +184,7 @@ func TestZonesOfOddOffsets(t *testing.T) {
 	}
 }
 
-// The engine looks at a gap or a repeat with the span behind it, and at no more.
+// The engine evaluates a gap or a repeat with the previous span only.
 func TestNoZoneChangesItsClocksAgainBeforeAGapOrARepeatIsOver(t *testing.T) {
 	changes := 0
 	for _, name := range tz.Names() {

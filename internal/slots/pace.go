@@ -7,18 +7,17 @@ const (
 	// tick is the shortest time between two batches. Faster paces release several at once.
 	tick = time.Second
 
-	// arrears is how much of the pace is made up for after a delay. Releases that were due before
-	// that stay late: a restart after an hour must not release an hour's worth at once.
+	// arrears bounds how much of the pace is made up for after a delay. Older releases stay late: a restart after an hour must not release
+	// an hour's worth at once.
 	arrears = 2 * tick
 )
 
-// Due returns how many may be released now at a pace. next is from when on the next one
-// was allowed, zero for the first. It also returns from when on the one after those is
-// allowed. This is the virtual scheduling algorithm of ITU-T I.371.
+// Due returns how many releases a pace permits now, and when the one after them is permitted. next is when the next one was permitted, zero
+// for the first. This is the virtual scheduling algorithm of ITU-T I.371.
 func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	interval := time.Minute / time.Duration(perMinute)
 	if next.IsZero() || next.After(now.Add(interval+arrears)) {
-		next = now // nothing is that far away, unless the clock was ahead
+		next = now // next cannot be that far ahead, unless the clock was ahead
 	}
 	if next.After(now) {
 		return 0, next
@@ -30,7 +29,7 @@ func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	return n, next.Add(time.Duration(n) * interval)
 }
 
-// NextCheck returns when to ask Due again.
+// NextCheck returns when to call Due again.
 func NextCheck(next, now time.Time) time.Time {
 	if soonest := now.Add(tick); next.Before(soonest) {
 		return soonest

@@ -41,8 +41,7 @@ func TestHowManyAreDue(t *testing.T) {
 	}
 }
 
-// However often and late somebody asks, restarts included, no second has more than
-// its share and what is made up for.
+// However often and late Due is called, even with restarts, no second exceeds the pace and the arrears.
 func TestNoMoreThanThePaceAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute := rapid.Int32Range(1, 6000).Draw(t, "perMinute")
@@ -65,7 +64,7 @@ func TestNoMoreThanThePaceAllows(t *testing.T) {
 	})
 }
 
-func TestWhoAsksAgainInTimeKeepsThePace(t *testing.T) {
+func TestDueKeepsPaceIfCalledInTime(t *testing.T) {
 	for _, perMinute := range []int32{1, 7, 59, 60, 61, 100, 600, 6000, 60000} {
 		now, next, total := start, time.Time{}, 0
 		for now.Before(start.Add(10 * time.Minute)) {

@@ -6,19 +6,17 @@ import (
 	"time"
 )
 
-// Item is what decides the turn of something.
+// Item has what determines the order of a waiting key.
 type Item struct {
 	Namespace, Name string
 	// Expiry is zero if there is none.
 	Expiry time.Time
-	// Failed says that the last turn came to nothing. Then others of the namespace come
-	// first.
+	// Failed is true if the last release failed. Others of the namespace come first then.
 	Failed bool
 }
 
-// Take returns the keys of the next n of some items, and the rest. Each namespace takes a turn,
-// beginning with the one after the namespace that had the last turn. Within a namespace
-// those that expire soonest come first.
+// Take returns the next n keys, and the rest. Namespaces take turns, beginning with the one after last, the namespace of the previous key.
+// Within a namespace, those that expire soonest come first.
 func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, left []K) {
 	queues := map[string][]K{}
 	for _, key := range keys {
@@ -42,7 +40,7 @@ func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, 
 		if queues[namespaces[at]] = queue[1:]; len(queue) > 1 {
 			at++
 		} else {
-			namespaces = slices.Delete(namespaces, at, at+1) // the one behind it moves up
+			namespaces = slices.Delete(namespaces, at, at+1) // the next one moves up
 		}
 	}
 	for _, namespace := range namespaces {
@@ -55,7 +53,7 @@ func compare(a, b Item) int {
 	return cmp.Or(order(a.Failed, b.Failed), order(a.Expiry.IsZero(), b.Expiry.IsZero()), a.Expiry.Compare(b.Expiry), cmp.Compare(a.Name, b.Name))
 }
 
-// order puts false before true.
+// order sorts false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:

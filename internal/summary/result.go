@@ -10,23 +10,23 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Result is what a reconciliation of a target came to.
+// Result is the result of reconciling a target.
 type Result struct {
 	Ruling verdict.Ruling
-	// Gates govern the target or have their name on it.
+	// Gates govern the target or have their names on it.
 	Gates []verdict.Gate
-	// Wrote means that the target was held or released. Its conditions follow.
+	// Wrote is true if the target was held or released. Its conditions follow.
 	Wrote bool
-	// Failure is why the target is not as it should be, nil if it is.
+	// Failure is why the target has not reached the desired state, nil if it has.
 	Failure *Failure
 }
 
-// KeyFor returns the key of a Gate in a Tally.
+// KeyFor returns the key of a Gate in a Summary.
 func KeyFor(g *v1alpha1.Gate) Gate {
 	return Gate{NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, UID: g.UID}
 }
 
-// Entries returns what to count of a target for each of the Gates that this process reconciles.
+// Entries returns the entries of a target for the Gates that this process reconciles.
 func (r *Result) Entries() []Entry {
 	var entries []Entry
 	for _, g := range r.Gates {
@@ -48,7 +48,7 @@ func (r *Result) Entries() []Entry {
 	return entries
 }
 
-// outcome returns the outcome of a target for one Gate. held says whether the name of the Gate is on the target.
+// outcome returns the outcome of a target for one Gate. held is true if the name of the Gate is on the target.
 func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
 	step, state, closed := &r.Ruling.Step, r.Ruling.Observed.State, g.Effect == verdict.Closed
 	waits := r.Ruling.Wait != verdict.NoWait
@@ -56,7 +56,7 @@ func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
 	case waits && held:
 		return Held
 	case waits && closed && r.Ruling.Plan.Exempt != target.NotExempt:
-		return Exempt // the Gate does not hold it, only the others do
+		return Exempt // only other Gates hold it
 	case r.Failure != nil && r.Failure.Reason == v1alpha1.WriteFailedReason:
 		if held && state != target.Free && state != target.Passing {
 			return Held

@@ -1,4 +1,4 @@
-// Package suspendkinds makes what a cluster needs for the kinds of --suspend-kinds, from what config has for those that are built in.
+// Package suspendkinds generates the manifests for the kinds of --suspend-kinds, from those in config for the built-in kinds.
 package suspendkinds
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Resource is a kind, and what the API server calls it.
+// Resource is a kind and its resource in the API server.
 type Resource struct {
 	target.Kind
 	// Plural is the name of the resource, such as cronjobs.
 	Plural string
-	// HasConditions means that the controller writes conditions into the status of the objects.
+	// HasConditions is true if the controller writes conditions into the status of the objects.
 	HasConditions bool
 }
 
-// Guess returns what a kind is called in most cases.
+// Guess returns the resource name that most kinds have.
 func Guess(k target.Kind) Resource {
 	plural, _ := meta.UnsafeGuessKindToResource(k.WithVersion(""))
 	return Resource{Kind: k, Plural: plural.Resource, HasConditions: !k.IsBuiltIn()}
@@ -37,7 +37,7 @@ func Guess(k target.Kind) Resource {
 // object is a manifest.
 type object = map[string]any
 
-// suffix is added to the names of what is made of something that config has.
+// suffix is appended to the names of generated objects.
 const suffix = "-kinds"
 
 // Role returns the ClusterRole of the controller for kinds, and its binding.
@@ -61,7 +61,7 @@ func rule(group, resource string, verbs ...string) object {
 	return object{"apiGroups": []string{group}, "resources": []string{resource}, "verbs": verbs}
 }
 
-// Lock returns the policies of config/lock for kinds: one of each for each field, because they read and write it.
+// Lock returns the policies of config/lock for kinds: one of each per field, because they read and write it.
 func Lock(resources []Resource) ([]byte, error) {
 	byField := map[string][]Resource{}
 	var fields []string
@@ -86,7 +86,7 @@ func Lock(resources []Resource) ([]byte, error) {
 			}
 			o["spec"] = holdBy(o["spec"], name)
 			if text := fmt.Sprint(o["spec"]); name != "suspend" && leftover.MatchString(text) {
-				return nil, fmt.Errorf("%v names suspend where nobody expects it: %s", o["metadata"], leftover.FindString(text))
+				return nil, fmt.Errorf("%v contains suspend in an unexpected place: %s", o["metadata"], leftover.FindString(text))
 			}
 		}
 		all = append(all, objects...)
@@ -94,10 +94,10 @@ func Lock(resources []Resource) ([]byte, error) {
 	return write(all)
 }
 
-// perPolicy is how many kinds the policy on targets has room for: each may be held and watched, and it has 24 checks.
+// perPolicy bounds the kinds in one policy on targets: each may be held and watched, and the policy can have 24 checks.
 const perPolicy = 12
 
-// Policies returns the policy of config/policies on targets for kinds, more than one for many.
+// Policies returns the policies of config/policies on targets for kinds.
 func Policies(resources []Resource) ([]byte, error) {
 	var all []object
 	for i, part := range slices.Collect(slices.Chunk(resources, perPolicy)) {
@@ -118,7 +118,7 @@ func Policies(resources []Resource) ([]byte, error) {
 	return write(all)
 }
 
-// read reads manifests that config has.
+// read reads manifests in config.
 func read(paths ...string) (objects []object, err error) {
 	for _, path := range paths {
 		raw, err := config.Files.ReadFile(path)
@@ -141,7 +141,7 @@ func read(paths ...string) (objects []object, err error) {
 	return objects, nil
 }
 
-// write writes manifests, each after a line that parts it from the one before.
+// write writes manifests, separated by lines.
 func write(objects []object) ([]byte, error) {
 	var all bytes.Buffer
 	for _, o := range objects {
@@ -155,7 +155,7 @@ func write(objects []object) ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// rename adds to the names of objects, also where they name one another.
+// rename appends a suffix to the names of objects, including references between them.
 func rename(objects []object, added string) {
 	for _, o := range objects {
 		metadata, _ := o["metadata"].(object)
@@ -166,7 +166,7 @@ func rename(objects []object, added string) {
 	}
 }
 
-// match has a policy look at kinds, in the operations in which it looks at those that are built in.
+// match sets the kinds that a policy matches, with the operations of the built-in ones.
 func match(o object, resources []Resource) error {
 	spec, _ := o["spec"].(object)
 	constraints, ok := spec["matchConstraints"].(object)
@@ -190,13 +190,13 @@ func match(o object, resources []Resource) error {
 	return nil
 }
 
-// suspend finds spec.suspend in expressions: as a field, in managed fields, and in a path of a JSON patch.
+// suspend matches spec.suspend in expressions: as a field, in managed fields, and in a path of a JSON patch.
 var suspend = regexp.MustCompile(`(\bspec\.\??|\bf:|/spec/)suspend\b`)
 
-// leftover finds what suspend does not.
+// leftover matches what suspend does not.
 var leftover = regexp.MustCompile(`.{0,40}\bsuspend\b.{0,40}`)
 
-// holdBy returns a part of a policy with another field in place of spec.suspend.
+// holdBy replaces spec.suspend in a part of a policy with another field.
 func holdBy(part any, field string) any {
 	switch part := part.(type) {
 	case string:
@@ -213,7 +213,7 @@ func holdBy(part any, field string) any {
 	return part
 }
 
-// know has the policy on targets know kinds in place of those that are built in.
+// know replaces the built-in kinds in the policy on targets.
 func know(objects []object, resources []Resource) error {
 	for _, o := range objects {
 		spec, _ := o["spec"].(object)
@@ -232,7 +232,7 @@ func know(objects []object, resources []Resource) error {
 	return errors.New("config/policies/target_verb.yaml has no variable kinds")
 }
 
-// plural returns the name of a resource with the capitals of its kind, which the policy makes small again.
+// plural returns the resource name with the capitals of its kind, which the policy converts to lower case.
 func plural(r Resource) string {
 	n := 0
 	for n < min(len(r.Kind.Kind), len(r.Plural)) && strings.ToLower(r.Kind.Kind[n:n+1]) == r.Plural[n:n+1] {
@@ -241,7 +241,7 @@ func plural(r Resource) string {
 	return cmp.Or(r.Kind.Kind[:n]+r.Plural[n:], r.Plural)
 }
 
-// kebab returns a name in camel case as a part of the name of an object, another one for each.
+// kebab converts camel case to a part of an object name. The result is unique.
 func kebab(name string) string {
 	return strings.ToLower(regexp.MustCompile(`([A-Z])`).ReplaceAllString(name, "-$1"))
 }

@@ -73,7 +73,7 @@ func TestTheRoleIsThatOfTheComponent(t *testing.T) {
 	}
 }
 
-func TestTheRoleHasTheStatusOfWhatIsTold(t *testing.T) {
+func TestRoleHasStatusOfKindsWithConditions(t *testing.T) {
 	text, err := suspendkinds.Role(resources(t, "flagger.app/Canary", "batch/CronJob"))
 	role := manifests(t, text, err)["ClusterRole gating-controller-kinds"]
 	for want, has := range map[string]bool{"[canaries]": true, "[canaries/status]": true, "[cronjobs]": true, "cronjobs/status": false} {
@@ -134,7 +134,7 @@ func TestNothingOfTheLockIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestThePolicyOnTargetsKnowsTheKinds(t *testing.T) {
+func TestPolicyOnTargetsHasAddedKinds(t *testing.T) {
 	text, err := suspendkinds.Policies(resources(t, "batch/CronJob", "flagger.app/Canary"))
 	got := manifests(t, text, err)
 	if want := []string{"ValidatingAdmissionPolicy gate-target-verb-kinds", "ValidatingAdmissionPolicyBinding gate-target-verb-kinds"}; !slices.Equal(names(got), want) {

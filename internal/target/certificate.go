@@ -16,26 +16,23 @@ import (
 
 var _ = register(certificate{Certificate})
 
-// Certificate is the kind of cert-manager's Certificates. Their renewal is held.
-// cert-manager issues the first certificate, and one whose spec changed, regardless of
-// spec.renewal.
+// Certificate is the kind of cert-manager's Certificates. Gates hold their renewal. cert-manager issues the first certificate, and a
+// certificate whose spec changed, regardless of spec.renewal.
 var Certificate = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 
 const (
-	// maxDeferral is the longest lifetime for which cert-manager finds the window that we
-	// write. The window begins once a year. cert-manager also looks one lifetime back, and
-	// would find the window of the year before.
+	// maxDeferral is the longest lifetime for which cert-manager finds the window that the controller sets. The window begins once a year.
+	// cert-manager also searches one lifetime back, and would find the window of the year before.
 	maxDeferral = 180 * 24 * time.Hour
 
 	// minRenewBefore is the shortest spec.renewBefore that cert-manager's webhook accepts.
 	minRenewBefore = 5 * time.Minute
 
-	// marginPart of a lifetime is the longest margin: half of the third that cert-manager
-	// leaves for the renewal by default.
+	// marginPart limits the margin to this part of a lifetime: half of the third that cert-manager leaves for the renewal by default.
 	marginPart = 6
 
-	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A
-	// label tells it apart: its definition is the same as that of its successor.
+	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies it, because its definition is the
+	// same as that of its successor.
 	brokenDisabled = "v1.21.0"
 )
 
@@ -83,8 +80,8 @@ func (certificate) RenewalDue(obj *Object, state State) time.Time {
 
 func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }
 
-// Observe takes any spec.renewal that is not ours for foreign. A spec.renewBefore that is
-// not ours is a setting that holds nothing.
+// Observe counts any spec.renewal that is not ours as suspended by others. A spec.renewBefore that is not ours is a setting that holds
+// nothing.
 func (certificate) Observe(obj *Object, us Identity) State {
 	_, named := obj.GetAnnotations()[us.HeldBy]
 	for _, path := range [][]string{renewalPath, renewBeforePath} {
@@ -97,7 +94,7 @@ func (certificate) Observe(obj *Object, us Identity) State {
 		case ours && !others:
 			return Held
 		case renewal && named && !others && !nameOurs:
-			return Locked // nobody owns it any more: somebody dropped all managed fields
+			return Locked // without managed fields it has no owner
 		case renewal:
 			return SuspendedByOthers
 		}
@@ -105,7 +102,7 @@ func (certificate) Observe(obj *Object, us Identity) State {
 	return Free
 }
 
-// Differs compares what cert-manager reports and what decides a renewal.
+// Differs compares what cert-manager reports, and the settings that determine a renewal.
 func (certificate) Differs(before, after *Object) bool {
 	if !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) {
 		return true
@@ -113,18 +110,18 @@ func (certificate) Differs(before, after *Object) bool {
 	return observe(before) != observe(after)
 }
 
-// observed is what a plan depends on in the status of a Certificate.
+// observed is the status of a Certificate, as far as a plan depends on it.
 type observed struct {
 	notBefore, notAfter, renewal time.Time
 	ready, current, issuing, ari bool
-	// misplaced means that cert-manager finds no time in the windows of the spec.
+	// misplaced is true if cert-manager finds no time in the windows of the spec.
 	misplaced bool
 }
 
 func observe(obj *Object) observed {
 	at := func(field string) time.Time {
 		value, _, _ := unstructured.NestedString(obj.Object, "status", field)
-		t, _ := time.Parse(time.RFC3339, value) // an invalid time is as good as missing
+		t, _ := time.Parse(time.RFC3339, value) // an invalid time counts as missing
 		return t
 	}
 	o := observed{notBefore: at("notBefore"), notAfter: at("notAfter"), renewal: at("renewalTime")}
@@ -139,9 +136,8 @@ func observe(obj *Object) observed {
 	return o
 }
 
-// Plan defers the renewal. If cert-manager can wait for the deadline by itself, it does so
-// even while we are down. Otherwise the renewal is deferred for ever, and the plan changes
-// at the deadline.
+// Plan defers the renewal. If cert-manager can wait for the deadline itself, it does so even while the controller is down. Otherwise the
+// renewal is deferred forever, and the plan changes at the deadline.
 func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
 	o := observe(obj)
 	held := state.IsHeld()
@@ -179,8 +175,8 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 	return plan
 }
 
-// lever returns how to hold the renewal of a Certificate, nil if this release of
-// cert-manager has no way. It also returns whether cert-manager ignores our window.
+// lever returns the fields that hold the renewal of a Certificate, nil if this release of cert-manager has none. It also returns whether
+// cert-manager ignores the window.
 func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) (lever map[string]any, ignored bool) {
 	before := Lever(obj)
 	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
@@ -188,7 +184,7 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 		_, set, _ := unstructured.NestedFieldNoCopy(obj.Object, renewBeforePath...)
 		_, ours := before["renewBefore"]
 		if percentage || set && (!ours || state != Held) {
-			return nil, false // somebody else says when to renew
+			return nil, false // another client sets when to renew
 		}
 		margin := minRenewBefore
 		if !terms.Strict {
@@ -198,7 +194,7 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	}
 	never := map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
 	until := map[string]any{"renewal": deferral(o, deadline)}
-	// Once cert-manager has seen the spec, the status says what it made of it.
+	// Once cert-manager has observed the spec, the status shows its interpretation.
 	ignored = terms.Ignored && state == Held && reflect.DeepEqual(before, never) ||
 		state == Held && reflect.DeepEqual(before, until) && o.current && !o.renewal.Equal(deadline)
 	switch {
@@ -210,10 +206,9 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	return until, false
 }
 
-// deferral is a window of cert-manager from the deadline on. It is as long as the
-// certificate lives, so that the next one has a renewal time too: cert-manager counts a
-// certificate without one as not ready. It must be the only window: cert-manager forgets
-// the others if one begins after the certificate expires.
+// deferral returns a window of cert-manager that starts at the deadline. It is as long as the lifetime of the certificate, so that the next
+// certificate has a renewal time, too: without one, cert-manager does not report it as ready. It must be the only window: cert-manager
+// ignores the others if one starts after the certificate expires.
 func deferral(o observed, deadline time.Time) map[string]any {
 	at := deadline.UTC()
 	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{
@@ -222,9 +217,8 @@ func deferral(o observed, deadline time.Time) map[string]any {
 	}}}
 }
 
-// renewBefore returns how long before its expiry cert-manager renews a certificate that
-// nobody holds. By default it is a third of the lifetime, as in cert-manager's function
-// RenewalTime.
+// renewBefore returns how long before its expiry cert-manager renews a certificate that is not held: by default a third of the lifetime, as
+// in cert-manager's function RenewalTime.
 func renewBefore(obj *Object, state State, lifetime time.Duration) time.Duration {
 	value, _, _ := unstructured.NestedString(obj.Object, renewBeforePath...)
 	_, renewal, _ := unstructured.NestedFieldNoCopy(obj.Object, renewalPath...)

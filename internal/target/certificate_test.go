@@ -195,7 +195,7 @@ func owned(entries ...metav1.ManagedFieldsEntry) cert {
 	return func(_, _ map[string]any, obj *target.Object) { obj.SetManagedFields(entries) }
 }
 
-func TestObserveTellsOurRenewalFromOthers(t *testing.T) {
+func TestObserveDistinguishesOurRenewalFromOthers(t *testing.T) {
 	const renewal, before = `{"f:spec":{"f:renewal":{".":{},"f:policy":{}}}}`, `{"f:spec":{"f:renewBefore":{}}}`
 	names := func(_, _ map[string]any, obj *target.Object) { obj.SetAnnotations(map[string]string{heldBy: "ns/a"}) }
 	ours := owner(manager, apply, "", renewal)
@@ -225,7 +225,7 @@ func TestObserveTellsOurRenewalFromOthers(t *testing.T) {
 	}
 }
 
-func TestWhatMattersOfACertificate(t *testing.T) {
+func TestInputsOfCertificatePlan(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change cert
 		want   bool

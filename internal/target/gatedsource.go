@@ -19,8 +19,8 @@ import (
 
 var _ = register(gatedSource{groupKind: GatedSource})
 
-// GatedSource is the kind of our own whose objects move from revision to revision. Nothing is written on them to hold
-// them: they ask their Gates before they move.
+// GatedSource is our own kind, whose objects move from revision to revision. They are held without a write: their reconciler checks the
+// Gates before it moves the pin.
 var GatedSource = schema.GroupKind{Group: api.Group, Kind: "GatedSource"}
 
 // pinnable are the kinds of sources that GatedSources pin.
@@ -30,8 +30,8 @@ var pinnable = map[schema.GroupKind]bool{
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.HelmChartKind}:     true,
 }
 
-// Content is a field of the spec of a source that, besides the revision, decides the content of the artifact. Observed is the field
-// of the status in which source-controller records its value.
+// Content is a field of the spec of a source that determines the content of the artifact, in addition to the revision. Observed is the
+// status field in which source-controller records its value.
 type Content struct{ Spec, Observed []string }
 
 // ContentOf returns these fields by kind. Kinds whose revision does not identify the content are missing.
@@ -89,7 +89,7 @@ func (gatedSource) Plan(obj *Object, _ State, _ Terms, _ time.Time) Plan {
 	return Plan{}
 }
 
-// Differs compares all that a look at it depends on, and what that makes of it.
+// Differs compares the inputs of a reconciliation, and its results.
 func (gatedSource) Differs(before, after *Object) bool {
 	return !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) || !reflect.DeepEqual(before.Object["status"], after.Object["status"]) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())

@@ -34,8 +34,8 @@ var (
 // helmReleases is the adapter of HelmReleases.
 type helmReleases struct{ suspendable }
 
-// Source implements Applier. Without spec.chartRef it is the HelmChart that helm-controller makes, which the status names. Before that, it
-// would have the name of HelmChartName.
+// Source implements Applier. Without spec.chartRef, the source is the HelmChart that helm-controller creates. The status has its name;
+// before that, it is HelmChartName.
 func (helmReleases) Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool) {
 	if ref, ok := sourceAt(obj, ChartRefPath); ok {
 		return ref, true

@@ -12,10 +12,10 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 )
 
-// defaultField is the field that stops an object of an added kind unless another one is named.
+// defaultField is the default field that suspends objects of an added kind.
 const defaultField = "spec.suspend"
 
-// Kind is one that somebody adds to those that are built in: a boolean field stops its objects.
+// Kind is a kind that an administrator adds to the built-in ones. A boolean field suspends its objects.
 type Kind struct {
 	schema.GroupKind
 	// Field is the path of the field, such as spec.suspend.
@@ -31,8 +31,8 @@ func (k Kind) String() string {
 	return text
 }
 
-// IsBuiltIn returns whether the kind is one of Kubernetes itself, which has no definition in the cluster. The
-// group of a definition always has a dot.
+// IsBuiltIn returns whether the kind is part of Kubernetes itself, and has no definition in the cluster. The group of a definition always
+// has a dot.
 func (k Kind) IsBuiltIn() bool { return !strings.Contains(k.Group, ".") }
 
 // path returns the steps of the path of the field.
@@ -44,9 +44,8 @@ var (
 	fieldForm = regexp.MustCompile(`^spec\.[a-z][A-Za-z0-9]*$`)
 )
 
-// ParseKinds reads kinds of the form group/Kind or group/Kind=spec.field. The field is spec.suspend by default. The same
-// twice counts once. No kind can have the name of another one, also not of one in another group: the GateLocks know
-// kinds by their name.
+// ParseKinds parses kinds of the form group/Kind or group/Kind=spec.field. The field is spec.suspend by default. Duplicates count once.
+// Kinds must have different names, even in different groups, because GateLocks identify kinds by name.
 func ParseKinds(values []string) ([]Kind, error) {
 	var kinds []Kind
 	for _, value := range values {
@@ -59,9 +58,9 @@ func ParseKinds(values []string) ([]Kind, error) {
 		}
 		for _, other := range kinds {
 			if other.GroupKind == k.GroupKind {
-				return nil, fmt.Errorf("%q: kind %s of %s is there already with the field %s, and one field stops it", value, k.Kind, k.Group, other.Field)
+				return nil, fmt.Errorf(msgKindTwice, value, k.Kind, k.Group, other.Field)
 			} else if other.Kind == k.Kind {
-				return nil, fmt.Errorf("%q: %s is there already, and kinds need names of their own", value, other)
+				return nil, fmt.Errorf(msgKindName, value, other)
 			}
 		}
 		kinds = append(kinds, k)
@@ -78,30 +77,29 @@ func parseKind(value string) (Kind, error) {
 	k := Kind{schema.GroupKind{Group: parts[0], Kind: parts[len(parts)-1]}, field}
 	switch {
 	case len(parts) == 3:
-		return k, fmt.Errorf("a kind has no version here: write %s/%s", k.Group, k.Kind)
+		return k, fmt.Errorf(msgKindVersion, k.Group, k.Kind)
 	case len(parts) != 2 || !groupForm.MatchString(k.Group):
-		return k, errors.New("write group/Kind or group/Kind=spec.field, such as batch/CronJob")
+		return k, errors.New(msgKindForm)
 	case !kindForm.MatchString(k.Kind):
-		return k, fmt.Errorf("write the kind as in manifests, such as CronJob, and not %q", k.Kind)
+		return k, fmt.Errorf(msgKindCase, k.Kind)
 	case k.Group == "core" || k.Group == "v1":
-		return k, errors.New("kinds of the core group, such as Pod, cannot be held")
+		return k, errors.New(msgKindCore)
 	case k.Group == api.Group: // a Gate must not hold a Gate
-		return k, errors.New("what belongs to Gates cannot be held by Gates")
+		return k, errors.New(msgKindGate)
 	case !fieldForm.MatchString(field):
-		return k, fmt.Errorf("the field has to be one of spec, such as spec.paused, and not %q", field)
+		return k, fmt.Errorf(msgKindField, field)
 	}
 	for _, a := range builtIn {
 		if gk := a.GroupKind(); gk == k.GroupKind {
-			return k, fmt.Errorf("kind %s of %s is built in", gk.Kind, gk.Group)
+			return k, fmt.Errorf(msgKindBuiltIn, gk.Kind, gk.Group)
 		} else if gk.Kind == k.Kind {
-			return k, fmt.Errorf("kind %s of %s is built in, and kinds need names of their own", gk.Kind, gk.Group)
+			return k, fmt.Errorf(msgKindBuiltInName, gk.Kind, gk.Group)
 		}
 	}
 	return k, nil
 }
 
-// SetKinds has All, For and Of know kinds of ParseKinds in place of those that it was called with before. Call it
-// before anybody uses them: what they have returned does not change.
+// SetKinds replaces the added kinds that All, For and Of support. Call it before any of them: their earlier results do not change.
 func SetKinds(kinds ...Kind) {
 	t := table{adapters: map[schema.GroupKind]Adapter{}, added: map[schema.GroupKind]Kind{}}
 	for _, a := range builtIn {
@@ -114,13 +112,13 @@ func SetKinds(kinds ...Kind) {
 	registry.Store(&t)
 }
 
-// Added returns the kind of SetKinds that a group and kind is, and whether it is one.
+// Added returns the added kind of a group and kind, and whether there is one.
 func Added(kind schema.GroupKind) (Kind, bool) {
 	k, ok := registry.Load().added[kind]
 	return k, ok
 }
 
-// AddedKinds returns the kinds of SetKinds, sorted by group and kind.
+// AddedKinds returns the added kinds, sorted by group and kind.
 func AddedKinds() []Kind {
 	var kinds []Kind
 	for _, k := range registry.Load().added {

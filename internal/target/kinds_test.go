@@ -23,23 +23,23 @@ func TestKindsAreReadOrRefusedWithOneClearLine(t *testing.T) {
 		"the default may be named":       {[]string{"batch/CronJob=spec.suspend"}, "batch/CronJob", ""},
 		"another field":                  {[]string{"argoproj.io/Rollout=spec.paused"}, "argoproj.io/Rollout=spec.paused", ""},
 		"several, with blanks":           {[]string{"batch/CronJob", " apps/Deployment=spec.paused "}, "batch/CronJob apps/Deployment=spec.paused", ""},
-		"nothing":                        {[]string{""}, "", `"": write group/Kind or group/Kind=spec.field`},
-		"a kind alone":                   {[]string{"CronJob"}, "", "write group/Kind"},
-		"no group":                       {[]string{"/Pod"}, "", "write group/Kind"},
-		"a group that is none":           {[]string{"Batch_/CronJob"}, "", "write group/Kind"},
-		"a version":                      {[]string{"batch/v1/CronJob"}, "", "a kind has no version here: write batch/CronJob"},
-		"a resource":                     {[]string{"batch/cronjobs"}, "", `write the kind as in manifests, such as CronJob, and not "cronjobs"`},
+		"nothing":                        {[]string{""}, "", `"": must be group/Kind or group/Kind=spec.field`},
+		"a kind alone":                   {[]string{"CronJob"}, "", "must be group/Kind"},
+		"no group":                       {[]string{"/Pod"}, "", "must be group/Kind"},
+		"a group that is none":           {[]string{"Batch_/CronJob"}, "", "must be group/Kind"},
+		"a version":                      {[]string{"batch/v1/CronJob"}, "", "must not have a version: write batch/CronJob"},
+		"a resource":                     {[]string{"batch/cronjobs"}, "", `the kind must be written as in manifests, such as CronJob, not "cronjobs"`},
 		"the core group":                 {[]string{"core/Pod"}, "", "kinds of the core group, such as Pod, cannot be held"},
-		"a Gate":                         {[]string{"gating.toolkit.fluxcd.io/Gate"}, "", "cannot be held by Gates"},
-		"a field outside of spec":        {[]string{"a.b/C=status.paused"}, "", `has to be one of spec, such as spec.paused, and not "status.paused"`},
-		"a field two levels down":        {[]string{"a.b/C=spec.a.paused"}, "", "has to be one of spec"},
-		"an empty field":                 {[]string{"a.b/C="}, "", `and not ""`},
+		"a Gate":                         {[]string{"gating.toolkit.fluxcd.io/Gate"}, "", "gates cannot hold"},
+		"a field outside of spec":        {[]string{"a.b/C=status.paused"}, "", `must be in spec, such as spec.paused, not "status.paused"`},
+		"a field two levels down":        {[]string{"a.b/C=spec.a.paused"}, "", "must be in spec"},
+		"an empty field":                 {[]string{"a.b/C="}, "", `not ""`},
 		"a built-in kind":                {[]string{"helm.toolkit.fluxcd.io/HelmRelease"}, "", "kind HelmRelease of helm.toolkit.fluxcd.io is built in"},
-		"the name of a built-in kind":    {[]string{"infra.example.org/Kustomization"}, "", "kind Kustomization of kustomize.toolkit.fluxcd.io is built in, and kinds need names of their own"},
+		"the name of a built-in kind":    {[]string{"infra.example.org/Kustomization"}, "", "kind Kustomization of kustomize.toolkit.fluxcd.io is built in, and kinds must have different names"},
 		"the same kind twice":            {[]string{"batch/CronJob", "a.b/Widget", " batch/CronJob=spec.suspend"}, "batch/CronJob a.b/Widget", ""},
-		"one kind with two fields":       {[]string{"batch/CronJob", "batch/CronJob=spec.paused"}, "", `"batch/CronJob=spec.paused": kind CronJob of batch is there already with the field spec.suspend, and one field stops it`},
-		"one name in two groups":         {[]string{"a.b/Widget", "c.d/Widget"}, "", "a.b/Widget is there already, and kinds need names of their own"},
-		"a good one does not save a bad": {[]string{"batch/CronJob", "x"}, "", "write group/Kind"},
+		"one kind with two fields":       {[]string{"batch/CronJob", "batch/CronJob=spec.paused"}, "", `"batch/CronJob=spec.paused": kind CronJob of batch is already configured with field spec.suspend; only one field per kind is allowed`},
+		"one name in two groups":         {[]string{"a.b/Widget", "c.d/Widget"}, "", "a.b/Widget is already configured; kinds must have different names"},
+		"a good one does not save a bad": {[]string{"batch/CronJob", "x"}, "", "must be group/Kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kinds, err := target.ParseKinds(tc.values)
@@ -134,7 +134,7 @@ func TestAddedKindsAreSupportedUntilOthersAre(t *testing.T) {
 	}
 	target.SetKinds()
 	if _, err := target.For("batch/v1", "CronJob"); len(target.All()) != before || err == nil ||
-		err.Error() != "kind CronJob of batch/v1 is not supported: if a boolean field stops its objects, start the controller with --suspend-kinds=batch/CronJob" {
+		err.Error() != "kind CronJob of batch/v1 is not supported: if a boolean field suspends its objects, start the controller with --suspend-kinds=batch/CronJob" {
 		t.Errorf("%d kinds, %v", len(target.All()), err)
 	}
 }

@@ -12,13 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is a target of any kind. Unlike the unstructured object in it, it follows the
-// conditions contract of the GitOps Toolkit.
+// Object is a target of any kind. Unlike the embedded unstructured object, it implements the conditions contract of the GitOps Toolkit.
 type Object struct {
 	unstructured.Unstructured
 }
 
-// DeepCopyObject keeps the type. That of Unstructured would not.
+// DeepCopyObject keeps the type, unlike that of Unstructured.
 func (o *Object) DeepCopyObject() runtime.Object {
 	return &Object{Unstructured: *o.DeepCopy()}
 }
@@ -36,8 +35,8 @@ func (o *Object) GetConditions() []metav1.Condition {
 	return conditions
 }
 
-// conditionOf does what runtime.DefaultUnstructuredConverter would do, in a tenth of the
-// time. Each reconciliation looks at all conditions of all targets.
+// conditionOf does the same as runtime.DefaultUnstructuredConverter, in a tenth of the time. Each reconciliation reads all conditions of a
+// target.
 func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	fields, ok := item.(map[string]any)
 	condition = metav1.Condition{
@@ -53,8 +52,7 @@ func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	return condition, ok
 }
 
-// field returns a field, the zero value if it is not set. If it has another type, ok
-// becomes false.
+// field returns a field, the zero value if it is not set. If it has another type, it sets ok to false.
 func field[T any](fields map[string]any, name string, ok *bool) T {
 	value, is := fields[name].(T)
 	*ok = *ok && (is || fields[name] == nil)
@@ -68,8 +66,8 @@ func (o *Object) condition(name string) *metav1.Condition {
 	return meta.FindStatusCondition(o.GetConditions(), name)
 }
 
-// Lever returns the spec that holds a trimmed object now: the first of its levers that is
-// set. If another one is set too, it is not ours.
+// Lever returns the spec fields that hold a trimmed object now: the first of its levers that is set. If another one is set too, it is not
+// ours.
 func Lever(obj *Object) map[string]any {
 	for _, path := range Of(&obj.Unstructured).levers() {
 		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {
@@ -79,8 +77,7 @@ func Lever(obj *Object) map[string]any {
 	return map[string]any{}
 }
 
-// Revision returns the revision of a trimmed object, empty if unknown. For the kinds of
-// Flux it is the revision of the source.
+// Revision returns the revision of a trimmed object, empty if unknown. For the kinds of Flux, it is the revision of the source.
 func Revision(obj *Object) string {
 	for _, path := range Of(&obj.Unstructured).revisions() {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); value := value.(type) {
@@ -106,17 +103,15 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 		list = append(list, fields)
 	}
 	if err := unstructured.SetNestedSlice(o.Object, list, conditionsPath...); err != nil {
-		// status is not an object, so nobody could have read conditions from it.
+		// status is not an object, so it had no conditions that could be lost.
 		o.Object["status"] = map[string]any{"conditions": list}
 	}
 }
 
-// Trim removes from an object everything that holding it does not need. The rest is
-// metadata and the fields that hold it, that its adapter reads, or that say its revision.
-// Of the managed fields it leaves who owns what holds the object, and who owns the
-// annotations in which we note who holds it. Such an annotation also goes if it is not
-// ours: anybody who may write the object may have written or copied it. An object may be
-// trimmed more than once.
+// Trim removes from an object everything that is not needed to hold it. It keeps the metadata, the fields that hold it, the fields that its
+// adapter reads, and its revision. Of the managed fields it keeps the owners of the fields that hold the object, and of the annotations
+// that record the hold. It removes such an annotation if it is not ours, because any user who may write the object may have written or
+// copied it. Trim is idempotent.
 func Trim(obj *unstructured.Unstructured, us Identity) {
 	a := Of(obj)
 	if a == nil {
@@ -145,13 +140,13 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Identity is how we recognize what is ours.
+// Identity identifies the fields that the controller owns.
 type Identity struct {
-	// Manager is our field manager. Only what it has applied is ours.
+	// Manager is our field manager. We own only the fields that it has applied.
 	Manager string
-	// HeldBy is the annotation of a target that names the Gates that hold it.
+	// HeldBy is the annotation with the names of the Gates that hold a target.
 	HeldBy string
-	// Pass is the annotation of a target that says what became of the last pass.
+	// Pass is the annotation that records the last pass.
 	Pass string
 }
 
@@ -165,8 +160,8 @@ func (us Identity) IsPassOwnedByOthers(obj *unstructured.Unstructured) bool {
 	return others && !ours
 }
 
-// owners returns whether we own a field of a trimmed object, and whether somebody else
-// does. Nobody owns what an admission policy has written.
+// owners returns whether we own a field of a trimmed object, and whether another manager does. A field that an admission policy has set has
+// no owner.
 func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, others bool) {
 	for _, item := range managedFields(obj) {
 		entry, ok := item.(map[string]any)
@@ -185,15 +180,14 @@ func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, 
 
 var managedFieldsPath = []string{"metadata", "managedFields"}
 
-// managedFields returns metadata.managedFields as they are. Converting them costs more
-// than everything else that is done with an object.
+// managedFields returns metadata.managedFields unconverted. Converting them costs more than everything else that is done with an object.
 func managedFields(obj *unstructured.Unstructured) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, managedFieldsPath...)
 	entries, _ := value.([]any)
 	return entries
 }
 
-// reduce keeps only some paths of managed fields.
+// reduce removes all managed fields except some paths.
 func reduce(entries []any, paths ...[]string) []any {
 	var reduced []any
 	for _, item := range entries {
@@ -208,7 +202,7 @@ func reduce(entries []any, paths ...[]string) []any {
 				for i, name := range path {
 					names[i] = ownedField(name)
 				}
-				_ = unstructured.SetNestedMap(fields, map[string]any{}, names...) // no path is the beginning of another
+				_ = unstructured.SetNestedMap(fields, map[string]any{}, names...) // no path is a prefix of another
 			}
 		}
 		if len(fields) > 0 {

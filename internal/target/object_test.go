@@ -59,7 +59,7 @@ func named(owners ...metav1.ManagedFieldsEntry) *target.Object {
 	return obj
 }
 
-func TestObserveTellsOurHoldFromOthers(t *testing.T) {
+func TestObserveDistinguishesOurHoldFromOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		obj  *target.Object
 		want target.State

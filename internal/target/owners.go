@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Owner is a field manager that owns what holds an object.
+// Owner is a field manager that owns a field that holds an object.
 type Owner struct {
 	Manager string
 	// At is when the manager last wrote, zero if unknown.
 	At time.Time
 }
 
-// OtherOwners returns who owns what holds an object besides us, sorted, each once.
+// OtherOwners returns the other managers that own fields that hold an object, sorted, each once.
 func OtherOwners(obj *unstructured.Unstructured, us Identity) []Owner {
 	var owners []Owner
 	adapter := Of(obj)
@@ -29,7 +29,7 @@ func OtherOwners(obj *unstructured.Unstructured, us Identity) []Owner {
 		}
 		manager, _ := entry["manager"].(string)
 		text, _ := entry["time"].(string)
-		at, _ := time.Parse(time.RFC3339, text) // an invalid time is as good as missing
+		at, _ := time.Parse(time.RFC3339, text) // an invalid time counts as missing
 		i := slices.IndexFunc(owners, func(o Owner) bool { return o.Manager == manager })
 		switch {
 		case i < 0:

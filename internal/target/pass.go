@@ -22,21 +22,18 @@ var (
 	timeoutPath   = fields.Path(kustomization, &kustomization.Spec.Timeout)
 	intervalPath  = fields.Path(kustomization, &kustomization.Spec.Interval)
 	digestPath    = fields.Path(helmRelease, &helmRelease.Status.LastAttemptedConfigDigest)
-	// passPaths are what a pass needs to know of an object.
+	// passPaths are the paths that the evaluation of a pass reads.
 	passPaths = [][]string{handledPath, attemptedPath, digestPath}
 )
 
 // ReadyOf returns the condition Ready of an object, nil if it has none.
 func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.ReadyCondition) }
 
-// Handled returns the request for a reconciliation that the controller of a trimmed
-// object of Flux has handled last, empty if there is none.
+// Handled returns the reconcile request that the Flux controller of a trimmed object has handled last, empty if there is none.
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
-// Progress is what a controller of Flux reports of an object when it reconciles it: the
-// request for a reconciliation that it handled last, the revision that it attempted last
-// (of a HelmRelease with the digest of its values, of a source the revision of its artifact),
-// and the generation that it observed last.
+// Progress is what a Flux controller reports when it reconciles an object: the last handled reconcile request, the last attempted revision
+// (for a HelmRelease with the digest of its values, for a source the revision of its artifact), and the last observed generation.
 type Progress [3]string
 
 // ProgressNames are the names of the parts of a Progress.
@@ -56,13 +53,11 @@ const (
 	leastTimeout   = 30 * time.Second
 	defaultTimeout = time.Minute
 	helmTimeout    = 5 * time.Minute
-	// passGrace is added for what happens before a reconciliation begins, and for what
-	// is reported after it.
+	// passGrace is added for the time before a reconciliation starts, and until its result is reported.
 	passGrace = 30 * time.Second
 )
 
-// ReconcileTimeout returns how long one reconciliation of an object may take: its
-// spec.timeout, or what Flux takes in its place, and half a minute.
+// ReconcileTimeout bounds the duration of one reconciliation of an object: its spec.timeout or the default of Flux, and passGrace.
 func ReconcileTimeout(obj *Object) time.Duration {
 	timeout, ok := duration(obj, timeoutPath)
 	if !ok {

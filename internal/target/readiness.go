@@ -20,17 +20,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// Readiness is what an object says about its spec as it is.
+// Readiness is whether an object is ready with its current spec.
 type Readiness uint8
 
 const (
 	// Progressing means that the object has not been ready with this spec.
 	Progressing Readiness = iota
-	// Rechecking means that the object has been ready with this spec, and is being applied once more.
+	// Rechecking means that the object has been ready with this spec, and is being reconciled again.
 	Rechecking
 	// Ready means that the object is ready with this spec.
 	Ready
-	// Failed means that the object is not ready with this spec, and says why.
+	// Failed means that the object is not ready with this spec, and reports why.
 	Failed
 )
 
@@ -44,12 +44,12 @@ var (
 	dependencyNamespace = fields.Name(dependency, &dependency.Namespace)
 )
 
-// passing are the reasons with which Flux says that an object is not ready because it waits, or is about to be tried again, and
-// those with which a GatedSource says that nothing is pinned yet.
+// passing are the reasons of Flux for an object that is not ready because it waits or is about to be retried, and the reasons of a
+// GatedSource without a pin.
 var passing = []string{fluxmeta.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason, "WaitingApproval", "GateClosed"}
 
-// ReadinessOf returns whether a trimmed object is ready, and what it says about that. An object of a kind that does not say
-// it is ready.
+// ReadinessOf returns whether a trimmed object is ready, and the message about that. An object of a kind that does not report readiness is
+// ready.
 func ReadinessOf(obj *Object) (Readiness, string) {
 	conditions := obj.GetConditions()
 	isNow := func(name string, status metav1.ConditionStatus) *metav1.Condition {
@@ -115,7 +115,7 @@ func isSuspended(obj *Object) bool {
 	return ok && adapter.IsSuspended(obj)
 }
 
-// reportsReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.
+// reportsReady returns whether objects of the kind get the condition Ready at their first reconciliation.
 func reportsReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
 
 // fluxGroups are the API groups of Flux, and ours.
@@ -126,7 +126,7 @@ var fluxGroups = []string{
 
 func isFlux(kind schema.GroupKind) bool { return slices.Contains(fluxGroups, kind.Group) }
 
-// Needs returns the objects that a trimmed object of Flux names in spec.dependsOn, which are of its kind.
+// Needs returns the objects in spec.dependsOn of a trimmed Flux object, which are of the same kind.
 func Needs(obj *Object) []Key {
 	if !isFlux(obj.GroupVersionKind().GroupKind()) {
 		return nil

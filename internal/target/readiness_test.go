@@ -45,7 +45,7 @@ func integers(content map[string]any) map[string]any {
 	return content
 }
 
-func TestWhatAnObjectSaysOfItsSpecAsItIs(t *testing.T) {
+func TestReadinessWithCurrentSpec(t *testing.T) {
 	const kustomize, certs = "kustomize.toolkit.fluxcd.io/v1", "cert-manager.io/v1"
 	for name, tc := range map[string]struct {
 		apiVersion, kind, manifest string
@@ -95,7 +95,7 @@ func TestWhatAnObjectSaysOfItsSpecAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatAnObjectNeeds(t *testing.T) {
+func TestNeedsOfObject(t *testing.T) {
 	obj := read(t, "helm.toolkit.fluxcd.io/v2", "HelmRelease", "{spec: {dependsOn: [{name: a}, {name: b, namespace: infra}, {}, 3]}}")
 	if got, want := fmt.Sprint(target.Needs(obj)), "[HelmRelease apps/a HelmRelease infra/b]"; got != want {
 		t.Errorf("it needs %s, want %s", got, want)

@@ -53,7 +53,7 @@ func TestForFindsAKind(t *testing.T) {
 		"an empty kind":               {"", "", "", "is not supported"},
 		"a core kind":                 {"v1", "Secret", "", "kind Secret of v1 is not supported"},
 		"a kind of another group":     {"kustomize.config.k8s.io/v1beta1", "Kustomization", "", "kind Kustomization of kustomize.config.k8s.io/v1beta1 is not supported"},
-		"a broken apiVersion":         {"a/b/c", "Kustomization", "", `apiVersion "a/b/c" is not of the form group/version`},
+		"a broken apiVersion":         {"a/b/c", "Kustomization", "", `apiVersion "a/b/c" must have the form group/version`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			adapter, err := target.For(tc.apiVersion, tc.kind)

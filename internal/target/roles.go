@@ -9,8 +9,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 )
 
-// Suspender is the role of adapters whose objects are suspended by a boolean field: spec.suspend of the kinds of Flux. GateLocks lock
-// only these.
+// Suspender is the role of adapters whose objects a boolean field suspends, such as spec.suspend. GateLocks lock only these.
 type Suspender interface {
 	// IsSuspended returns whether the field is set.
 	IsSuspended(obj *Object) bool
@@ -30,15 +29,15 @@ type Activator interface {
 	StagedSecret(obj *Object) string
 }
 
-// Pinner is the role of adapters whose objects pin sources. Nothing is written on these objects to hold them: they check their Gates
-// before they move a pin, and have a reconciler of their own.
+// Pinner is the role of adapters whose objects pin sources. They are held without a write: their own reconciler checks the Gates before it
+// moves a pin.
 type Pinner interface {
 	// CanPin returns whether the objects can pin sources of a kind.
 	CanPin(source schema.GroupKind) bool
 }
 
-// Reporter is the role of adapters whose objects have their conditions in a map by type. Each client applies its own conditions.
-// Conditions of other kinds are one list, which is patched on the version that was read.
+// Reporter is the role of adapters whose objects have a map of conditions by type, to which each client applies its own. The conditions of
+// other kinds are one list, which is patched on the version that was read.
 type Reporter interface {
 	// ReportsByApply returns whether server-side apply merges the conditions.
 	ReportsByApply() bool
@@ -50,8 +49,8 @@ type Applier interface {
 	Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool)
 	// Applied returns the revision in effect, empty if there is none.
 	Applied(obj *unstructured.Unstructured) string
-	// Pending returns the revision of the source that is not applied, empty if there is none. It returns false if the revision of the
-	// source is unknown.
+	// Pending returns the revision of the source that is not applied, empty if there is none. known is false if the revision of the source
+	// is unknown.
 	Pending(obj, source *unstructured.Unstructured) (revision string, known bool)
 }
 

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Schema is what matters of the schema of a kind.
+// Schema is the schema of a kind, as far as the checks here need it.
 type Schema struct {
 	root node
-	// others are what it may refer to.
+	// others has the schemas that it may refer to.
 	others map[string]node
 }
 
@@ -28,22 +28,21 @@ type node struct {
 	Enum       []any           `json:"enum"`
 	AllOf      []node          `json:"allOf"`
 	Ref        string          `json:"$ref"`
-	// Open means that it has fields that it does not name.
+	// Open is true if the object may have fields that are not listed.
 	Open  bool                      `json:"x-kubernetes-preserve-unknown-fields"`
 	Kinds []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
 }
 
 const refPrefix = "#/components/schemas/"
 
-// ReadSchema reads the schema in a version of a CustomResourceDefinition, as JSON.
+// ReadSchema parses the schema in a version of a CustomResourceDefinition, as JSON.
 func ReadSchema(definition []byte) (Schema, error) {
 	var s Schema
 	err := json.Unmarshal(definition, &s.root)
 	return s, err
 }
 
-// FindSchema finds the schema of a kind in what the API server publishes of its version in OpenAPI 3. Without
-// one it is an error.
+// FindSchema finds the schema of a kind in the OpenAPI 3 document of its version. It returns an error if there is none.
 func FindSchema(document []byte, gvk schema.GroupVersionKind) (Schema, error) {
 	var d struct {
 		Components struct {
@@ -60,12 +59,12 @@ func FindSchema(document []byte, gvk schema.GroupVersionKind) (Schema, error) {
 			return s, nil
 		}
 	}
-	return s, fmt.Errorf("the API server publishes no schema of %s", gvk)
+	return s, fmt.Errorf(msgNoSchema, gvk)
 }
 
 // resolved returns a node without references.
 func (s Schema) resolved(n node) node {
-	if len(n.AllOf) == 1 && n.Type == "" { // beside a type it is a condition, and no reference
+	if len(n.AllOf) == 1 && n.Type == "" { // next to a type it is a constraint, not a reference
 		of := s.resolved(n.AllOf[0])
 		if n.Default != nil {
 			of.Default = n.Default
@@ -78,8 +77,8 @@ func (s Schema) resolved(n node) node {
 	return n
 }
 
-// find returns the node at a path, and the one that it is in. It is nil if the schema does not name it, and open says
-// whether it may be there all the same.
+// find returns the node at a path, and its parent. It returns nil if the schema does not list it. open is true if it may exist
+// nevertheless.
 func (s Schema) find(path ...string) (found *node, in node, open bool) {
 	n := s.resolved(s.root)
 	for _, name := range path {
@@ -93,39 +92,39 @@ func (s Schema) find(path ...string) (found *node, in node, open bool) {
 	return &n, in, n.Open
 }
 
-// Fault says why objects of a kind with this schema cannot be held, empty if they can.
+// Fault returns why objects of a kind with this schema cannot be held, empty if they can.
 func (k Kind) Fault(s Schema, namespaced bool) string {
 	field, in, open := s.find(k.path()...)
 	name := fmt.Sprintf("kind %s of %s", k.Kind, k.Group)
-	another := fmt.Sprintf("name the one that stops it, as in --suspend-kinds=%s/%s=spec.paused", k.Group, k.Kind)
+	another := fmt.Sprintf(msgNameField, k.Group, k.Kind)
 	switch {
 	case !namespaced:
-		return name + " is not namespaced: gates hold only objects in namespaces"
+		return name + msgNotNamespaced
 	case field == nil && open:
-		return fmt.Sprintf("the schema of %s does not say what %s is: gates hold only by a field that it says is boolean", name, k.Field)
+		return fmt.Sprintf(msgFieldUnknown, name, k.Field)
 	case field == nil:
-		return fmt.Sprintf("%s has no boolean field %s: %s", name, k.Field, another)
+		return fmt.Sprintf(msgFieldMissing, name, k.Field, another)
 	case field.Type != "boolean":
-		return fmt.Sprintf("%s of %s has the type %s and is not a boolean field: %s", k.Field, name, cmp.Or(field.Type, "any"), another)
+		return fmt.Sprintf(msgFieldType, k.Field, name, cmp.Or(field.Type, "any"), another)
 	case field.Default == true:
-		return fmt.Sprintf("%s of %s is true by default: what is let go would stay stopped", k.Field, name)
+		return fmt.Sprintf(msgFieldDefault, k.Field, name)
 	case field.Default == nil && slices.Contains(in.Required, k.path()[1]):
-		return fmt.Sprintf("%s of %s is required and has no default: gates let go by taking the field away", k.Field, name)
+		return fmt.Sprintf(msgFieldRequired, k.Field, name)
 	}
 	return ""
 }
 
-// conditionFields are those of a condition that we write.
+// conditionFields are the fields of the conditions that the controller writes.
 var conditionFields = []string{"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"}
 
-// AcceptsConditions returns whether objects with this schema have a place for conditions that keeps what we write.
+// AcceptsConditions returns whether objects with this schema have conditions that keep all fields that the controller writes.
 func (s Schema) AcceptsConditions() bool {
 	list, _, _ := s.find(conditionsPath...)
 	if list == nil || list.Type != "array" || list.Items == nil {
 		return false
 	}
 	condition := s.resolved(*list.Items)
-	for _, name := range conditionFields[:5] { // not all kinds have the generation
+	for _, name := range conditionFields[:5] { // observedGeneration is optional
 		field := s.resolved(condition.Properties[name])
 		if field.Type != "string" && !condition.Open || name != "status" && len(field.Enum) > 0 {
 			return false

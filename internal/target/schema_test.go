@@ -9,31 +9,31 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestTheSchemaSaysWhetherAFieldHolds(t *testing.T) {
+func TestSchemaDeterminesWhetherFieldHolds(t *testing.T) {
 	kinds, err := target.ParseKinds([]string{"example.org/Widget"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	widget := kinds[0]
-	const another = ": name the one that stops it, as in --suspend-kinds=example.org/Widget=spec.paused"
+	const another = ": name the field that suspends it, as in --suspend-kinds=example.org/Widget=spec.paused"
 	for name, tc := range map[string]struct{ spec, root, want string }{
 		"a boolean":                    {`"properties":{"suspend":{"type":"boolean"}}`, "", ""},
 		"false by default":             {`"required":["suspend"],"properties":{"suspend":{"type":"boolean","default":false}}`, "", ""},
 		"a boolean beside open fields": {`"x-kubernetes-preserve-unknown-fields":true,"properties":{"suspend":{"type":"boolean"}}`, "", ""},
 		"no such field":                {`"properties":{"paused":{"type":"boolean"}}`, "", "kind Widget of example.org has no boolean field spec.suspend" + another},
 		"no fields":                    {``, "", "kind Widget of example.org has no boolean field spec.suspend" + another},
-		"a string":                     {`"properties":{"suspend":{"type":"string"}}`, "", "spec.suspend of kind Widget of example.org has the type string and is not a boolean field" + another},
+		"a string":                     {`"properties":{"suspend":{"type":"string"}}`, "", "spec.suspend of kind Widget of example.org has type string, but must be a boolean field" + another},
 		"of no type": {`"properties":{"suspend":{"x-kubernetes-preserve-unknown-fields":true}}`, "",
-			"spec.suspend of kind Widget of example.org has the type any and is not a boolean field" + another},
+			"spec.suspend of kind Widget of example.org has type any, but must be a boolean field" + another},
 		"open fields": {`"x-kubernetes-preserve-unknown-fields":true`, "",
-			"the schema of kind Widget of example.org does not say what spec.suspend is: gates hold only by a field that it says is boolean"},
+			"the schema of kind Widget of example.org does not declare spec.suspend: gates need a declared boolean field"},
 		"true by default": {`"properties":{"suspend":{"type":"boolean","default":true}}`, "",
-			"spec.suspend of kind Widget of example.org is true by default: what is let go would stay stopped"},
+			"spec.suspend of kind Widget of example.org is true by default: released objects would stay suspended"},
 		"required": {`"required":["suspend"],"properties":{"suspend":{"type":"boolean"}}`, "",
-			"spec.suspend of kind Widget of example.org is required and has no default: gates let go by taking the field away"},
+			"spec.suspend of kind Widget of example.org is required and has no default: gates release by removing the field"},
 		"a field beside conditions of all": {`"allOf":[{"required":["suspend"]}],"properties":{"suspend":{"type":"boolean","default":false,"allOf":[{"enum":[true,false]}]}}`, "", ""},
 		"an open root": {"", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`,
-			"the schema of kind Widget of example.org does not say what spec.suspend is: gates hold only by a field that it says is boolean"},
+			"the schema of kind Widget of example.org does not declare spec.suspend: gates need a declared boolean field"},
 		"no spec": {"", `{"type":"object"}`, "kind Widget of example.org has no boolean field spec.suspend" + another},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,14 +51,14 @@ func TestTheSchemaSaysWhetherAFieldHolds(t *testing.T) {
 			if got := widget.Fault(s, true); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
-			if got := widget.Fault(s, false); got != "kind Widget of example.org is not namespaced: gates hold only objects in namespaces" {
+			if got := widget.Fault(s, false); got != "kind Widget of example.org is not namespaced: gates hold only namespaced objects" {
 				t.Errorf("of a cluster it says %q", got)
 			}
 		})
 	}
 }
 
-func TestAConditionIsToldOnlyWhereItIsKept(t *testing.T) {
+func TestConditionNeedsSchemaThatKeepsIt(t *testing.T) {
 	const fields = `"type":{"type":"string"},"status":{"type":"string","enum":["True","False","Unknown"]},"message":{"type":"string"},"lastTransitionTime":{"type":"string"}`
 	for name, tc := range map[string]struct {
 		conditions string
@@ -86,7 +86,7 @@ func TestAConditionIsToldOnlyWhereItIsKept(t *testing.T) {
 	}
 }
 
-func TestASchemaIsFoundInWhatTheServerPublishes(t *testing.T) {
+func TestSchemaIsFoundInOpenAPIDocument(t *testing.T) {
 	document := []byte(`{"components":{"schemas":{
 "io.k8s.api.batch.v1.CronJob":{"type":"object","x-kubernetes-group-version-kind":[{"group":"batch","kind":"CronJob","version":"v1"}],
  "properties":{"spec":{"default":{},"allOf":[{"$ref":"#/components/schemas/io.k8s.api.batch.v1.CronJobSpec"}]}}},
@@ -100,7 +100,7 @@ func TestASchemaIsFoundInWhatTheServerPublishes(t *testing.T) {
 	}
 	for kind, want := range map[target.Kind]string{
 		kinds[0]: "",
-		{GroupKind: kinds[0].GroupKind, Field: "spec.schedule"}: "spec.schedule of kind CronJob of batch has the type string and is not a boolean field: name the one that stops it, as in --suspend-kinds=batch/CronJob=spec.paused",
+		{GroupKind: kinds[0].GroupKind, Field: "spec.schedule"}: "spec.schedule of kind CronJob of batch has type string, but must be a boolean field: name the field that suspends it, as in --suspend-kinds=batch/CronJob=spec.paused",
 	} {
 		s, err := target.FindSchema(document, schema.GroupVersionKind{Group: kind.Group, Version: "v1", Kind: kind.Kind})
 		if got := kind.Fault(s, true); err != nil || got != want {

@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// The paths of the references to the source of a Kustomization, to that of a HelmRelease, and to that of the HelmChart which
-// helm-controller makes of spec.chart.
+// Paths of source references: that of a Kustomization, that of a HelmRelease, and that of the HelmChart that helm-controller creates from
+// spec.chart.
 var (
 	SourceRefPath      = fields.Path(kustomization, &kustomization.Spec.SourceRef)
 	ChartRefPath       = fields.Path(helmRelease, &helmRelease.Spec.ChartRef)
@@ -26,7 +26,7 @@ var (
 // ArtifactRevisionPath is the path of the revision of the artifact of a source.
 var ArtifactRevisionPath = fields.Path(gitRepository, &gitRepository.Status.Artifact.Revision)
 
-// HelmChartName returns the name of the HelmChart that helm-controller makes for a HelmRelease.
+// HelmChartName returns the name of the HelmChart that helm-controller creates for a HelmRelease.
 func HelmChartName(namespace, name string) string {
 	return helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}.GetHelmChartName()
 }

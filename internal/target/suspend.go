@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// suspendable is the adapter of the kinds that a boolean field stops: spec.suspend of those of Flux.
+// suspendable is the adapter of kinds with a boolean field that suspends, such as spec.suspend of Flux kinds.
 type suspendable struct {
 	groupKind schema.GroupKind
 	field     []string
@@ -23,7 +23,7 @@ func (s suspendable) IsSuspended(obj *Object) bool {
 	return err == nil && suspended
 }
 
-// suspend returns the adapter of a kind that a boolean field stops. It takes the addresses of that field and of the fields with the
+// suspend returns the adapter of a kind with a boolean field that suspends. It takes the addresses of that field and of the fields with the
 // revision in an object of fields.New. The first revision that is set counts.
 func suspend(version schema.GroupVersion, kind string, obj, field any, revisions ...any) suspendable {
 	return suspendable{version.WithKind(kind).GroupKind(), fields.Path(obj, field), fields.Paths(obj, revisions...)}
@@ -33,7 +33,7 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
 func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
-// reads has the whole spec of what GatedSources pin.
+// reads has the whole spec of kinds that GatedSources pin.
 func (s suspendable) reads() [][]string {
 	paths := slices.Concat(passPaths, [][]string{conditionsPath, ObservedGenerationPath})
 	switch {

@@ -1,7 +1,6 @@
-// Package target knows how each kind of object is held. It works on objects in
-// memory and has no client.
+// Package target has one adapter per kind, which determines how its objects are held. It works on objects in memory and has no client.
 //
-// A new kind is one new file: a call of register and its RBAC markers.
+// To add a kind, add a file with a call of register and the RBAC markers.
 package target
 
 import (
@@ -17,43 +16,40 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 )
 
-// State of a target.
+// State is the state of a target.
 type State uint8
 
 const (
-	// Free to be reconciled.
+	// Free targets are reconciled.
 	Free State = iota
-	// Held by us. Somebody else may hold it as well.
+	// Held targets are held by us. Another client may hold them as well.
 	Held
-	// Locked means held by the lock, an admission policy, in the name of Gates. We may
-	// take it over: nobody owns what a policy has written.
+	// Locked targets are held by the lock, an admission policy, for Gates. We may take them over, because fields that a policy set have no
+	// owner.
 	Locked
-	// Overridden is Held after somebody took the hold away and the lock put it back.
+	// Overridden targets are Held, after another client removed the hold and the lock restored it.
 	Overridden
-	// SuspendedByOthers means held by somebody else alone.
+	// SuspendedByOthers targets are held only by other clients.
 	SuspendedByOthers
-	// Passing means that we have let it go for one reconciliation. Only who knows what
-	// we have noted on it can tell that from Free.
+	// Passing targets are released for one reconciliation. Only the record of the pass distinguishes them from Free.
 	Passing
 )
 
-// IsHeld returns whether an object is held by us, or by the lock for us.
+// IsHeld returns whether we hold an object, or the lock holds it for us.
 func (s State) IsHeld() bool { return s == Held || s == Locked || s == Overridden }
 
-// Adapter is the way to hold objects of one kind.
+// Adapter holds objects of one kind.
 type Adapter interface {
-	// GroupKind that the adapter is for.
+	// GroupKind is the kind of the adapter.
 	GroupKind() schema.GroupKind
 
 	// Observe returns the state of a trimmed object, see Trim.
 	Observe(obj *Object, us Identity) State
 
-	// Plan returns how to hold a trimmed object in a state, on some terms, at an
-	// instant.
+	// Plan returns how to hold a trimmed object in a state, on some terms, at an instant.
 	Plan(obj *Object, state State, terms Terms, now time.Time) Plan
 
-	// Differs returns whether two versions of a trimmed object differ in something, apart
-	// from their state, that a plan depends on.
+	// Differs returns whether two versions of a trimmed object differ in an input of a plan, other than their state.
 	Differs(before, after *Object) bool
 
 	// levers are the paths of the fields that hold an object.
@@ -62,56 +58,50 @@ type Adapter interface {
 	// reads are the paths of the other fields that the adapter needs.
 	reads() [][]string
 
-	// revisions are the paths of the fields that say the revision of an object. The first
-	// that is set counts. They decide nothing.
+	// revisions are the paths of the fields with the revision of an object. The first that is set counts. They are only reported.
 	revisions() [][]string
 }
 
-// Terms on which an object is held.
+// Terms are the terms of a hold.
 type Terms struct {
-	// Margin is how long before its expiry a certificate is let go.
+	// Margin is how long before its expiry a certificate is released.
 	Margin time.Duration
-	// Strict means that a certificate is not let go even if it expires.
+	// Strict is true if a certificate is not released even if it expires.
 	Strict bool
-	// Activates means that the Gates govern when a certificate is put to use, not its
-	// renewal.
+	// Activates is true if the Gates govern the activation of a certificate, not its renewal.
 	Activates bool
-	// Ignored means that cert-manager has misread our window before.
+	// Ignored is true if cert-manager has misread our window before.
 	Ignored bool
-	// Definition of the kind in the cluster.
+	// Definition is that of the kind in the cluster.
 	Definition Definition
 }
 
-// Definition is what is known of the definition of a kind.
+// Definition has facts about the definition of a kind.
 type Definition struct {
-	// Release of the project that has the kind, such as v1.21.2, if the definition has a
-	// label with it.
+	// Release is the release of the project that defines the kind, such as v1.21.2, from a label of the definition.
 	Release string
-	// Spec has the names of the fields of the objects' spec.
+	// Spec has the names of the fields in spec.
 	Spec map[string]bool
-	// Handles says that the objects' status has the last request for a reconciliation
-	// that was handled.
+	// Handles is true if the status has the last handled reconcile request.
 	Handles bool
-	// Untold means that the objects have no place for a condition of ours in their status.
+	// Untold is true if the status cannot keep our conditions.
 	Untold bool
 }
 
 // Plan is how to hold an object.
 type Plan struct {
-	// Lever is the spec of a configuration for server-side apply that holds the object.
-	// Applying a configuration without it releases the object, unless somebody else holds
-	// it too. Nil if the object is exempt.
+	// Lever is the spec of an apply configuration that holds the object. Applying a configuration without it releases the object, unless
+	// another client holds it too. It is nil if the object is exempt.
 	Lever map[string]any
-	// Stale means that the object is held in another way than this.
+	// Stale is true if the object is held in another way than this.
 	Stale bool
 	// Exempt is why the object is not held although a Gate is closed.
 	Exempt Exemption
-	// Bypassed means that what the hold defers happens anyway.
+	// Bypassed is true if the deferred action happens anyway.
 	Bypassed bool
-	// Ignored means that cert-manager misreads our window, so that the lever is another
-	// one.
+	// Ignored is true if cert-manager misreads our window, so that another lever is used.
 	Ignored bool
-	// Recheck is when the plan changes by itself, zero if never.
+	// Recheck is when the plan changes by itself, zero for never.
 	Recheck time.Time
 }
 
@@ -120,24 +110,23 @@ type Plan struct {
 type Exemption uint8
 
 const (
-	// NotExempt objects are held.
+	// NotExempt means that the object is held.
 	NotExempt Exemption = iota
 	// NotReady means that there is nothing to hold yet.
 	NotReady
-	// Activates means that the Gate holds something else of the object.
+	// Activates means that the Gate holds the activation of the object instead.
 	Activates
 	// Idle means that no revision waits.
 	Idle
-	// Imminent means that a certificate would expire.
+	// Imminent means that the certificate would expire.
 	Imminent
-	// Needless means that a certificate is due for renewal only when it is let go anyway.
+	// Needless means that the renewal is due only after the certificate would be released anyway.
 	Needless
-	// Unsupported means that the version in the cluster gives no way to hold the object.
+	// Unsupported means that the version in the cluster has no way to hold the object.
 	Unsupported
 )
 
-// Lasts returns whether an exemption is noted on the object, because it lasts as long as
-// the Gate is closed.
+// Lasts returns whether an exemption is recorded on the object, because it lasts as long as the Gate is closed.
 func (e Exemption) Lasts() bool { return e >= Imminent }
 
 // table has the adapters of the supported kinds.
@@ -145,7 +134,7 @@ type table struct {
 	adapters map[schema.GroupKind]Adapter
 	// sorted are the adapters by group and kind.
 	sorted []Adapter
-	// added are the kinds that are not built in.
+	// added has the kinds that are not built in.
 	added map[schema.GroupKind]Kind
 }
 
@@ -160,11 +149,11 @@ func (t *table) add(a Adapter) {
 var (
 	// builtIn are the adapters that the files of this package register.
 	builtIn []Adapter
-	// registry has those and the ones of SetKinds.
+	// registry has the built-in adapters and those of SetKinds.
 	registry atomic.Pointer[table]
 )
 
-// register returns the adapter so that it can be called in a declaration.
+// register returns the adapter, so that it can be called in a declaration.
 func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it a declaration
 	builtIn = append(builtIn, a)
 	SetKinds()
@@ -174,18 +163,18 @@ func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it
 // All returns the adapters of all supported kinds, sorted by group and kind.
 func All() []Adapter { return slices.Clone(registry.Load().sorted) }
 
-// For returns the adapter of a kind. The version of apiVersion does not matter.
-// An empty apiVersion means the only supported group that has the kind.
+// For returns the adapter of a kind. The version in apiVersion is ignored. If apiVersion is empty, exactly one supported group must have
+// the kind.
 func For(apiVersion, kind string) (Adapter, error) {
 	if apiVersion != "" {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
-			return nil, fmt.Errorf("apiVersion %q is not of the form group/version", apiVersion)
+			return nil, fmt.Errorf(msgAPIVersion, apiVersion)
 		}
 		if a, ok := registry.Load().adapters[schema.GroupKind{Group: gv.Group, Kind: kind}]; ok {
 			return a, nil
 		}
-		return nil, fmt.Errorf("kind %s of %s is not supported%s", kind, apiVersion, hint(gv.Group, kind))
+		return nil, fmt.Errorf(msgKindUnsupported, kind, apiVersion, hint(gv.Group, kind))
 	}
 	var found []Adapter
 	for _, a := range registry.Load().sorted {
@@ -195,19 +184,19 @@ func For(apiVersion, kind string) (Adapter, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("kind %s is not supported%s", kind, hint("GROUP", kind))
+		return nil, fmt.Errorf(msgKindUnsupportedAnywhere, kind, hint("GROUP", kind))
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("kind %s is in more than one API group, name its apiVersion", kind)
+	return nil, fmt.Errorf(msgKindAmbiguous, kind)
 }
 
-// hint says how a kind would be supported, if it can be at all.
+// hint returns how to support a kind, empty if that is impossible.
 func hint(group, kind string) string {
 	if group == "" || group == api.Group || !kindForm.MatchString(kind) {
 		return ""
 	}
-	return fmt.Sprintf(": if a boolean field stops its objects, start the controller with --suspend-kinds=%s/%s", group, kind)
+	return fmt.Sprintf(msgKindHint, group, kind)
 }
 
 // Of returns the adapter of an object, nil if its kind is not supported.

@@ -65,13 +65,13 @@ func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alph
 	written := strings.Join(fields, " ")
 	if expression.EitherDay() {
 		found = append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
-			"%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron. "+
-				"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth",
+			msgEitherDay+
+				msgBothDays,
 			noun, p.Name, written, fields[2], fields[4])})
 	}
 	for _, step := range expression.UnevenSteps() {
 		found = append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
-			"%s '%s': '%s' has the step %d for the %s, which has %d values: the interval from the last of them to the first is shorter. Use a step that divides %d, or list the values",
+			msgUnevenStep,
 			noun, p.Name, written, step.Step, step.Field, step.Values, step.Values)})
 	}
 	return found
@@ -85,7 +85,7 @@ func SumUp(all []Ambiguity) string {
 	case 1:
 		return all[0].Message
 	case 2:
-		return all[0].Message + "; one more period is like that"
+		return all[0].Message + msgOneMore
 	}
-	return fmt.Sprintf("%s; %d more periods are like that", all[0].Message, len(all)-1)
+	return fmt.Sprintf(msgMore, all[0].Message, len(all)-1)
 }

@@ -40,5 +40,5 @@ func notCounted(c *ical.Calendar) string {
 	if n == 1 {
 		verb = "does"
 	}
-	return fmt.Sprintf("%d of %d events %s not count: %s", n, of, verb, strings.Join(why, ", "))
+	return fmt.Sprintf(msgNotCounted, n, of, verb, strings.Join(why, ", "))
 }

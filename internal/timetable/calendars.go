@@ -83,8 +83,8 @@ var mostPerGate = CalendarCost{Occurrences: ical.MaxOccurrences, Effort: 10_000_
 const maxConfigMaps = 16
 
 // ErrOverBudget is the error of a calendar that exceeds the remaining budget of its Gate.
-var ErrOverBudget = fmt.Errorf("is over the budget of the calendars of a Gate, which is %d ConfigMaps, %d occurrences in all periods, and %d bytes in all texts: "+
-	"use fewer periods, or smaller calendars", maxConfigMaps, mostPerGate.Occurrences, mostPerGate.Bytes)
+var ErrOverBudget = fmt.Errorf(msgOverBudget+
+	msgOverBudgetRemedy, maxConfigMaps, mostPerGate.Occurrences, mostPerGate.Bytes)
 
 // add returns the sum of two costs, and whether it is within the budget of a Gate.
 func (c CalendarCost) add(other CalendarCost) (sum CalendarCost, ok bool) {
@@ -107,7 +107,7 @@ type BrokenCalendar struct {
 
 // String returns the file and the cause.
 func (b *BrokenCalendar) String() string {
-	return fmt.Sprintf("ConfigMap %s/%s, key %s: %s", b.Namespace, b.Name, b.Key, b.Cause)
+	return fmt.Sprintf(msgCalendar, b.Namespace, b.Name, b.Key, b.Cause)
 }
 
 // Files has the entries of a ConfigMap by key.
@@ -124,7 +124,7 @@ func (f *Files) text(key string) (string, error) {
 	if bytes, ok := f.BinaryData[key]; ok {
 		return string(bytes), nil
 	}
-	return "", errors.New("does not exist in the ConfigMap")
+	return "", errors.New(msgNoEntry)
 }
 
 // CalendarsOf returns the calendars of a Gate, without those in ConfigMaps over its budget.
@@ -282,7 +282,7 @@ func calendarOf(parsed *ical.Text, selection Selection) Calendar {
 func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) schedule.Period {
 	path = path.Child("calendar")
 	if c.gate == nil {
-		c.add(field.Forbidden(path, "a period of an exception must not have a calendar: write start and end, schedule and duration, or from and until"))
+		c.add(field.Forbidden(path, msgExceptionCalendar))
 		return schedule.Period{}
 	}
 	c.calendarReference(path, p.Calendar)
@@ -290,7 +290,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	found, known := c.calendars[key]
 	if known && found.Err == nil {
 		warn := func(text string) {
-			c.ambiguous = append(c.ambiguous, Ambiguity{path.String(), fmt.Sprintf("ConfigMap %s/%s, key %s: %s", key.Namespace, key.Name, key.Key, text)})
+			c.ambiguous = append(c.ambiguous, Ambiguity{path.String(), fmt.Sprintf(msgCalendar, key.Namespace, key.Name, key.Key, text)})
 		}
 		if found.NotCounted != "" {
 			warn(found.NotCounted)
@@ -300,7 +300,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 		}
 		return found.Period.Named(p.Name)
 	}
-	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}
+	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: msgNotRead}
 	broken.Causes = []string{broken.Cause}
 	if known {
 		broken.Cause, broken.Causes = format.OneLine(found.Err.Error(), maxBroken), causes(found.Err)
@@ -329,7 +329,7 @@ func (c *compiler) calendarReference(path *field.Path, ref *v1alpha1.CalendarRef
 	for _, f := range []struct{ name, value string }{{"name", ref.ConfigMapRef.Name}, {"key", ref.ConfigMapRef.Key}} {
 		switch path := path.Child("configMapRef", f.name); {
 		case f.value == "":
-			c.add(field.Required(path, "a calendar is an entry of a ConfigMap"))
+			c.add(field.Required(path, msgCalendarEntry))
 		case len(f.value) > maxKey:
 			c.add(field.TooLong(path, f.value, maxKey))
 		}
@@ -344,7 +344,7 @@ func (c *compiler) calendarReference(path *field.Path, ref *v1alpha1.CalendarRef
 	for i, category := range ref.Categories {
 		switch {
 		case category == "":
-			c.add(field.Required(path.Index(i), "a category has a name"))
+			c.add(field.Required(path.Index(i), msgCategoryName))
 		case len([]rune(category)) > maxCategory:
 			c.add(field.TooLong(path.Index(i), category, maxCategory))
 		case slices.Contains(ref.Categories[:i], category):

@@ -15,7 +15,7 @@ import (
 // InvalidDuration returns the error for a value that is outside the bounds of a field, or not a duration.
 func InvalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
 	if _, err := v1alpha1.ParseDuration(d.String()); err != nil {
-		bounds += ", such as 30m, 1h30m, 3d or 2w"
+		bounds += msgDurationExamples
 	}
 	return field.Invalid(path, d.String(), bounds)
 }
@@ -46,14 +46,14 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 		c.add(field.NotSupported(root.Child("default"), spec.Default, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
 	}
 	if w := spec.Window; w != nil && (w.Duration < v1alpha1.MinWindow || w.Duration > v1alpha1.MaxWindow) {
-		c.add(InvalidDuration(root.Child("window"), *w, "must be from 1s to 8784h (366 days)"))
+		c.add(InvalidDuration(root.Child("window"), *w, msgWindowBounds))
 	}
 	config.NotBefore, config.NotAfter = schedule.RoundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
-		c.add(field.Invalid(root.Child("notAfter"), format.Time(spec.NotAfter.Time), "must be later than notBefore"))
+		c.add(field.Invalid(root.Child("notAfter"), format.Time(spec.NotAfter.Time), msgNotAfter))
 	}
 	if len(spec.OpenPeriods) > 0 && spec.Default == v1alpha1.StateOpened {
-		c.add(field.Invalid(root.Child("openPeriods"), len(spec.OpenPeriods), "needs default: closed; with default: opened use closePeriods"))
+		c.add(field.Invalid(root.Child("openPeriods"), len(spec.OpenPeriods), msgNeedsClosedDefault))
 	}
 	if n := len(spec.OpenPeriods) + len(spec.ClosePeriods); n > v1alpha1.MaxPeriods {
 		c.add(field.TooMany(root, n, v1alpha1.MaxPeriods))
@@ -98,10 +98,10 @@ var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {
 	case p.Name == "":
-		c.add(field.Required(path.Child("name"), "a period needs a name"))
+		c.add(field.Required(path.Child("name"), msgPeriodName))
 	case !periodName.MatchString(p.Name):
 		c.add(field.Invalid(path.Child("name"), p.Name,
-			"must consist of at most 63 lower case letters, digits and dashes, and begin and end with a letter or digit"))
+			msgPeriodNameForm))
 	case names[p.Name]:
 		c.add(field.Duplicate(path.Child("name"), p.Name))
 	}
@@ -125,7 +125,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	case dated && !weekly && !cron && p.From != nil && p.Until != nil:
 		return c.dated(path, p, zone, opens)
 	}
-	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally on some days), cron (schedule and duration), dated (from and until), calendar"))
+	c.add(field.Invalid(path, p.Name, msgPeriodForm))
 	return schedule.Period{}
 }
 

@@ -26,13 +26,13 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 		return schedule.Period{}
 	case form != other:
 		c.add(field.Invalid(path, p.Name,
-			"from and until must have the same form: both a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339"))
+			msgSameForm))
 		return schedule.Period{}
 	case form == time.DateOnly:
 		until = until.AddDate(0, 0, 1)
 	}
 	if !from.Before(until) {
-		c.add(field.Invalid(path.Child("until"), *p.Until, "must be later than from, or the same date"))
+		c.add(field.Invalid(path.Child("until"), *p.Until, msgUntilLater))
 	}
 	if form != time.RFC3339 { // if a DST gap moves until before from, the period is empty, as a weekly one is on that day
 		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
@@ -57,7 +57,7 @@ func (c *compiler) dateTime(path *field.Path, d v1alpha1.DateTime) (t time.Time,
 	}
 	t, err := time.Parse(form, string(d))
 	if err != nil || form == "" || t.Year() == 0 {
-		c.add(field.Invalid(path, d, "must be a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z"))
+		c.add(field.Invalid(path, d, msgDateForm))
 		return time.Time{}, ""
 	}
 	return t, form

@@ -35,12 +35,12 @@ func hasDays(p *v1alpha1.Period) bool {
 // days compiles the fields that select the days of a weekly period.
 func (c *compiler) days(path *field.Path, p *v1alpha1.Period) schedule.Days {
 	days := schedule.Days{
-		Weekdays: named(c, path.Child("daysOfWeek"), p.DaysOfWeek, weekdays, "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"),
+		Weekdays: named(c, path.Child("daysOfWeek"), p.DaysOfWeek, weekdays, msgWeekday),
 		Weeks:    c.weeks(path, p),
 		OfMonth: numbers(c, path.Child("daysOfMonth"), p.DaysOfMonth, maxDayOfMonth,
-			"must be a day of the month from 1 to 31, or from -1 (the last day) to -31"),
+			msgDayOfMonth),
 		WorkdaysOfMonth: numbers(c, path.Child("workdaysOfMonth"), p.WorkdaysOfMonth, maxWorkdayOfMonth,
-			"must be a workday of the month from 1 to 23, or from -1 (the last workday) to -23"),
+			msgWorkday),
 	}
 	forms := 0
 	for _, has := range []bool{len(p.WeeksOfMonth) > 0, len(p.DaysOfMonth) > 0, len(p.WorkdaysOfMonth) > 0, p.EveryWeeks != nil} {
@@ -50,12 +50,12 @@ func (c *compiler) days(path *field.Path, p *v1alpha1.Period) schedule.Days {
 	}
 	switch {
 	case forms > 1:
-		c.add(field.Invalid(path, p.Name, "only one of weeksOfMonth, daysOfMonth, workdaysOfMonth and everyWeeks is allowed: write a period for each"))
+		c.add(field.Invalid(path, p.Name, msgOneSelector))
 	case len(p.DaysOfWeek) > 0 && len(p.DaysOfMonth)+len(p.WorkdaysOfMonth) > 0:
-		c.add(field.Invalid(path, p.Name, "daysOfWeek is not allowed with daysOfMonth or workdaysOfMonth: remove daysOfWeek, or use weeksOfMonth"))
+		c.add(field.Invalid(path, p.Name, msgWeekdayNotAllowed))
 	case (p.EveryWeeks == nil) != (p.Anchor == nil):
 		c.add(field.Invalid(path, p.Name,
-			"everyWeeks and anchor need each other: everyWeeks 2 and anchor 2026-12-07 mean every second week, such as the one from 7 December 2026"))
+			msgAnchorNeeded))
 	case p.EveryWeeks != nil:
 		c.everyWeeks(path, p, &days)
 	}
@@ -65,11 +65,11 @@ func (c *compiler) days(path *field.Path, p *v1alpha1.Period) schedule.Days {
 // everyWeeks compiles everyWeeks and anchor of a period into days.
 func (c *compiler) everyWeeks(path *field.Path, p *v1alpha1.Period, days *schedule.Days) {
 	if n := *p.EveryWeeks; n < minEveryWeeks || n > schedule.MaxEveryWeeks {
-		c.add(field.Invalid(path.Child("everyWeeks"), n, "must be from 2 to 26"))
+		c.add(field.Invalid(path.Child("everyWeeks"), n, msgEveryWeeks))
 	}
 	anchor, err := time.Parse(time.DateOnly, string(*p.Anchor))
 	if err != nil {
-		c.add(field.Invalid(path.Child("anchor"), *p.Anchor, "must be a date such as 2026-12-07"))
+		c.add(field.Invalid(path.Child("anchor"), *p.Anchor, msgAnchorForm))
 	}
 	days.EveryWeeks, days.Anchor = int(*p.EveryWeeks), schedule.DayOf(anchor)
 }
@@ -77,7 +77,7 @@ func (c *compiler) everyWeeks(path *field.Path, p *v1alpha1.Period, days *schedu
 // refuseEmpty reports a list that is set but empty: it would mean every day.
 func refuseEmpty[T any](c *compiler, path *field.Path, list []T) {
 	if list != nil && len(list) == 0 {
-		c.add(field.Invalid(path, list, "must have at least one day: to start every day, remove the field"))
+		c.add(field.Invalid(path, list, msgNoDay))
 	}
 }
 
@@ -100,9 +100,9 @@ func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause st
 // weeks compiles weeksOfMonth, which needs daysOfWeek.
 func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) []schedule.WeekOfMonth {
 	if len(p.WeeksOfMonth) > 0 && len(p.DaysOfWeek) == 0 {
-		c.add(field.Invalid(path, p.Name, "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"))
+		c.add(field.Invalid(path, p.Name, msgWeeksNeedDays))
 	}
-	return named(c, path.Child("weeksOfMonth"), p.WeeksOfMonth, weeksOfMonth, "must be First, Second, Third, Fourth, Fifth or Last")
+	return named(c, path.Child("weeksOfMonth"), p.WeeksOfMonth, weeksOfMonth, msgWeekOfMonth)
 }
 
 // named returns the values of the names in list, and reports names that are not in known.

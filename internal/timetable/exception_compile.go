@@ -31,7 +31,7 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 	c.zone = c.loadZone(root.Child("timeZone"), e.Spec.TimeZone)
 	switch name := e.Spec.GateRef.Name; {
 	case name == "":
-		c.add(field.Required(root.Child("gateRef", "name"), "an exception needs the name of a gate"))
+		c.add(field.Required(root.Child("gateRef", "name"), msgGateName))
 	case len(name) > maxNameLength:
 		c.add(field.TooLong(root.Child("gateRef", "name"), name, maxNameLength))
 	}
@@ -53,11 +53,11 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 		c.leadTime(root.Child("leadTime"), &e.Spec)
 	}
 	if ttl := e.Spec.TTLAfterExpired; ttl != nil && (ttl.Duration < 0 || ttl.Duration > v1alpha1.MaxTTLAfterExpired) {
-		c.add(InvalidDuration(root.Child("ttlAfterExpired"), *ttl, "must be from 0s to 87600h (10 years)"))
+		c.add(InvalidDuration(root.Child("ttlAfterExpired"), *ttl, msgDurationBounds))
 	}
 	switch n := len(e.Spec.OpenPeriods) + len(e.Spec.ClosePeriods); {
 	case n == 0 && e.Spec.Default == "":
-		c.add(field.Required(root, "an exception must have openPeriods, closePeriods or a default: to keep the gate closed throughout, write default: closed"))
+		c.add(field.Required(root, msgNoEffect))
 	case n > v1alpha1.MaxPeriods:
 		c.add(field.TooMany(root, n, v1alpha1.MaxPeriods))
 		return made, c.errs
@@ -83,7 +83,7 @@ func (c *compiler) exceptionPeriods(path *field.Path, spec *v1alpha1.GateExcepti
 		compiled = append(compiled, c.period(path.Index(i), p, names, opens))
 		if spec.TimeZone == "" && p.TimeZone == "" && needsZone(p) {
 			c.add(field.Required(path.Index(i).Child("timeZone"),
-				"start, schedule, dates and local times need a time zone, because that of the gate does not count: set it here or in spec.timeZone, such as timeZone: Europe/Oslo"))
+				msgZoneNeeded))
 		}
 	}
 	return compiled
@@ -98,13 +98,13 @@ func needsZone(p *v1alpha1.Period) bool {
 func (c *compiler) leadTime(path *field.Path, spec *v1alpha1.GateExceptionSpec) {
 	lead := spec.LeadTime.Duration
 	if lead < minLeadTime || lead > maxLeadTime {
-		c.add(field.Invalid(path, lead.String(), "must be from 1s to 2160h (90 days)"))
+		c.add(field.Invalid(path, lead.String(), msgLeadBounds))
 	}
 	switch {
 	case spec.Default != "":
-		c.add(field.Forbidden(path, "must not be set together with default, which sets aside the schedule that it delays: remove leadTime or default"))
+		c.add(field.Forbidden(path, msgLeadAndDefault))
 	case (len(spec.OpenPeriods) > 0) == (len(spec.ClosePeriods) > 0):
-		c.add(field.Invalid(path, lead.String(), "needs exactly one of openPeriods and closePeriods: write two exceptions, or remove leadTime"))
+		c.add(field.Invalid(path, lead.String(), msgLeadPeriods))
 	}
 }
 
@@ -117,17 +117,17 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}{{"validFrom", from}, {"validUntil", until}} {
 		switch {
 		case bound.at.IsZero():
-			c.add(field.Required(root.Child(bound.name), "an exception is bound in time"))
+			c.add(field.Required(root.Child(bound.name), msgValidityRequired))
 		case bound.at.Nanosecond() != 0:
-			c.add(field.Invalid(root.Child(bound.name), bound.at.UTC().Format(time.RFC3339Nano), "must be in whole seconds"))
+			c.add(field.Invalid(root.Child(bound.name), bound.at.UTC().Format(time.RFC3339Nano), msgWholeSeconds))
 		}
 	}
 	switch {
 	case from.IsZero() || until.IsZero():
 	case !from.Before(until):
-		c.add(field.Invalid(root.Child("validUntil"), format.Time(until), "must be later than validFrom"))
+		c.add(field.Invalid(root.Child("validUntil"), format.Time(until), msgValidUntilLater))
 	case until.Sub(from) > v1alpha1.MaxExceptionDuration:
-		c.add(field.Invalid(root.Child("validUntil"), format.Time(until), "must be at most 2160h (90 days) after validFrom"))
+		c.add(field.Invalid(root.Child("validUntil"), format.Time(until), msgValidityBounds))
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *Timetable) RefusedLeads(counts []*v1alpha1.GateException) map[string]fi
 	for _, e := range counts {
 		if hasLead(e) && slices.Contains(names, e.Name) {
 			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.String(),
-				"cannot be had: the gate and the periods of its exceptions change too often for it, use fewer or longer periods")}
+				msgLeadRefused)}
 		}
 	}
 	return refused

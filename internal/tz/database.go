@@ -121,7 +121,7 @@ func version(files fs.FS) (name string, released time.Time) {
 	return "", time.Time{}
 }
 
-// digest returns what stands for a version: the same for a zip and a folder with the same zones, and valid as the value of a label.
+// digest returns a substitute for a version: the same for a zip and a folder with the same zones, and valid as a label value.
 func (d *Database) digest() string {
 	sum := sha256.New()
 	for _, name := range d.Names() {
@@ -148,7 +148,7 @@ func (d *Database) parse() error {
 	return nil
 }
 
-// replaces returns an error if a zone of another database is missing: Gates may name it.
+// replaces returns an error if a zone of another database is missing: Gates may refer to it.
 func (d *Database) replaces(other *Database) error {
 	var missing []string
 	for _, name := range other.Names() {

@@ -32,7 +32,7 @@ var builtIn = sync.OnceValue(func() *Database {
 	return d
 })
 
-// inUse is the database of [Use], nil for the one that is compiled in.
+// inUse is the database of [Use], nil for the built-in one.
 var inUse atomic.Pointer[Database]
 
 func current() *Database {
@@ -60,8 +60,7 @@ func Use(path string) error {
 	return nil
 }
 
-// Version returns the version of the database, such as 2026f. Data without a version has a digest in its place, such as
-// sha256-0123456789ab.
+// Version returns the version of the database, such as 2026f. For data without a version, it returns a digest, such as sha256-0123456789ab.
 func Version() string { return current().Version }
 
 // Released returns the day of the release of the database. If only the year is known, it returns the last day of that year; if

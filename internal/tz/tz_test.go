@@ -142,7 +142,7 @@ func TestAZoneIsReadOnce(t *testing.T) {
 			t.Errorf("it is another one, %v", err)
 		}
 	}
-	// An expression in a receiver asks for one in a loop.
+	// An expression in a receiver may load a zone in a loop.
 	if allocations := testing.AllocsPerRun(100, func() { _, _ = tz.Load("Europe/Oslo") }); allocations > 1 {
 		t.Errorf("to load it again makes %v allocations", allocations)
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// badgeAge is for how many seconds a badge may be shown again without asking.
+// badgeAge is how long clients may cache a badge, in seconds.
 const badgeAge = "10"
 
-// badgeColors are behind the words, dark enough for white letters.
+// badgeColors are the backgrounds of the texts, dark enough for white letters.
 var badgeColors = map[string]string{"open": "#157a3a", "closed": "#5a6673", unknown: "#8a4b00"}
 
 const unknown = "unknown"
 
-// badge answers with a picture of the state of a Gate, for pages elsewhere.
+// badge serves an image with the state of a Gate, for other web pages.
 func (h *handler) badge(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), making)
 	defer cancel()
@@ -32,7 +32,7 @@ func (h *handler) badge(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "public, max-age="+badgeAge)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
 	w.WriteHeader(code)
-	_, _ = fmt.Fprint(w, badgeOf(name, word)) //nolint:gosec // each text is escaped; who does not wait gets none
+	_, _ = fmt.Fprint(w, badgeOf(name, word)) // //nolint:gosec // each text is escaped; a client that has left gets nothing
 }
 
 // stateOf returns the name and the state of the Gate of a badge.
@@ -58,7 +58,7 @@ func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int
 	return http.StatusOK, name, wordOf(known.Gates[i])
 }
 
-// wordOf says what a Gate is.
+// wordOf returns the state of a Gate as a word.
 func wordOf(g *v1alpha1.Gate) string {
 	word := unknown
 	if last := g.Status.LastTransition; last != nil && g.Status.ObservedGeneration > 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// bar is a timeline as a drawing. All places are in percent of its width, so that it fits any screen.
+// bar is the drawing of a timeline. Positions are in percent of its width, so that it fits any screen.
 type bar struct {
-	// Title is what a screen reader says.
+	// Title is the text for screen readers.
 	Title string
 	Parts []part
-	// Now is where the present is, negative if it is not in the drawing.
+	// Now is the position of the current time, negative if it is outside the drawing.
 	Now float64
-	// Grid is whether the axis above it has its days and its present: then it is the same all day.
+	// Grid is true if the axis above it has its days and its current time: then it is the same all day.
 	Grid bool
 }
 
@@ -29,25 +29,25 @@ type axis struct {
 	Now  float64
 }
 
-// part is a stretch of time in which a Gate keeps a state.
+// part is an interval in which a Gate keeps a state.
 type part struct {
 	X, Width float64
-	// Kind is its pattern, which tells states and reasons apart without colors.
+	// Kind is its pattern, which distinguishes states and reasons without colors.
 	Kind string
-	// Label is on it where there is room, Title is what it says when somebody points at it.
+	// Label is drawn if it fits, Title is the tooltip.
 	Label, Title string
 }
 
 const (
-	// letter is how wide a letter is at most, in pixels. From firstWide on are those of East Asia, which are twice as wide.
+	// letter is the maximum width of a letter, in pixels. From firstWide on, letters (of East Asia) are twice as wide.
 	letter, firstWide = 7, '\u1100'
-	// narrow is how wide a drawing is at least, in pixels, that has labels: the style hides them below.
+	// narrow is the minimum width of a drawing with labels, in pixels: the style hides labels below it.
 	narrow = 640
-	// maxLabel is how long a label or a title may be, in bytes.
+	// maxLabel bounds a label or a title, in bytes.
 	maxLabel = 120
 )
 
-// plate is how wide the ground of a label is, in pixels.
+// plate is the width of the background of a label, in pixels.
 func (p part) plate() int {
 	letters := 0
 	for _, r := range p.Label {
@@ -59,19 +59,19 @@ func (p part) plate() int {
 	return letter*letters + 8
 }
 
-// roomy returns whether there is room for the label.
+// roomy returns whether the label fits.
 func (p part) roomy() bool { return p.Label != "" && p.Width*narrow/100 >= float64(p.plate()+6) }
 
-// day is one in a timeline.
+// day is a day in a timeline.
 type day struct {
 	X, Width float64
 	Weekend  bool
-	// Name is above it, empty where there is no room. Also is whether a small screen has none for it.
+	// Name is above it, empty if it does not fit. Also is true if it does not fit on a small screen.
 	Name string
 	Also bool
 }
 
-// place returns where an instant is in a range.
+// place returns the position of an instant in a range.
 func place(r preview.Range, at time.Time) float64 {
 	return 100 * float64(at.Sub(r.From)) / float64(r.Until.Sub(r.From))
 }
@@ -93,7 +93,7 @@ func isWeekend(at time.Time) bool {
 	return at.Weekday() == time.Saturday || at.Weekday() == time.Sunday
 }
 
-// nameOf returns the name of a day where there is room in a timeline of some days.
+// nameOf returns the name of a day if it fits in a timeline of some days.
 func nameOf(at time.Time, days int) string {
 	switch {
 	case days <= 7:
@@ -122,7 +122,7 @@ func barOf(t preview.Timeline, v view) bar {
 	return b
 }
 
-// partOf returns the drawing of what of an interval is in a range.
+// partOf returns the drawing of an interval, cut to a range.
 func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	from, until := place(r, i.From.Time), place(r, i.Until.Time)
 	p := part{X: max(0, from), Kind: kindOf(i), Label: cut(label(i.Cause))}
@@ -131,7 +131,7 @@ func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	return p
 }
 
-// span writes from when until when, on the same day without saying that twice.
+// span formats an interval. If it ends on the same day, it has the date only once.
 func span(from, until time.Time) string {
 	const minute = "Mon 2 Jan 15:04"
 	text := append(from.AppendFormat(make([]byte, 0, 48), minute), " – "...)
@@ -142,7 +142,7 @@ func span(from, until time.Time) string {
 	return string(until.AppendFormat(text, minute))
 }
 
-// cut returns a text that a drawing has room for, without what changes the order of others.
+// cut returns a text that fits into a drawing, without characters that change the order of others.
 func cut(text string) string {
 	text = format.Printable(text)
 	if len(text) <= maxLabel {
@@ -151,7 +151,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxLabel], "") + "…"
 }
 
-// label says what a stretch is.
+// label returns the label of a part.
 func label(c preview.Cause) string {
 	switch c.Reason {
 	case "":
@@ -162,7 +162,7 @@ func label(c preview.Cause) string {
 	return c.ShortReason()
 }
 
-// kindOf returns how a stretch is drawn.
+// kindOf returns the pattern of an interval.
 func kindOf(i preview.Interval) string {
 	state := "closed"
 	if i.State == string(v1alpha1.StateOpened) {
@@ -181,7 +181,7 @@ func kindOf(i preview.Interval) string {
 	return state
 }
 
-// SVG writes a bar. It is not a template: a page has tens of thousands of parts.
+// SVG writes a bar. It uses no template, because a page has tens of thousands of parts.
 func (b bar) SVG() template.HTML {
 	w := make([]byte, 0, 256*(len(b.Parts)+1))
 	w = append(w, `<svg class="bar" role="img" aria-label="`...)

@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// BenchmarkOverview makes the first page of 1,000 Gates with ten periods each, beside the preview that it needs at least when nothing is
-// known. A page is new after a Gate has changed, or the minute. It is the same for whoever sees the same.
+// BenchmarkOverview renders the first page of 1,000 Gates with ten periods each, and the preview that it needs without caches. A page is
+// rendered again after a Gate has changed, or in the next minute. It is the same for viewers with the same permissions.
 func BenchmarkOverview(b *testing.B) {
 	reader := &fake{gates: many(1000), versioned: true}
 	b.Run("preview alone", func(b *testing.B) {

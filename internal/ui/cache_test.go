@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestManyWhoLookAtTheSamePageCostWhatOneCosts(t *testing.T) {
+func TestManyViewersOfOnePageCostOneRendering(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.takes = 20 * time.Millisecond
@@ -49,7 +49,7 @@ func TestManyWhoLookAtTheSamePageCostWhatOneCosts(t *testing.T) {
 	looks("pages that cost nothing", "/?days=31", 10)
 }
 
-func TestManyWhoAskAtOnceForTheSamePageCostWhatOneCosts(t *testing.T) {
+func TestConcurrentRequestsForOnePageCostOneRendering(t *testing.T) {
 	t.Parallel()
 	r := &fake{gates: many(200), takes: time.Second}
 	h := pages(t, r)
@@ -70,7 +70,7 @@ func TestManyWhoAskAtOnceForTheSamePageCostWhatOneCosts(t *testing.T) {
 	}
 }
 
-func TestACancelledRequestLeavesItsPageToTheNext(t *testing.T) {
+func TestCanceledRenderingLeavesPageToNextRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newRenderCache(clocktesting.NewFakePassiveClock(noon))
@@ -114,7 +114,7 @@ func TestACancelledRequestLeavesItsPageToTheNext(t *testing.T) {
 	})
 }
 
-func TestAfterNewsNobodyGetsThePageFromBefore(t *testing.T) {
+func TestNotificationInvalidatesRecentPages(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.takes = time.Second

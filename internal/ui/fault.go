@@ -9,28 +9,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// fault is on the page that says what is wrong.
+// fault is the content of an error page.
 type fault struct {
-	// Text is the name of the code, Message what is wrong, Hint what to do.
+	// Text is the name of the status code, Message is what is wrong, and Hint is the next step.
 	Text, Message, Hint string
 }
 
-// hints say what to do after an error.
+// hints has the next step after an error.
 var hints = map[int]string{
-	http.StatusUnauthorized: "Open the page through the ingress or the proxy that logs you in: it sends your token in the header Authorization. " +
-		"With kubectl and the plug-in, kubectl gate ui shows the same pages on your machine.",
+	http.StatusUnauthorized: "Open the page through the ingress or the proxy where you sign in: it sends your token in the header Authorization. " +
+		"With kubectl and the plugin, kubectl gate ui shows the same pages on your machine.",
 	http.StatusServiceUnavailable: "Try again in a moment.",
-	http.StatusForbidden:          "Ask somebody who may to give you the role, or look at a namespace that you may see with kubectl gate ui -n.",
-	http.StatusBadGateway:         "Try again. If it stays, kubectl get gates shows whether the cluster answers you.",
-	http.StatusGatewayTimeout:     "The cluster has not answered in time. Try again.",
+	http.StatusForbidden:          "Ask an administrator for the role, or select a namespace that you may see with kubectl gate ui -n.",
+	http.StatusBadGateway:         "Try again. If the error remains, check the connection to the cluster with kubectl get gates.",
+	http.StatusGatewayTimeout:     "The cluster has not responded in time. Try again.",
 }
 
-// badf is the error of who asks.
+// badf returns an error in the request.
 func badf(format string, args ...any) error {
 	return Refused{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-// codeOf returns the code of an answer.
+// codeOf returns the status code of a response.
 func codeOf(err error) int {
 	var known Refused
 	switch {

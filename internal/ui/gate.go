@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// Bounds of what the page of a Gate shows.
+// Limits of the page of a Gate.
 const (
 	maxNext    = 10
 	maxTargets = 200
@@ -30,19 +30,19 @@ const (
 	ahead      = 366 * 24 * time.Hour
 )
 
-// gatePage is what the page of a Gate shows.
+// gatePage is the content of the page of a Gate.
 type gatePage struct {
 	row
 	Axis axis
 	Bar  bar
-	// Message is that of the condition Ready.
+	// Message is the message of the condition Ready.
 	Message string
 	Next    []preview.Interval
 	// InForce and Planned are its requests.
 	InForce, Planned []v1alpha1.AcceptedRequest
 	Exceptions       []exception
 	Targets          []Target
-	// More is how many targets are not listed.
+	// More is the number of targets that are not listed.
 	More    int
 	History []v1alpha1.HistoryEntry
 	// Commands would change the Gate.
@@ -60,16 +60,16 @@ type exception struct {
 	Missing int
 }
 
-// one is a Gate alone.
+// one is a single Gate.
 type one struct {
 	*v1alpha1.Gate
 	known *Visible
 	set   *preview.Set
-	// bare is whether its timeline has states and times only.
+	// bare is true if its timeline has only states and times.
 	bare bool
 }
 
-// one returns the Gate that an address names, and has the request be in its zone if that asks for it.
+// one returns the Gate of the URL, and sets the time zone of the request to that of the Gate if requested.
 func (h *handler) one(r *request) (*one, error) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known, err := r.viewer.Gates(r.Context(), namespace, name)
@@ -98,8 +98,8 @@ func (h *handler) one(r *request) (*one, error) {
 	return g, nil
 }
 
-// timeline returns when the Gate is open, and what is doubtful about that.
-func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline, doubts []string, err error) {
+// timeline returns the intervals of the Gate, and the warnings about them.
+func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline, warnings []string, err error) {
 	report, found, err := g.set.Within(ctx, preview.PageLookups/2).Preview(r)
 	if err != nil {
 		return t, nil, err
@@ -107,11 +107,11 @@ func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline
 	if g.bare {
 		return bareOf(report.Gates[0]), nil, nil
 	}
-	for _, doubt := range found {
-		doubt.Object = "" // the page has its name
-		doubts = append(doubts, doubt.String())
+	for _, warning := range found {
+		warning.Object = "" // the page has its name
+		warnings = append(warnings, warning.String())
 	}
-	return report.Gates[0], doubts, nil
+	return report.Gates[0], warnings, nil
 }
 
 func (h *handler) gate(r *request) (c content, err error) {
@@ -126,7 +126,7 @@ func (h *handler) gate(r *request) (c content, err error) {
 	return content{make: func() (any, error) { return page, h.fill(r.Context(), page, g, r.view) }}, err
 }
 
-// read reads what only those see who may see all of the Gate.
+// read reads the details that only users who may get the whole Gate may see.
 func (p *gatePage) read(ctx context.Context, reader Reader) error {
 	targets, notes, err := reader.Targets(ctx, p.Gate)
 	if err != nil {
@@ -140,11 +140,11 @@ func (p *gatePage) read(ctx context.Context, reader Reader) error {
 
 // fill makes the page.
 func (h *handler) fill(ctx context.Context, page *gatePage, g *one, v view) error {
-	t, doubts, err := g.timeline(ctx, v.Range)
+	t, warnings, err := g.timeline(ctx, v.Range)
 	if err != nil {
 		return err
 	}
-	page.Bar, page.Notes = barOf(t, v), append(page.Notes, doubts...)
+	page.Bar, page.Notes = barOf(t, v), append(page.Notes, warnings...)
 	if t, _, err = g.timeline(ctx, preview.Range{From: v.Now, Until: v.Now.Add(ahead)}); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (h *handler) fill(ctx context.Context, page *gatePage, g *one, v view) erro
 	return h.detail(page, g, v)
 }
 
-// detail adds what only those see who may see all of the Gate.
+// detail adds the details that only users who may get the whole Gate may see.
 func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	for _, c := range g.Status.Conditions {
 		if c.Type == fluxmeta.ReadyCondition {
@@ -180,7 +180,7 @@ func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	return err
 }
 
-// bareOf returns a timeline that has states and times only.
+// bareOf returns a timeline that has only states and times.
 func bareOf(t preview.Timeline) preview.Timeline {
 	var bare []preview.Interval
 	for _, i := range t.Intervals {
@@ -193,7 +193,7 @@ func bareOf(t preview.Timeline) preview.Timeline {
 	return preview.Timeline{Gate: t.Gate, Mode: t.Mode, Intervals: bare}
 }
 
-// commands are those that would change a Gate.
+// commands returns the commands that would change a Gate.
 func (h *handler) commands(g *v1alpha1.Gate, state string) []explain.Remedy {
 	command := func(verb, flags, effect string) explain.Remedy {
 		return explain.Remedy{Command: fmt.Sprintf("%s %s %s -n %s%s", h.Command, verb, g.Name, g.Namespace, flags), Effect: effect}
@@ -211,7 +211,7 @@ func (h *handler) commands(g *v1alpha1.Gate, state string) []explain.Remedy {
 	return all
 }
 
-// manifest returns a Gate as somebody would commit it.
+// manifest returns a Gate as it would be committed.
 func manifest(g *v1alpha1.Gate) (string, error) {
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateKind,

@@ -25,7 +25,7 @@ import (
 // noon is that of a Thursday, in winter.
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// fake is a Reader whose answers a test says.
+// fake is a Reader with configurable results.
 type fake struct {
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
@@ -33,7 +33,7 @@ type fake struct {
 	notes      []string
 	why        *explain.Explanation
 	err        error
-	// hangs is whether Gates are only returned when nobody waits any more, asked how often somebody has.
+	// hangs makes Gates block until the context ends. asked counts the calls.
 	hangs bool
 	asked atomic.Int32
 	// gathers is what Gates wait for, unless it is nil.
@@ -43,7 +43,7 @@ type fake struct {
 	clock *clocktesting.FakePassiveClock
 	key   string
 
-	// refused is why nobody sees anything, blind whether changes are not seen, and bare whether only names, states and times are.
+	// refused is the error for all viewers. blind hides changes, and bare hides everything but names, states and times.
 	refused     error
 	blind, bare bool
 	// versioned is whether Gates have versions, and calendars are those to subscribe to.
@@ -121,7 +121,7 @@ func (f *fake) Changes(ctx context.Context, changed func(namespace string)) erro
 	return nil
 }
 
-// pages returns what serves the pages of a reader, to somebody in Oslo.
+// pages returns the handler of a reader, for a viewer in Oslo.
 func pages(t testing.TB, reader *fake) http.Handler {
 	t.Helper()
 	oslo, err := tz.Load("Europe/Oslo")
@@ -137,13 +137,13 @@ func optionsOf(reader *fake, zone *time.Location) Options {
 	return Options{Viewers: reader, Clock: reader.clock, Zone: zone, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)}
 }
 
-// get returns what a page answers.
+// get returns the response of a page.
 func get(t testing.TB, reader *fake, path string) (code int, page string) {
 	t.Helper()
 	return asks(t, pages(t, reader), path, time.Minute)
 }
 
-// asks returns what a page answers within a time.
+// asks returns the response of a page, with a timeout.
 func asks(t testing.TB, h http.Handler, path string, within time.Duration) (code int, page string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -137,7 +137,7 @@ func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
 	}
 }
 
-func TestWhoIsAloneWaitsForNoShareOfTheTime(t *testing.T) {
+func TestSingleUserHasNoRenderingShare(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.bare, r.takes = true, 10*cpuBurst
@@ -151,7 +151,7 @@ func TestWhoIsAloneWaitsForNoShareOfTheTime(t *testing.T) {
 	}
 }
 
-func TestStrangersWhoListenKeepNoPersonFromNews(t *testing.T) {
+func TestUnauthenticatedListenersBlockNoUser(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
 	for i := range maxLive {

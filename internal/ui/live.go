@@ -13,68 +13,69 @@ import (
 )
 
 const (
-	// maxLive is how many pages of a crowd are notified of changes at once, divided among its viewers. The others reload by themselves.
+	// maxLive bounds the pages of a crowd that are notified of changes, divided among its viewers. Other pages reload on their own.
 	maxLive = 64
-	// quiet is how long pages hear nothing before they are told that somebody is there, and the shortest time between two news.
+	// quiet is the interval of keepalives. burst is the shortest time between two notifications.
 	quiet, burst = 15 * time.Second, time.Second
-	// share is of how many parts of the time pages may take one that load themselves again: after that, news wait. The same page is not made
-	// more often.
+	// share limits reloads by notified pages to this part of the time: beyond that, notifications wait. The same page is not rendered more
+	// often.
 	share = 10
-	// slow is how long a page may take to hear.
+	// slow bounds the time to send a notification.
 	slow = 5 * time.Second
 	// retry is when to watch again after an error.
 	retry = 5 * time.Second
-	// maxPlaces is how many namespaces of changes are noted for a page. More count as all.
+	// maxPlaces bounds the namespaces of changes that are stored per page. More count as all.
 	maxPlaces = 100
 )
 
-// everywhere stands for all namespaces.
+// everywhere means all namespaces.
 const everywhere = ""
 
-// live tells pages that something has changed. It watches only while somebody listens.
+// live notifies pages of changes. It watches only while there are listeners.
 type live struct {
 	viewers Viewers
 	clock   clock.PassiveClock
 	edition edition
 
-	mu    sync.Mutex
-	heard map[*listener]bool
-	stop  context.CancelFunc
-	// told is when pages were told last, cost how long pages were made since then, and due whether they are about to be told.
-	told time.Time
-	cost time.Duration
-	due  bool
+	mu        sync.Mutex
+	listeners map[*listener]bool
+	stop      context.CancelFunc
+	// notified is the time of the last notification. cost is the rendering time of pages since then, and due is whether a notification is
+	// scheduled.
+	notified time.Time
+	cost     time.Duration
+	due      bool
 }
 
-// listener is a page that is told of changes.
+// listener is a page that is notified of changes.
 type listener struct {
-	bare   bool
-	viewer string
-	wake   chan struct{}
+	bare    bool
+	viewer  string
+	changed chan struct{}
 	// evicted is closed when another viewer gets its place.
 	evicted chan struct{}
-	// where are the namespaces of changes since it was told last.
+	// where has the namespaces of changes since its last notification.
 	where map[string]bool
 }
 
 func newLive(viewers Viewers, clock clock.PassiveClock) *live {
-	return &live{viewers: viewers, clock: clock, heard: map[*listener]bool{}}
+	return &live{viewers: viewers, clock: clock, listeners: map[*listener]bool{}}
 }
 
-// join returns a listener, nil if its crowd is full. Then a viewer with fewer listeners takes the place of one of the viewer that has
-// the most, so that no viewer keeps the others out.
+// join returns a listener, nil if its crowd is full. A viewer with fewer listeners replaces one of the viewer that has the most, so that no
+// viewer excludes the others.
 func (l *live) join(bare bool, viewer string) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	crowd, by, most := 0, map[string]int{}, (*listener)(nil)
-	for other := range l.heard {
+	for other := range l.listeners {
 		if other.bare == bare {
 			crowd++
 			by[other.viewer]++
 		}
 	}
 	if crowd >= maxLive {
-		for other := range l.heard {
+		for other := range l.listeners {
 			if other.bare == bare && (most == nil || by[other.viewer] > by[most.viewer]) {
 				most = other
 			}
@@ -82,11 +83,11 @@ func (l *live) join(bare bool, viewer string) *listener {
 		if by[most.viewer] <= by[viewer]+1 {
 			return nil
 		}
-		delete(l.heard, most)
+		delete(l.listeners, most)
 		close(most.evicted)
 	}
-	joins := &listener{bare: bare, viewer: viewer, wake: make(chan struct{}, 1), evicted: make(chan struct{}), where: map[string]bool{}}
-	l.heard[joins] = true
+	joins := &listener{bare: bare, viewer: viewer, changed: make(chan struct{}, 1), evicted: make(chan struct{}), where: map[string]bool{}}
+	l.listeners[joins] = true
 	if l.stop == nil {
 		var ctx context.Context
 		ctx, l.stop = context.WithCancel(context.Background())
@@ -98,8 +99,8 @@ func (l *live) join(bare bool, viewer string) *listener {
 func (l *live) leave(leaves *listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.heard, leaves)
-	if len(l.heard) == 0 && l.stop != nil {
+	delete(l.listeners, leaves)
+	if len(l.listeners) == 0 && l.stop != nil {
 		l.stop()
 		l.stop = nil
 	}
@@ -107,7 +108,7 @@ func (l *live) leave(leaves *listener) {
 
 func (l *live) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = l.viewers.Changes(ctx, l.changed) // the page itself says what is wrong when it is loaded
+		_ = l.viewers.Changes(ctx, l.changed) // the page reports the error when it is loaded
 		select {
 		case <-ctx.Done():
 		case <-time.After(retry):
@@ -115,18 +116,19 @@ func (l *live) watch(ctx context.Context) {
 	}
 }
 
-// costs notes that a page has taken some time.
+// costs records that rendering a page has taken some time.
 func (l *live) costs(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cost += d
 }
 
-// changed notes a change in a namespace for each page. They are told at once, or when pages have used their share of the time.
+// changed records a change in a namespace for each page. They are notified at once, or when pages have stayed within their share of the
+// time.
 func (l *live) changed(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for page := range l.heard {
+	for page := range l.listeners {
 		page.where[namespace] = true
 		if len(page.where) > maxPlaces {
 			page.where = map[string]bool{everywhere: true}
@@ -134,33 +136,33 @@ func (l *live) changed(namespace string) {
 	}
 	if !l.due {
 		l.due = true
-		time.AfterFunc(pause(l.told, l.cost, l.clock.Now()), l.tell)
+		time.AfterFunc(pause(l.notified, l.cost, l.clock.Now()), l.notify)
 	}
 }
 
-// pause returns how long to wait with news, after pages were told and have cost some time since then.
-func pause(told time.Time, cost time.Duration, now time.Time) time.Duration {
-	return max(0, told.Add(max(burst, share*cost)).Sub(now))
+// pause returns how long to delay a notification, given the rendering time since the last one.
+func pause(notified time.Time, cost time.Duration, now time.Time) time.Duration {
+	return max(0, notified.Add(max(burst, share*cost)).Sub(now))
 }
 
-func (l *live) tell() {
+func (l *live) notify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.due, l.told, l.cost = false, l.clock.Now(), 0
+	l.due, l.notified, l.cost = false, l.clock.Now(), 0
 	l.edition.number.Add(1)
-	for page := range l.heard {
+	for page := range l.listeners {
 		if len(page.where) == 0 {
 			continue
 		}
 		select {
-		case page.wake <- struct{}{}:
-		default: // it has news already
+		case page.changed <- struct{}{}:
+		default: // it is already notified
 		}
 	}
 }
 
-// take returns the namespaces of changes that a page has not been told of. It is told of them once more if others are about to be told of
-// some: what it loads before that may be from before these.
+// take returns the namespaces of changes since the last notification of a page. If a notification is scheduled, the namespaces stay for it,
+// because what the page loads before may be older than the changes.
 func (l *live) take(page *listener) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +173,7 @@ func (l *live) take(page *listener) []string {
 	return where
 }
 
-// serve sends server-sent events: one after each change that the viewer may see, for as long as the viewer may see anything.
+// serve sends server-sent events: one after each change that the viewer may see, as long as the viewer may see anything.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	viewer, err := l.viewers.Of(r)
 	if err == nil { // a viewer who may see no Gate takes no place
@@ -184,7 +186,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	page := l.join(viewer.Bare, viewer.Person)
 	if page == nil {
-		http.Error(w, "too many pages are told of changes: this one reloads by itself", http.StatusServiceUnavailable)
+		http.Error(w, "too many pages are notified of changes: this one reloads on its own", http.StatusServiceUnavailable)
 		return
 	}
 	defer l.leave(page)
@@ -204,14 +206,14 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(quiet):
 			_, err := l.viewers.Of(r)
 			alive = err == nil && say(": still here\n\n")
-		case <-page.wake:
+		case <-page.changed:
 			sees, err := l.sees(r, l.take(page))
 			alive = err == nil && (!sees || say("data: changed\n\n"))
 		}
 	}
 }
 
-// sees returns whether the viewer, who may see less by now, sees changes in some namespaces.
+// sees returns whether the viewer, whose permissions may have changed, sees changes in some namespaces.
 func (l *live) sees(r *http.Request, where []string) (bool, error) {
 	viewer, err := l.viewers.Of(r)
 	if err != nil {

@@ -59,7 +59,7 @@ func (f *fake) watched() int {
 	return f.watches
 }
 
-func TestAPageHearsOfChangesAndNobodyWatchesOnceAllHaveLeft(t *testing.T) {
+func TestPagesAreNotifiedAndWatchEndsWithLastListener(t *testing.T) {
 	t.Parallel()
 	r := &fake{}
 	server := httptest.NewServer(pages(t, r))
@@ -85,7 +85,7 @@ func TestAPageHearsOfChangesAndNobodyWatchesOnceAllHaveLeft(t *testing.T) {
 	}
 }
 
-func TestAPageHearsOnForLongerThanARequestMayTake(t *testing.T) {
+func TestNotificationsOutlastRequestTimeout(t *testing.T) {
 	t.Parallel()
 	r := &fake{}
 	server := httptest.NewUnstartedServer(pages(t, r))
@@ -108,7 +108,7 @@ func TestAPageHearsOnForLongerThanARequestMayTake(t *testing.T) {
 	}
 }
 
-func TestTooManyPagesAreNotToldOfChanges(t *testing.T) {
+func TestNotifiedPagesAreLimited(t *testing.T) {
 	t.Parallel()
 	r := &fake{}
 	server := httptest.NewServer(pages(t, r))
@@ -125,7 +125,7 @@ func TestTooManyPagesAreNotToldOfChanges(t *testing.T) {
 	}
 }
 
-func TestAThousandSlowReadersKeepNobodyFromAPage(t *testing.T) {
+func TestThousandSlowReadersBlockNoOtherViewer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(pages(t, &fake{gates: many(100)}))
 	defer server.Close()
@@ -153,8 +153,8 @@ func TestAThousandSlowReadersKeepNobodyFromAPage(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// Others have loaded a page a moment ago, after they were told. It is from before the next change, and nobody knows of that yet.
-func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
+// Other viewers have just loaded a page, after their notification. It is older than the next change, which is not known yet.
+func TestLateListenerIsNotifiedAgain(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
 	page := l.join(false, "")
@@ -162,7 +162,7 @@ func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
 	hears := func(why string) {
 		t.Helper()
 		select {
-		case <-page.wake:
+		case <-page.changed:
 		default:
 			t.Fatalf("%s: it is not told", why)
 		}
@@ -172,10 +172,10 @@ func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
 	}
 	l.changed("shop")
 	eventually(t, "others were told", func() bool { return l.edition.number.Load() == 1 })
-	l.costs(time.Hour) // news wait until the test tells of them
+	l.costs(time.Hour) // notifications wait until the test sends them
 	l.changed("shop")
 	hears("late")
-	l.tell()
+	l.notify()
 	hears("once more")
 	if left := l.take(page); len(left) > 0 {
 		t.Errorf("it will be told of %q a third time", left)
@@ -208,10 +208,10 @@ func TestAViewerDoesNotTakeThePlacesOfOthers(t *testing.T) {
 		default:
 		}
 	}
-	if evicted != maxLive/2 || len(l.heard) != maxLive {
-		t.Errorf("%d are evicted, %d listen", evicted, len(l.heard))
+	if evicted != maxLive/2 || len(l.listeners) != maxLive {
+		t.Errorf("%d are evicted, %d listen", evicted, len(l.listeners))
 	}
-	for page := range l.heard {
+	for page := range l.listeners {
 		l.leave(page)
 	}
 	if l.leave(greedy[0]); l.stop != nil {

@@ -6,31 +6,31 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// monthPage is a month of a Gate, as people put it on a wall.
+// monthPage is the content of the page of a month, to be printed.
 type monthPage struct {
 	*one
-	// Name is that of the month. Before and After are the addresses of the others.
+	// Name is the name of the month. Before and After are the URLs of its neighbors.
 	Name, Before, After string
 	Weeks               [][]date
 	Notes               []string
 }
 
-// date is a day in a month. Those of other months in the first and the last week are blank.
+// date is a day in a month. The days of other months in the first and the last week are blank.
 type date struct {
 	Day     int
 	Blank   bool
 	Weekend bool
 	Today   bool
-	// Name is the day in full.
+	// Name is the full name of the day.
 	Name string
 	Bar  bar
-	// Changes are what begins on the day, or what is there all day.
+	// Changes begin on the day, or last all day.
 	Changes []change
 }
 
-// change is what begins at a time of day.
+// change is a change at a time of day.
 type change struct {
-	// At is empty for what was there before.
+	// At is empty for a state from the day before.
 	At, State, Why string
 }
 
@@ -50,15 +50,15 @@ func (h *handler) month(r *request) (c content, err error) {
 	return content{make: func() (any, error) { return g.month(at, r) }}, nil
 }
 
-// month makes the page of the month of an instant.
+// month returns the content of the page of the month of an instant.
 func (g *one) month(at time.Time, r *request) (any, error) {
 	first := midnight(time.Date(at.Year(), at.Month(), 1, 12, 0, 0, 0, r.view.Zone), 0)
 	next := midnight(first.AddDate(0, 1, 0), 0)
-	t, doubts, err := g.timeline(r.Context(), preview.Range{From: first, Until: next})
+	t, warnings, err := g.timeline(r.Context(), preview.Range{From: first, Until: next})
 	if err != nil {
 		return nil, err
 	}
-	page := monthPage{one: g, Name: first.Format("January 2006"), Notes: append(doubts, g.known.Notes...)}
+	page := monthPage{one: g, Name: first.Format("January 2006"), Notes: append(warnings, g.known.Notes...)}
 	page.Before, page.After = r.view.With("month", midnight(first, -1).Format(month)), r.view.With("month", next.Format(month))
 	monday := midnight(first, -(int(first.Weekday())+6)%7)
 	for at := monday; at.Before(next); {
@@ -75,7 +75,7 @@ func (g *one) month(at time.Time, r *request) (any, error) {
 	return page, nil
 }
 
-// fill adds what a timeline has on a day.
+// fill adds the intervals of a timeline on a day.
 func (d *date) fill(t preview.Timeline, day preview.Range, v view) {
 	d.Name, d.Bar.Now = day.From.Format("Monday 2 January"), nowIn(v.Now, day)
 	d.Today, d.Bar.Title = d.Bar.Now >= 0, t.Gate+" on "+d.Name

@@ -16,13 +16,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// overviewPage is what the first page shows.
+// overviewPage is the content of the first page.
 type overviewPage struct {
 	Axis   axis
 	Groups []group
-	// Shown and All are how many Gates there are, with and without the filter.
+	// Shown and All are the numbers of Gates with and without the filter.
 	Shown, All int
-	// Opened and Closed are how many of those that are shown.
+	// Opened and Closed are the numbers of shown Gates in these states.
 	Opened, Closed int
 	Namespaces     []string
 	Notes          []string
@@ -38,7 +38,7 @@ type group struct {
 type row struct {
 	Gate  *v1alpha1.Gate
 	State string
-	// Why says in a few words why, and Until when that ends.
+	// Why is the reason in a few words, and Until is when that ends.
 	Why   string
 	Until *v1alpha1.Transition
 	// Drawn is its bar.
@@ -57,7 +57,7 @@ func (h *handler) overview(r *request) (c content, err error) {
 	return content{known.key(r), func() (any, error) { return h.rows(r.Context(), known, keep, r.view) }}, nil
 }
 
-// key names all that the first page is made of, empty if nobody knows. Whoever sees the same at the same minute gets the same page.
+// key identifies all inputs of the first page, empty if unknown. Viewers with the same key in the same minute get the same page.
 func (k *Visible) key(r *request) string {
 	if k.Version == nil {
 		return ""
@@ -70,7 +70,7 @@ func (k *Visible) key(r *request) string {
 	return string(sum.Sum(nil))
 }
 
-// rows makes the first page.
+// rows renders the first page.
 func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
 	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
 	var kept []row
@@ -108,7 +108,7 @@ func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.
 	return page, nil
 }
 
-// bars returns the drawings of Gates by their names. Those that were drawn before are not computed again.
+// bars returns the drawings of Gates by their names. It computes only those that are not cached.
 func (h *handler) bars(ctx context.Context, known *Visible, rows []row, v view) (map[string]template.HTML, error) {
 	drawn, missing := map[string]template.HTML{}, map[string]string{}
 	for _, made := range rows {
@@ -146,9 +146,9 @@ func (h *handler) bars(ctx context.Context, known *Visible, rows []row, v view) 
 	return drawn, nil
 }
 
-// rowOf says what a Gate is.
+// rowOf returns the row of a Gate.
 func rowOf(g *v1alpha1.Gate, v view) row {
-	made := row{Gate: g, State: unknown, Why: "nobody has decided yet"}
+	made := row{Gate: g, State: unknown, Why: "the controller has not decided yet"}
 	if last := g.Status.LastTransition; last != nil && g.Status.ObservedGeneration > 0 {
 		made.State, made.Why = string(last.State), label(preview.Cause{State: string(last.State), Reason: last.Reason, Period: last.Period, Exception: last.Exception})
 	}
@@ -161,7 +161,7 @@ func rowOf(g *v1alpha1.Gate, v view) row {
 	return made
 }
 
-// filterOf returns which Gates the address asks for.
+// filterOf returns the filter in the URL.
 func filterOf(r *request) (func(*v1alpha1.Gate, row) bool, error) {
 	query := r.URL.Query()
 	selector, err := labels.Parse(query.Get("labels"))

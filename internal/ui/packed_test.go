@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-func TestAPageThatSaysWhatIsWrongTakesLittleMemory(t *testing.T) { // alone: it measures the process
+func TestErrorPageTakesLittleMemory(t *testing.T) { // alone: it measures the process
 	h := pages(t, reader())
 	const many = 200
 	var before, after runtime.MemStats
@@ -84,7 +84,7 @@ func spent() *limit.Limiter {
 }
 
 // Whoever gets a part of a page must not take it for the whole.
-func TestAPageThatIsCutOffIsKnownToBe(t *testing.T) {
+func TestTruncatedPageIsDetected(t *testing.T) {
 	t.Parallel()
 	p, err := pack(func(w io.Writer) error {
 		_, err := w.Write(make([]byte, 16<<20))

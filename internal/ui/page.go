@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// request is one for a page.
+// request is a request for a page.
 type request struct {
 	*http.Request
 	view   view
 	viewer Viewer
-	// uploaded are the manifests that somebody wants to try.
+	// uploaded has the manifests to preview.
 	uploaded string
 }
 
-// content makes what only one page has, of what was read before. It needs nothing but the processor.
+// content renders the part that is specific to a page, from data that was read before. It needs only the processor.
 type content struct {
-	// key names all that the content is made of, for a page that others see as well. It is empty if nobody knows.
+	// key identifies all inputs of the content, for a page that is the same for other viewers. It is empty if unknown.
 	key  string
 	make func() (any, error)
 }
 
-// fixed is content that is there already.
+// fixed returns content that needs no rendering.
 func fixed(shown any) content { return content{make: func() (any, error) { return shown, nil }} }
 
-// page returns what answers with a page, or with one that says what is wrong.
+// page returns a handler that serves a page, or an error page.
 func (h *handler) page(name string, of func(*request) (content, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), making)
@@ -45,7 +45,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
 		if err != nil {
 			h.Log.Printf("page %s: %v", name, err)
-			http.Error(w, "The page cannot be made, the log says why.", http.StatusInternalServerError)
+			http.Error(w, "The page cannot be rendered, see the log.", http.StatusInternalServerError)
 			return
 		}
 		if code == http.StatusUnauthorized {
@@ -55,7 +55,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 	}
 }
 
-// make makes a page. The error is that there is none, not even one that says what is wrong.
+// make renders a page. It returns an error if not even an error page could be rendered.
 func (h *handler) make(asks *request, name string, of func(*request) (content, error)) (code int, made *packed, err error) {
 	if made, err = h.known(asks, name, of); err != nil {
 		return h.fault(asks, err)
@@ -63,14 +63,14 @@ func (h *handler) make(asks *request, name string, of func(*request) (content, e
 	return http.StatusOK, made, nil
 }
 
-// fault makes a page that says what is wrong.
+// fault renders an error page.
 func (h *handler) fault(asks *request, wrong error) (code int, made *packed, err error) {
 	code = codeOf(wrong)
 	made, err = h.pack(asks, "error", fault{http.StatusText(code), wrong.Error(), hints[code]})
 	return code, made, err
 }
 
-// known makes a page for a viewer who may see it.
+// known renders a page for a viewer who may see it.
 func (h *handler) known(asks *request, name string, of func(*request) (content, error)) (made *packed, err error) {
 	if asks.view, err = h.view(asks, nil); err != nil {
 		return nil, err
@@ -132,19 +132,19 @@ func (h *handler) pack(asks *request, name string, shown any) (*packed, error) {
 	})
 }
 
-// layout is what is on each page.
+// layout is the common part of all pages.
 type layout struct {
 	View    view
 	Content any
-	// Name is that of the page.
+	// Name is the name of the page.
 	Name string
 }
 
-// ErrBare is for what a viewer may not see who may know names, states and times only.
-var ErrBare error = Refused{http.StatusUnauthorized, errors.New("without a token, the pages have names, states and times of gates only")}
+// ErrBare is the error for details that a viewer without a token may not see.
+var ErrBare error = Refused{http.StatusUnauthorized, errors.New("sign in: without a token, the pages have only names, states and times of gates")}
 
 // Errors for a page that exceeds the limits of its crowd.
 var (
 	errBusy error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are requested at once")}
-	errSlow error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are being sent to slow readers")}
+	errSlow error = Refused{http.StatusServiceUnavailable, errors.New("too many clients read other pages too slowly")}
 )

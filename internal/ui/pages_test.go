@@ -24,7 +24,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// hostile is a text that nobody may take for a part of a page, with a letter that turns the order of others around.
+// hostile is a text that must be escaped, with a character that reverses the direction of others.
 const hostile = `<script>alert(1)</script>"'><b>` + "\u202e"
 
 // allPages are an address of each.
@@ -44,10 +44,10 @@ func reader() *fake {
 	}
 }
 
-func TestEachPageShowsWhatItIsFor(t *testing.T) {
+func TestEachPageShowsItsContent(t *testing.T) {
 	t.Parallel()
 	for path, texts := range map[string][]string{
-		"/":                               {"1 open, 1 closed", "nobody has decided yet", "open period day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)", "Time zone data: " + tz.Version() + "."},
+		"/":                               {"1 open, 1 closed", "the controller has not decided yet", "open period day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)", "Time zone data: " + tz.Version() + "."},
 		"/gate/shop/web":                  {"<title>web is opened", "until <time", "hotfix", "kubectl gate close web -n shop", "outside open periods", "main@sha1:fedcba98<", `href="./../../target/Kustomization/shop/apps"`, "timeZone: Europe/Oslo"},
 		"/gate/shop/web/month":            {"web</a> in November 2026", "Thursday 26 November", "today", "<b>10:00</b>", "month=2026-10", "month=2026-12"},
 		"/target/Kustomization/shop/apps": {"shop/web holds it", `<a href="./../../../gate/shop/web">shop/web</a>`, "holds it", "main@sha1:01234567."},
@@ -57,7 +57,7 @@ func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	}
 }
 
-func TestAFilterShowsOnlyWhatItAsksFor(t *testing.T) {
+func TestFilterSelectsGates(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"":                             "bank/new shop/db shop/web",
@@ -82,7 +82,7 @@ func TestAFilterShowsOnlyWhatItAsksFor(t *testing.T) {
 	shows(t, &fake{}, "/", "There are no gates yet")
 }
 
-func TestErrorsSayWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestErrorPagesHaveCauseAndNextStep(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "gates"}, "", errors.New("no"))
 	for _, c := range []struct {
@@ -91,21 +91,21 @@ func TestErrorsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		code int
 		says string
 	}{
-		{"/?days=0", nil, 400, "days=0: it must be a number from 1 to 92"},
+		{"/?days=0", nil, 400, "days=0: must be a number from 1 to 92"},
 		{"/?days=93", nil, 400, "days=93"},
-		{"/?from=yesterday", nil, 400, "it must be written like 2026-11-26"},
-		{"/?from=9999-01-01", nil, 400, "at most 400 days away"},
-		{"/?from=0000-01-01", nil, 400, "at most 400 days away"},
+		{"/?from=yesterday", nil, 400, "must have the form 2026-11-26"},
+		{"/?from=9999-01-01", nil, 400, "at most 400 days from now"},
+		{"/?from=0000-01-01", nil, 400, "at most 400 days from now"},
 		{"/?labels=((", nil, 400, "labels=(("},
-		{"/gate/shop/web/month?month=13", nil, 400, "it must be written like 2026-11"},
+		{"/gate/shop/web/month?month=13", nil, 400, "must have the form 2026-11"},
 		{"/gate/shop/none", nil, 404, `there is no gate &#34;none&#34; in namespace &#34;shop&#34;, or you may not see it`},
 		{"/gate/shop%2Fweb/x", nil, 404, `<a href="./../../">All gates`},
 		{"/nothing", nil, 404, "there is no such page"},
 		{"/static/", nil, 404, "there is no such page"},
 		{"/templates/gate.html", nil, 404, "there is no such page"},
 		{"/static/none.css", nil, 404, "not found"},
-		{"/", forbidden, 403, "Ask somebody who may"},
-		{"/gate/shop/web", fmt.Errorf("more: %w", forbidden), 403, "Ask somebody who may"},
+		{"/", forbidden, 403, "Ask an administrator"},
+		{"/gate/shop/web", fmt.Errorf("more: %w", forbidden), 403, "Ask an administrator"},
 		{"/target/a/b/c", Missing{Cause: errors.New("there is no c")}, 404, "there is no c"},
 		{"/", errors.New("no cluster"), 502, "Try again"},
 		{"/?text=" + strings.Repeat("%3Cb%3E", 9000), nil, 200, "No gate matches"},
@@ -145,7 +145,7 @@ func TestNoTextOfOthersIsAPartOfAPage(t *testing.T) {
 	}
 }
 
-func TestABrowserIsToldThatNothingComesFromElsewhere(t *testing.T) {
+func TestPagesForbidContentFromOtherOrigins(t *testing.T) {
 	t.Parallel()
 	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|<script>|https?://`)
 	address := regexp.MustCompile(`(?:href|src|action|data-changes)="([^"]*)"`)
@@ -219,7 +219,7 @@ func TestEachLinkLeadsToAPageBelowAnyPrefix(t *testing.T) {
 	}
 }
 
-func TestTimesAreInTheZoneThatIsAskedFor(t *testing.T) {
+func TestTimesAreInRequestedZone(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.gates[0].Spec.TimeZone = "Asia/Tokyo"
@@ -258,7 +258,7 @@ func form(t testing.TB, fields map[string]string) *http.Request {
 
 const manifestOfWeb = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: %s}\nspec: {default: closed, timeZone: Europe/Oslo, openPeriods: [{name: night, start: \"20:00\", end: \"21:00\"}]}\n---\n"
 
-func TestWhatIfShowsWhatManifestsWouldChange(t *testing.T) {
+func TestWhatIfShowsChangesByManifests(t *testing.T) {
 	t.Parallel()
 	web := fmt.Sprintf(manifestOfWeb, "web")
 	var crowd strings.Builder
@@ -312,13 +312,13 @@ func TestAGateInTroubleHasAPage(t *testing.T) {
 		change func(*v1alpha1.Gate)
 		says   []string
 	}{
-		"suspended":     {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, []string{"suspended: stays as it is", "nobody opens or closes the gate while it is suspended"}},
+		"suspended":     {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, []string{"suspended: stays as it is", "the gate keeps its state while it is suspended"}},
 		"audit":         {func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }, []string{"audit: holds nothing"}},
 		"deleted":       {func(g *v1alpha1.Gate) { g.DeletionTimestamp = &now }, []string{"is being deleted"}},
-		"no status":     {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, []string{"nobody has decided yet", "Not counted yet"}},
+		"no status":     {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, []string{"the controller has not decided yet", "Not counted yet"}},
 		"invalid":       {func(g *v1alpha1.Gate) { g.Spec.OpenPeriods[0].End = nil }, []string{"invalid spec", `fill="url(#closed-fault)"`}},
 		"unknown zone":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere/Land" }, []string{"invalid spec"}},
-		"always closed": {func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = nil }, []string{"It stays as it is for a year", "closed by default"}},
+		"always closed": {func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = nil }, []string{"No change of state is known", "closed by default"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -330,7 +330,7 @@ func TestAGateInTroubleHasAPage(t *testing.T) {
 	}
 }
 
-func TestAPageIsCompressedForWhoReadsThat(t *testing.T) {
+func TestPageIsCompressedIfClientAcceptsIt(t *testing.T) {
 	t.Parallel()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	request.Header.Set("Accept-Encoding", "gzip, br")
@@ -357,18 +357,18 @@ func TestTheFirstPageOfAThousandGatesIsSmall(t *testing.T) {
 	}
 }
 
-func TestAPageThatCannotBeMadeInTimeSaysSo(t *testing.T) {
+func TestRenderingTimeoutIsReported(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	recorder := httptest.NewRecorder()
 	pages(t, &fake{hangs: true}).ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
-	if recorder.Code != http.StatusGatewayTimeout || !strings.Contains(recorder.Body.String(), "has not answered in time") {
+	if recorder.Code != http.StatusGatewayTimeout || !strings.Contains(recorder.Body.String(), "has not responded in time") {
 		t.Errorf("it answers %d: %s", recorder.Code, recorder.Body)
 	}
 }
 
-func TestOnlySomePagesAreReadAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
+func TestConcurrentReadsAreLimitedAndReleased(t *testing.T) {
 	t.Parallel()
 	r := &fake{hangs: true, key: "viewer"}
 	h := pages(t, r)

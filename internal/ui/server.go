@@ -1,4 +1,5 @@
-// Package ui serves pages that show what is open, what comes, and what waits. They change nothing: a page has the commands that would.
+// Package ui serves the web UI: when Gates are open, what is planned, and what waits. Pages are read-only: they show the commands that make
+// changes.
 package ui
 
 import (
@@ -23,61 +24,61 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// Visible is what a viewer may see of the Gates of a cluster.
+// Visible has the Gates of a cluster that a viewer may see.
 type Visible struct {
-	// Set has the Gates with their exceptions and calendars, to compute when they are open. It has all of them, also for a viewer who may
-	// only know what comes of it.
+	// Set has the Gates with their exceptions and calendars, to compute when they are open. It is complete even for a viewer who may only
+	// see the results.
 	Set *preview.Set
 	// Gates and Exceptions are those of the set, as the viewer may see them.
 	Gates      []*v1alpha1.Gate
 	Exceptions []*v1alpha1.GateException
-	// Notes say what the viewer may not see.
+	// Notes describe what the viewer may not see.
 	Notes []string
-	// Version names all that decides when a Gate of the set is open, so that this need not be computed again. Nil if nobody knows.
+	// Version identifies all inputs that decide when a Gate of the set is open, as a cache key. Nil if unknown.
 	Version func(g *v1alpha1.Gate) string
 }
 
 // Target is an object that a Gate governs.
 type Target struct {
 	explain.Waiting
-	// State is what the object is, as a word.
+	// State is the state of the object, as a word.
 	State string
 }
 
-// Reader reads what a viewer may see. Each error says what to do.
+// Reader reads what a viewer may see. Errors include the next step.
 type Reader interface {
-	// Gates returns all Gates, those of a namespace if it is not empty, or at least the one that is named, if there is a name.
+	// Gates returns all Gates, or those of a namespace if it is not empty. If there is a name, it returns at least that Gate.
 	Gates(ctx context.Context, namespace, name string) (*Visible, error)
-	// Targets returns the targets of a Gate that are not free, and what the viewer may not see of them.
+	// Targets returns the targets of a Gate that are not free, and a note about those that the viewer may not see.
 	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
 	// Why explains an object.
 	Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error)
-	// Subscriptions returns the calendars that show a Gate, as far as the viewer may know their paths.
+	// Subscriptions returns the calendars that show a Gate, with the paths that the viewer may see.
 	Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]Subscription, error)
-	// Sees returns whether a change in one of some namespaces may change what the viewer sees.
+	// Sees returns whether a change in one of some namespaces may be visible to the viewer.
 	Sees(ctx context.Context, namespaces []string) (bool, error)
 }
 
-// Viewer is who looks at a page.
+// Viewer is a user of the web UI.
 type Viewer struct {
 	Reader
-	// Key is the same for viewers who see the same, at all times.
+	// Key is equal for viewers who see the same at all times.
 	Key string
-	// Person is the same for all tokens of a person. What viewers share is divided among persons.
+	// Person is equal for all tokens of a user. Shared resources are divided among users.
 	Person string
-	// Bare is whether the viewer may know names, states and times only. The Reader returns Gates that have nothing else.
+	// Bare is true if the viewer may see only names, states and times. The Reader returns Gates with nothing else then.
 	Bare bool
 }
 
-// Viewers know who looks at pages.
+// Viewers authenticates viewers.
 type Viewers interface {
-	// Of returns who has sent a request. The error is a Refused for somebody who may see nothing.
+	// Of returns the viewer who sent a request. The error is a Refused if the viewer may see nothing.
 	Of(r *http.Request) (Viewer, error)
-	// Changes calls a function after each change of what pages show, with its namespace, until the context ends.
+	// Changes calls a function with the namespace of each visible change, until the context ends.
 	Changes(ctx context.Context, changed func(namespace string)) error
 }
 
-// Refused is the error for a page that nobody gets, with the code of the answer.
+// Refused is the error for a refused page, with its status code.
 type Refused struct {
 	Code  int
 	Cause error
@@ -98,30 +99,30 @@ func (m Missing) Error() string { return m.Cause.Error() }
 // Unwrap returns the cause.
 func (m Missing) Unwrap() error { return m.Cause }
 
-// Options of the pages.
+// Options configure the web UI.
 type Options struct {
 	Viewers Viewers
-	// Anyone reads what everybody may see, for badges. Nil is for no badges.
+	// Anyone reads what all viewers may see, for badges. If it is nil, there are no badges.
 	Anyone Reader
 	// Clock is read once for each page.
 	Clock clock.PassiveClock
-	// Zone is that of the viewer.
+	// Zone is the time zone of the viewer.
 	Zone *time.Location
-	// AnyZone is whether the zone of the viewer is not known here: a browser says it, and gets that of Zone unless it does.
+	// AnyZone is true if the time zone of the viewer is unknown: the browser sends it, and Zone is the default.
 	AnyZone bool
-	// Alone is whether the pages are for one person, on their own machine: making pages may take all of a processor.
+	// Alone is true if the server is for one user, on their own machine: rendering may use a whole processor.
 	Alone bool
-	// Command is how the plug-in is called, such as kubectl gate.
+	// Command is the command of the plugin, such as kubectl gate.
 	Command string
-	// Namespace is that of manifests that name none.
+	// Namespace is the namespace of manifests without one.
 	Namespace string
 	// Validate returns the errors of a manifest. If it is nil, as in the controller, manifests are only decoded.
 	Validate func(*unstructured.Unstructured) field.ErrorList
-	// Log gets the errors of the server itself.
+	// Log is the log for errors of the server.
 	Log *log.Logger
 }
 
-// handler answers requests.
+// handler serves requests.
 type handler struct {
 	Options
 	pages map[string]*template.Template
@@ -142,8 +143,7 @@ const (
 	making, sending = 30 * time.Second, 20 * time.Second
 )
 
-// New returns what serves the pages. They link to each other by relative paths, so that they can be served below any path that ends
-// with a slash.
+// New returns the handler of the web UI. Links are relative, so it can be served below any path that ends with a slash.
 func New(o Options) http.Handler {
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock),
@@ -154,7 +154,7 @@ func New(o Options) http.Handler {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /static/{file}", http.FileServerFS(files)) // no folder and no template
+	mux.Handle("GET /static/{file}", http.FileServerFS(files)) // only files, no folders and no templates
 	mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
 	mux.HandleFunc("GET /gate/{namespace}/{name}", h.page("gate", h.gate))
 	mux.HandleFunc("GET /gate/{namespace}/{name}/month", h.page("month", h.month))
@@ -169,7 +169,7 @@ func New(o Options) http.Handler {
 	return guarded(mux)
 }
 
-// guarded adds what a browser needs to know: nothing comes from elsewhere, and no script or style is in a page.
+// guarded sets headers that forbid content from other origins, and scripts and styles in pages.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

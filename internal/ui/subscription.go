@@ -10,18 +10,18 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Subscription is a calendar to which somebody may subscribe.
+// Subscription is a calendar to which users can subscribe.
 type Subscription struct {
-	// Name is that of the CalendarFeed, Path where it is served.
+	// Name is the name of the CalendarFeed, Path is where it is served.
 	Name, Path string
 }
 
-// SubscriptionsTo returns those calendars that show a Gate and are served, by name.
+// SubscriptionsTo returns the served calendars that show a Gate, by name.
 func SubscriptionsTo(g *v1alpha1.Gate, calendars []v1alpha1.CalendarFeed) (found []Subscription) {
 	for i := range calendars {
 		c := &calendars[i]
 		named := slices.ContainsFunc(c.Spec.GateRefs, func(ref v1alpha1.GateReference) bool { return ref.Name == g.Name })
-		selector, err := metav1.LabelSelectorAsSelector(c.Spec.Selector.Kubernetes()) // none selects nothing
+		selector, err := metav1.LabelSelectorAsSelector(c.Spec.Selector.Kubernetes()) // an invalid selector selects nothing
 		selected := err == nil && selector.Matches(labels.Set(g.Labels))
 		if c.Namespace == g.Namespace && c.Status.CalendarPath != "" && (named || selected) {
 			found = append(found, Subscription{c.Name, c.Status.CalendarPath})

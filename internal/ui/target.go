@@ -2,7 +2,7 @@ package ui
 
 import "github.com/fluxcd/gating-controller/internal/explain"
 
-// targetPage is what the page of an object shows.
+// targetPage is the content of the page of an object.
 type targetPage struct{ *explain.Explanation }
 
 func (h *handler) target(r *request) (content, error) {

@@ -13,41 +13,41 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// view is how somebody looks at a page: when, in which zone, and how far.
+// view has the settings of a page: range and time zone.
 type view struct {
 	Now time.Time
-	// Zone is where times are, one of Zones.
+	// Zone is the zone of times, one of Zones.
 	Zone  *time.Location
 	Zones []choice
-	// Days is how many a timeline has, and Range is which.
+	// Days is the number of days of a timeline, and Range is the range.
 	Days  int
 	Range preview.Range
 	// Root is the relative path to the first page.
 	Root string
-	// Command is how the plug-in is called.
+	// Command is the command of the plugin.
 	Command string
-	// Bare is whether only names, states and times are shown.
+	// Bare is true if only names, states and times are shown.
 	Bare bool
-	// AnyZone is whether the browser may say which zone it is in.
+	// AnyZone is true if the browser may set the time zone.
 	AnyZone bool
-	// query is what the address asks for.
+	// query has the parameters of the URL.
 	query url.Values
 }
 
-// Bounds of what an address may ask for.
+// Limits of the parameters.
 const (
 	maxDays = 92
 	maxAway = 400 * 24 * time.Hour
 )
 
-// parameters are those that an address can have. Others are left out of all links.
+// parameters are the supported parameters. Links omit others.
 var parameters = []string{"zone", "days", "from", "month", "text", "namespace", "state", "labels"}
 
-// Spans are the lengths that a timeline can have, in days.
+// Spans are the possible lengths of a timeline, in days.
 var spans = []int{1, 7, 14, 31}
 
-// view reads the part of an address that all pages have. Times are in the zone of the viewer or in UTC, or on the pages of a Gate that has
-// a zone, in that.
+// view parses the common parameters of all pages. Times are in the zone of the viewer or in UTC, or, on the pages of a Gate with a zone, in
+// that zone.
 func (h *handler) view(r *request, of *time.Location) (view, error) {
 	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: url.Values{}, Command: h.Command, Bare: r.viewer.Bare, AnyZone: h.AnyZone}
 	v.Root = "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
@@ -67,7 +67,7 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	case zone != "" && zone != "gate" && h.AnyZone:
 		if v.Zone, err = tz.Load(zone); err != nil {
 			v.Zone = time.UTC
-			return v, badf("zone=%s: it is not a time zone", zone)
+			return v, badf("zone=%s: must be a time zone", zone)
 		}
 	}
 	v.Now = v.Now.In(v.Zone)
@@ -77,7 +77,7 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	}
 	if days := v.query.Get("days"); days != "" {
 		if v.Days, err = strconv.Atoi(days); err != nil || v.Days < 1 || v.Days > maxDays {
-			return v, badf("days=%s: it must be a number from 1 to %d", days, maxDays)
+			return v, badf("days=%s: must be a number from 1 to %d", days, maxDays)
 		}
 	}
 	from := v.Now
@@ -90,19 +90,19 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	return v, nil
 }
 
-// parse reads a day or a month, which must be near.
+// parse parses a day or a month, which must be near.
 func (v view) parse(name, format, value string) (time.Time, error) {
 	at, err := time.ParseInLocation(format, value, time.UTC)
 	if err != nil {
-		return at, badf("%s=%s: it must be written like %s", name, value, v.Now.Format(format))
+		return at, badf("%s=%s: must have the form %s", name, value, v.Now.Format(format))
 	}
 	if at.Sub(v.Now).Abs() > maxAway {
-		return at, badf("%s=%s: it must be at most %d days away", name, value, maxAway/(24*time.Hour))
+		return at, badf("%s=%s: must be at most %d days from now", name, value, maxAway/(24*time.Hour))
 	}
 	return time.Date(at.Year(), at.Month(), at.Day(), 12, 0, 0, 0, v.Zone), nil
 }
 
-// midnight returns when a day begins, some days after that of an instant: at one o'clock where clocks jump over midnight.
+// midnight returns when a day begins, some days after that of an instant: at one o'clock where clocks skip midnight.
 func midnight(at time.Time, days int) time.Time {
 	day := time.Date(at.Year(), at.Month(), at.Day()+days, 12, 0, 0, 0, at.Location())
 	begin := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, at.Location())
@@ -112,7 +112,7 @@ func midnight(at time.Time, days int) time.Time {
 	return begin
 }
 
-// With returns the address of the same page with another value of a parameter, without it if that is empty.
+// With returns the URL of the same page with another value of a parameter. An empty value removes the parameter.
 func (v view) With(name, value string) string {
 	query := url.Values{}
 	for key, values := range v.query {
@@ -125,7 +125,7 @@ func (v view) With(name, value string) string {
 	return "?" + query.Encode()
 }
 
-// To returns the address of another page, seen in the same way.
+// To returns the URL of another page with the same settings.
 func (v view) To(path ...string) string {
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
@@ -143,13 +143,13 @@ func (v view) To(path ...string) string {
 	return address
 }
 
-// ToGate returns the address of the page of a Gate, which is named namespace/name.
+// ToGate returns the URL of the page of a Gate, by namespace/name.
 func (v view) ToGate(name string) string {
 	namespace, short, _ := strings.Cut(name, "/")
 	return v.To("gate", namespace, short)
 }
 
-// Spans are the lengths that a timeline can have, with whether each is the present one.
+// Spans returns the possible lengths of a timeline, with whether each is selected.
 func (v view) Spans() []choice {
 	names := map[int]string{1: "Day", 7: "Week", 14: "Two weeks", 31: "Month"}
 	var all []choice
@@ -159,15 +159,15 @@ func (v view) Spans() []choice {
 	return all
 }
 
-// Earlier is the address of the timeline before the present one.
+// Earlier is the URL of the previous timeline.
 func (v view) Earlier() string {
 	return v.With("from", midnight(v.Range.From, -v.Days).Format(time.DateOnly))
 }
 
-// Later is the address of the timeline after the present one.
+// Later is the URL of the next timeline.
 func (v view) Later() string { return v.With("from", v.Range.Until.Format(time.DateOnly)) }
 
-// ZoneName is the name of the zone in which times are, such as Europe/Oslo (CET).
+// ZoneName is the name of the zone of times, such as Europe/Oslo (CET).
 func (v view) ZoneName() string {
 	short := v.Now.Format("MST")
 	if name := v.Zone.String(); name != "Local" && name != short {
@@ -188,7 +188,7 @@ type choice struct {
 	Current       bool
 }
 
-// Time writes an instant in the zone of the view, with how far away it is.
+// Time formats an instant in the zone of the view, with its distance.
 func (v view) Time(at any) template.HTML {
 	var t time.Time
 	switch at := at.(type) {
@@ -215,7 +215,7 @@ func (v view) Time(at any) template.HTML {
 		t.In(v.Zone).Format("Mon 2006-01-02 15:04") + ` <small>` + distance(t.Sub(v.Now)) + `</small></time>`)
 }
 
-// distance says how far away an instant is.
+// distance formats how far away an instant is.
 func distance(d time.Duration) string {
 	text, abs := "", d.Abs()
 	switch {

@@ -54,7 +54,7 @@ func TestATimelineHasEachDayAlsoWhereClocksJump(t *testing.T) {
 	}
 }
 
-func TestALabelIsOnlyWhereThereIsRoomForIt(t *testing.T) {
+func TestLabelIsDrawnOnlyIfItFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		label string
@@ -80,7 +80,7 @@ func TestADrawingHasNoTextOfOthersAsAPart(t *testing.T) {
 	}
 }
 
-func TestAStretchSaysADayOnce(t *testing.T) {
+func TestIntervalHasDateOnce(t *testing.T) {
 	t.Parallel()
 	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 	if got := span(at(26, 10), at(26, 16)); got != "Thu 26 Nov 10:00 – 16:00" {

@@ -20,11 +20,11 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestWhoMaySeeNothingIsToldWhatToDo(t *testing.T) {
+func TestRefusedViewerGetsNextStep(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[int]string{
-		http.StatusUnauthorized:       "Open the page through the ingress or the proxy that logs you in",
-		http.StatusForbidden:          "Ask somebody who may",
+		http.StatusUnauthorized:       "Open the page through the ingress or the proxy where you sign in",
+		http.StatusForbidden:          "Ask an administrator",
 		http.StatusServiceUnavailable: "Try again in a moment",
 	} {
 		r := reader()
@@ -49,7 +49,7 @@ func TestWhoMaySeeNothingIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNamesStatesAndTimesAreAllThatSomebodySeesWhoMayKnowNoMore(t *testing.T) {
+func TestBareViewerSeesOnlyNamesStatesAndTimes(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.bare = true
@@ -58,7 +58,7 @@ func TestNamesStatesAndTimesAreAllThatSomebodySeesWhoMayKnowNoMore(t *testing.T)
 	r.gates[0].Status.Conditions = []metav1.Condition{{Type: "Ready", Message: "secret message"}}
 	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), RequestedBy: "secret-person"}}
 	for path, texts := range map[string][]string{
-		"/":                    {">web<", ">opened<", "until</small>", "<title>opened Thu 26 Nov 10:00 – 16:00</title>", "who logs in sees more"},
+		"/":                    {">web<", ">opened<", "until</small>", "<title>opened Thu 26 Nov 10:00 – 16:00</title>", "sign in to see more"},
 		"/gate/shop/web":       {">opened<", "until <time", "<title>closed ", "Next"},
 		"/gate/shop/web/month": {"web</a> in November 2026", "<b>10:00</b>"},
 	} {
@@ -150,7 +150,7 @@ func TestAGateNamesTheCalendarsThatShowIt(t *testing.T) {
 	}
 }
 
-func TestAPageIsMadeOnceForAllWhoSeeTheSame(t *testing.T) {
+func TestPageIsRenderedOnceForEqualViewers(t *testing.T) {
 	t.Parallel()
 	load := func(handler http.Handler, path string) string {
 		_, page := asks(t, handler, path, time.Minute)
@@ -180,7 +180,7 @@ func TestAPageIsMadeOnceForAllWhoSeeTheSame(t *testing.T) {
 	}
 }
 
-func TestNobodyHearsOfWhatTheyMayNotSee(t *testing.T) {
+func TestViewersAreNotNotifiedOfInvisibleChanges(t *testing.T) {
 	t.Parallel()
 	r := &fake{blind: true}
 	lines := hears(t, r, pages(t, r))
@@ -199,7 +199,7 @@ func TestNobodyHearsOfWhatTheyMayNotSee(t *testing.T) {
 	}
 }
 
-func TestNewsWaitWhileAllPagesTogetherHaveUsedTheirShare(t *testing.T) {
+func TestNotificationsWaitWhileRenderingShareIsUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		since, cost, want time.Duration
@@ -217,7 +217,7 @@ func TestNewsWaitWhileAllPagesTogetherHaveUsedTheirShare(t *testing.T) {
 	}
 }
 
-func TestABrowserSaysInWhichZoneItIs(t *testing.T) {
+func TestBrowserSetsTimeZone(t *testing.T) {
 	t.Parallel()
 	options := optionsOf(reader(), time.UTC)
 	options.AnyZone = true
@@ -230,8 +230,8 @@ func TestABrowserSaysInWhichZoneItIs(t *testing.T) {
 		"/?zone=Asia/Tokyo":              {200, []string{"Asia/Tokyo (JST)", `zone=Asia%2FTokyo`}},
 		"/?zone=UTC":                     {200, []string{"Times in UTC"}},
 		"/gate/shop/web?zone=gate":       {200, []string{"Europe/Oslo (CET)"}},
-		"/?zone=Nowhere":                 {400, []string{"zone=Nowhere: it is not a time zone"}},
-		"/?zone=../../../etc/passwd":     {400, []string{"it is not a time zone"}},
+		"/?zone=Nowhere":                 {400, []string{"zone=Nowhere: must be a time zone"}},
+		"/?zone=../../../etc/passwd":     {400, []string{"must be a time zone"}},
 		"/?zone=%3Cscript%3E":            {400, []string{"&lt;script&gt;"}},
 		"/gate/shop/web?zone=Asia/Tokyo": {200, []string{"Fri 2026-11-27 00:00"}},
 	} {
@@ -247,7 +247,7 @@ func TestABrowserSaysInWhichZoneItIs(t *testing.T) {
 	}
 }
 
-func TestWhoUploadsSlowlyKeepsNobodyFromAPage(t *testing.T) {
+func TestSlowUploadBlocksNoPage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(pages(t, reader()))
 	defer server.Close()

@@ -16,27 +16,27 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// Bounds of what can be tried at once.
+// Limits of a preview of changes.
 const (
-	// maxManifests is in bytes, with what a form adds.
+	// maxManifests bounds an upload in bytes, including the overhead of a form.
 	maxManifests = 1<<20 + 4096
-	// maxRead is what is read of an upload that is too large, in bytes: a browser shows no answer before it has sent all.
+	// maxRead bounds how much is read of an upload that is too large, in bytes: a browser shows no response before it has sent everything.
 	maxRead = 64 << 20
-	// maxTried is how many Gates manifests may name.
+	// maxTried bounds the Gates in the manifests.
 	maxTried = 200
-	// maxPreviews is how many previews one page is made of.
+	// maxPreviews is the number of previews on one page.
 	maxPreviews = 4
-	// maxFaults is how many are shown.
+	// maxFaults bounds the faults that are shown.
 	maxFaults = 50
 )
 
-// whatIfPage is the form, and what came of it.
+// whatIfPage is the form, and the result.
 type whatIfPage struct {
 	Manifests string
-	// Faults say what is wrong with the manifests, More how many are not shown.
+	// Faults describe what is wrong with the manifests, More is how many are not shown.
 	Faults []string
 	More   int
-	// Tried is whether there is a result.
+	// Tried is true if there is a result.
 	Tried bool
 	Axis  axis
 	Gates []tried
@@ -48,18 +48,18 @@ type tried struct {
 	Name, Change string
 	Before       *bar
 	After        *bar
-	Stretches    []preview.Difference
+	Differences  []preview.Difference
 }
 
 func (h *handler) emptyWhatIf(*request) (content, error) { return fixed(whatIfPage{}), nil }
 
-// whatIf shows what manifests would change. Nothing is stored.
+// whatIf shows what manifests would change. It stores nothing.
 func (h *handler) whatIf(r *request) (content, error) {
 	known, err := r.viewer.Gates(r.Context(), "", "")
 	return content{make: func() (any, error) { return h.tries(r, known) }}, err
 }
 
-// tries makes the page for manifests.
+// tries renders the page for manifests.
 func (h *handler) tries(r *request, known *Visible) (whatIfPage, error) {
 	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
 	manifests := preview.NewSet(h.Namespace).Validating(h.Validate)
@@ -80,10 +80,10 @@ func (h *handler) tries(r *request, known *Visible) (whatIfPage, error) {
 	return page, r.Context().Err()
 }
 
-// try compares a cluster with what it would be with manifests.
+// try compares a cluster with its state after applying manifests.
 func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	after := before.Applied(manifests)
-	changes, doubts, err := preview.Diff(before, after, v.Range)
+	changes, warnings, err := preview.Diff(before, after, v.Range)
 	if err != nil {
 		return p.fails(err)
 	}
@@ -105,9 +105,9 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	if err != nil {
 		return p.fails(err)
 	}
-	for _, doubt := range doubts {
-		if doubt.File != "" || doubt.Incomplete {
-			p.Notes = append(p.Notes, doubt.String())
+	for _, warning := range warnings {
+		if warning.File != "" || warning.Incomplete {
+			p.Notes = append(p.Notes, warning.String())
 		}
 	}
 	p.Tried = true
@@ -117,7 +117,7 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	return p
 }
 
-// fails says what is wrong with the manifests.
+// fails sets the faults in the manifests.
 func (p whatIfPage) fails(err error) whatIfPage {
 	p.Faults = []string{err.Error()}
 	if invalid := (*preview.InvalidError)(nil); errors.As(err, &invalid) {
@@ -129,7 +129,7 @@ func (p whatIfPage) fails(err error) whatIfPage {
 	return p
 }
 
-// barIn returns the drawing of a Gate in a report, nil if it is not in it.
+// barIn returns the drawing of a Gate in a report, nil if it is missing.
 func barIn(report *preview.Report, name string, v view) *bar {
 	for _, t := range report.Gates {
 		if t.Gate == name {
@@ -153,14 +153,14 @@ func (h *handler) upload(r *request) (end func(time.Duration), err error) {
 	return end, nil
 }
 
-// uploaded returns the manifests that somebody has pasted or uploaded, the file if there are both.
+// uploaded returns the pasted or uploaded manifests. The file takes precedence.
 func uploaded(r *request) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxManifests+1))
 	if err != nil {
 		return "", badf("the form cannot be read: %s", err)
 	}
 	if len(raw) > maxManifests {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // who sends more gets no page
+		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // a client that sends more gets no page
 		return "", Refused{http.StatusRequestEntityTooLarge, errors.New("the manifests are larger than 1 MiB: go back and try fewer at once, or use kubectl gate diff")}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))

@@ -20,7 +20,7 @@ var functions = template.FuncMap{
 	"states":    func() []string { return []string{"opened", "closed", "unknown"} },
 }
 
-// short returns a revision as a page shows it.
+// short formats a revision.
 func short(revision string) string {
 	if revision == "" {
 		return "–"
@@ -28,7 +28,7 @@ func short(revision string) string {
 	return explain.ShortRevision(revision)
 }
 
-// happened says what an entry of the history is.
+// happened describes an entry of the history.
 func happened(e v1alpha1.HistoryEntry) string {
 	text := string(e.Action) + " " + preview.ShortReason(e.Reason, e.DecidedBy())
 	if e.State != "" {
@@ -40,7 +40,7 @@ func happened(e v1alpha1.HistoryEntry) string {
 	return format.Printable(strings.TrimSpace(text))
 }
 
-// legend says what the patterns mean, or only those of the states.
+// legend explains the patterns, or only those of the states.
 func legend(bare bool) []part {
 	if bare {
 		return []part{{Kind: "opened", Label: "open"}, {Kind: "closed", Label: "closed"}}

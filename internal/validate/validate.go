@@ -161,7 +161,7 @@ func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList)
 		}
 	}
 	errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
-		return mistyped[e.Field] && e.Type != field.ErrorTypeTypeInvalid || strings.HasPrefix(e.Detail, "Checked value must be of type ") // said twice
+		return mistyped[e.Field] && e.Type != field.ErrorTypeTypeInvalid || strings.HasPrefix(e.Detail, "Checked value must be of type ") // duplicate
 	})
 	var invalid []string
 	for _, e := range errs {

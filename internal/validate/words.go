@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// types are how messages name the types of JSON.
+// types are the names of JSON types in messages.
 var types = map[string]string{"string": "a string", "boolean": "true or false", "integer": "a whole number", "int": "a whole number", "number": "a number", "object": "a map of fields", "array": "a list"}
 
 var (

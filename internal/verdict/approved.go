@@ -12,8 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// maxExplained is how many Gates a message explains. If there are more, it only has their
-// names.
+// maxExplained bounds the Gates that a message explains. If there are more, it has only their names.
 const maxExplained = 4
 
 // exemptions are the reasons of Approved=True for an object that is not held although a
@@ -37,10 +36,9 @@ func IsExemption(condition *metav1.Condition) bool {
 	return false
 }
 
-// Approved returns the condition Approved of a target after its step. was is the present
-// condition, nil if there is none. The result is nil if the target must have none. If its
-// time is set, that of the target must be no earlier: a target counts as resumed only if
-// that happened after all of its Gates had closed, otherwise it is held again.
+// Approved returns the condition Approved of a target after its step. was is the current condition, nil if there is none. The result is nil
+// if the target must not have the condition. A time in the result is a lower bound for the time of the condition: a target counts as
+// resumed only if that happened after all of its Gates had closed, otherwise it is held again.
 func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
 	switch step.Outcome {
 	case Held:
@@ -53,7 +51,7 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 		return notHeld(was, v, plan)
 	case SuspendedByOthers:
 		if v.closed && (isFalse(was) || was != nil && was.Reason == v1alpha1.PassGrantedReason) {
-			return approved(v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed.")
+			return approved(v1alpha1.ResumedReason, msgSuspendedByOthers)
 		}
 	case Free:
 	}
@@ -61,7 +59,7 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 	case was == nil, was.Status == metav1.ConditionTrue && (was.Reason == v1alpha1.GateOpenedReason || step.Outcome == SuspendedByOthers):
 		return was
 	case v.Waits, was.Status == metav1.ConditionTrue && len(step.Names) > 0:
-		return was // a Gate has not decided yet, or has its name on it
+		return was // a Gate has not decided yet, or its name is on the target
 	}
 	return approved(v1alpha1.GateOpenedReason, v.Released())
 }
@@ -74,14 +72,12 @@ func isFalse(was *metav1.Condition) bool {
 	return was != nil && was.Status == metav1.ConditionFalse
 }
 
-// isUndecided returns whether a Gate does not say why it holds a target: it will within
-// milliseconds, or it is suspended.
+// isUndecided returns whether it is unknown why a Gate holds a target: the Gate is about to decide, or is suspended.
 func (g Gate) isUndecided() bool {
 	return g.Effect == Undecided || g.Effect == Suspended || g.Effect == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a target that is held. It stays as it is until all Gates
-// that hold the target say why.
+// held returns the condition of a held target. It does not change while the reason of one of the Gates is unknown.
 func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
@@ -108,32 +104,31 @@ func later(a, b metav1.Time) metav1.Time {
 	return a
 }
 
-// notHeld returns the condition of an exempt target. A target that somebody has resumed is
-// still resumed when it is no longer exempt.
+// notHeld returns the condition of an exempt target. A resumed target stays resumed when it is no longer exempt.
 func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Condition {
 	switch {
 	case plan.Exempt == target.Activates:
-		return nil // the condition Activated says it
+		return nil // the condition Activated is reported instead
 	case was != nil && was.Reason == v1alpha1.ResumedReason, exemptions[plan.Exempt] == "":
 		return was
 	}
-	return approved(exemptions[plan.Exempt], fmt.Sprintf("Not held, although %s closed.", are(v.Names)))
+	return approved(exemptions[plan.Exempt], fmt.Sprintf(msgNotHeld, are(v.Names)))
 }
 
-// Explain says which Gates hold a target, until when and why.
+// Explain returns a message with the Gates that hold a target, until when and why.
 func Explain(holders []Gate, now time.Time) string {
 	if len(holders) == 0 {
-		return "Held because a gate is closed. The annotations have no room for its name."
+		return msgHeldNoName
 	}
-	return "Held by " + by(holders, now) + "."
+	return msgHeldBy + by(holders, now) + "."
 }
 
-// ExplainAudit says until when and why a Gate with mode Audit would hold a target.
+// ExplainAudit returns a message about until when and why a Gate with mode Audit would hold a target.
 func ExplainAudit(g Gate, now time.Time) string {
-	return "Would be held by " + by([]Gate{g}, now) + ". The gate has mode Audit and holds nothing."
+	return msgWouldBeHeldBy + by([]Gate{g}, now) + msgAuditMode
 }
 
-// by says which Gates hold a target, until when and why, as a part of a sentence.
+// by lists the Gates that hold a target, until when and why, as part of a sentence.
 func by(holders []Gate, now time.Time) string {
 	parts := make([]string, len(holders))
 	for i, g := range holders {
@@ -149,13 +144,13 @@ func by(holders []Gate, now time.Time) string {
 		return "gates " + strings.Join(parts, ", ")
 	}
 	if why := holders[0].why(now); why != "" {
-		return fmt.Sprintf("gate %s: %s", parts[0], why)
+		return fmt.Sprintf(msgGateBecause, parts[0], why)
 	}
 	return "gate " + parts[0]
 }
 
-// Refusal returns the reason and the message if a target is held because it names a Gate
-// that it must not name, or that does not exist. Both are empty if there is no such Gate.
+// Refusal returns the reason and the message if a target is held because it refers to a Gate that does not exist or that it must not refer
+// to. Both are empty if there is no such Gate.
 func Refusal(holders []Gate) (reason, message string) {
 	for _, g := range holders {
 		switch g.Effect {
@@ -171,19 +166,18 @@ func Refusal(holders []Gate) (reason, message string) {
 
 func missing(name string) string {
 	if strings.HasSuffix(name, "/"+target.NoGate) {
-		return fmt.Sprintf("Held because the annotation %s cannot be read. It must be a list of at most %d gates, each as name or namespace/name.",
+		return fmt.Sprintf(msgInvalidGates,
 			v1alpha1.GatesAnnotation, target.MaxNamedGates)
 	}
-	return fmt.Sprintf("Held because gate '%s' does not exist. Create it, or remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
+	return fmt.Sprintf(msgMissingGate, name, v1alpha1.GatesAnnotation)
 }
 
 func denied(name string) string {
-	return fmt.Sprintf("Held because gate '%s' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. "+
-		"Otherwise, remove the gate from the annotation %s.", name, v1alpha1.GatesAnnotation)
+	return fmt.Sprintf(msgDeniedGate+
+		msgDeniedGateRemedy, name, v1alpha1.GatesAnnotation)
 }
 
-// Released says why nothing holds a target: which Gates that govern it are open, and which
-// have mode Audit.
+// Released returns a message about why nothing holds a target: its open Gates, and those with mode Audit.
 func (v Verdict) Released() string {
 	var parts []string
 	if len(v.Open) > 0 {
@@ -193,15 +187,15 @@ func (v Verdict) Released() string {
 		parts = append(parts, have(namesOf(v.Audits))+" mode Audit")
 	}
 	if len(parts) == 0 {
-		return "Released: no gate governs it."
+		return msgNotGoverned
 	}
-	return fmt.Sprintf("Released: %s.", strings.Join(parts, ", and "))
+	return fmt.Sprintf(msgReleased, strings.Join(parts, ", and "))
 }
 
-// ClosedAre says that Gates are closed, as a part of a sentence.
+// ClosedAre returns that Gates are closed, as part of a sentence.
 func ClosedAre(names []string) string { return are(names) + " closed" }
 
-// are begins a sentence about Gates with their names and the verb.
+// are returns the names of Gates followed by "is" or "are".
 func are(names []string) string { return gates(names, "is", "are") }
 
 func have(names []string) string { return gates(names, "has", "have") }
@@ -221,10 +215,10 @@ func namesOf(gates []Gate) []string {
 	return names
 }
 
-// resumed says that Gates respect what somebody has resumed.
+// resumed returns the message that Gates permit a target to stay resumed.
 func resumed(names []string) string {
 	if len(names) == 1 {
-		return fmt.Sprintf("Resumed by hand. Gate '%s' respects that until it closes again.", names[0])
+		return fmt.Sprintf(msgResumedOne, names[0])
 	}
-	return fmt.Sprintf("Resumed by hand. Gates '%s' respect that until one of them closes again.", strings.Join(names, "', '"))
+	return fmt.Sprintf(msgResumedMany, strings.Join(names, "', '"))
 }

@@ -24,7 +24,7 @@ func askedBy(who, why string) gateOption {
 	}
 }
 
-func TestWhatTheConditionSays(t *testing.T) {
+func TestConditionMessages(t *testing.T) {
 	wasHeld := condition(metav1.ConditionFalse, v1alpha1.GateClosedReason)
 	wasReleased := condition(metav1.ConditionTrue, v1alpha1.GateOpenedReason)
 	wasResumed := condition(metav1.ConditionTrue, v1alpha1.ResumedReason)
@@ -57,7 +57,7 @@ func TestWhatTheConditionSays(t *testing.T) {
 		"the gate does not say yet why":     {wasReleased, heldBy("shop/a"), governing(opened("a", next(0, v1alpha1.StateClosed))), 0, v1alpha1.GateOpenedReason, "before"},
 		"a gate that does not exist":        {nil, heldBy("shop/m"), []verdict.Gate{{Name: "shop/m", Effect: verdict.Missing}}, 0, v1alpha1.GateNotFoundReason, "Held because gate 'shop/m' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates."},
 		"an annotation that cannot be read": {nil, heldBy("shop/*"), []verdict.Gate{{Name: "shop/*", Effect: verdict.Missing}}, 0, v1alpha1.GateNotFoundReason, "Held because the annotation gating.toolkit.fluxcd.io/gates cannot be read. It must be a list of at most 32 gates, each as name or namespace/name."},
-		"a gate of another namespace":       {nil, heldBy("infra/d"), []verdict.Gate{{Name: "infra/d", Effect: verdict.Denied}}, 0, v1alpha1.AccessDeniedReason, "Held because gate 'infra/d' is in another namespace: the controller must watch it and run with --no-cross-namespace-refs=false. Otherwise, remove the gate from the annotation gating.toolkit.fluxcd.io/gates."},
+		"a gate of another namespace":       {nil, heldBy("infra/d"), []verdict.Gate{{Name: "infra/d", Effect: verdict.Denied}}, 0, v1alpha1.AccessDeniedReason, "Held because gate 'infra/d' is in another namespace. That requires a controller that watches that namespace and runs with --no-cross-namespace-refs=false. Otherwise, remove the gate from the annotation gating.toolkit.fluxcd.io/gates."},
 		"a refusal says more than a closed gate": {nil, heldBy("shop/a", "shop/m"), append(governing(closed("a")), verdict.Gate{Name: "shop/m", Effect: verdict.Missing}), 0,
 			v1alpha1.GateNotFoundReason, "Held because gate 'shop/m' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates."},
 
@@ -68,9 +68,9 @@ func TestWhatTheConditionSays(t *testing.T) {
 		"resumed, and then the gate is suspended":   {wasResumed, verdict.Observed{HeldBy: a}, governing(closed("a", suspended)), 0, v1alpha1.ResumedReason, "before"},
 		"released, the gate governs something else": {wasHeld, free, []verdict.Gate{verdict.Leaving("shop/a", opened("a"), noon)}, 0, v1alpha1.GateOpenedReason, "Released: no gate governs it."},
 		"released before":                           {wasReleased, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "before"},
-		"resumed and respected":                     {wasHeld, verdict.Observed{HeldBy: a, ReportedAt: free.ReportedAt}, governing(closed("a", respecting)), 0, v1alpha1.ResumedReason, "Resumed by hand. Gate 'shop/a' respects that until it closes again."},
+		"resumed and respected":                     {wasHeld, verdict.Observed{HeldBy: a, ReportedAt: free.ReportedAt}, governing(closed("a", respecting)), 0, v1alpha1.ResumedReason, "Resumed manually. Gate 'shop/a' permits that until it closes again."},
 		"resumed, and then the gate opens":          {wasResumed, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
-		"taken over":                                {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed."},
+		"taken over":                                {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, v1alpha1.ResumedReason, "Resumed and then suspended manually. Gates leave it alone until it is resumed."},
 		"suspended before":                          {nil, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, "", ""},
 		"suspended also by Git, and released":       {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
 		"suspended after it was taken over":         {wasResumed, verdict.Observed{State: target.SuspendedByOthers}, governing(opened("a")), 0, v1alpha1.ResumedReason, "before"},

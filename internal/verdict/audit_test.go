@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestWhatAGateWithModeAuditSaysAboutATargetThatItGoverns(t *testing.T) {
+func TestEffectOfModeAuditOnGovernedTarget(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate        *v1alpha1.Gate
 		stand, want verdict.Effect
@@ -103,8 +103,8 @@ func TestAGateWithModeAuditChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyAddsTheNameOfAGateWithModeAudit also before somebody has decided.
-func TestNobodyAddsTheNameOfAGateWithModeAudit(t *testing.T) {
+// TestNameOfGateWithModeAuditIsNeverAdded includes undecided Gates.
+func TestNameOfGateWithModeAuditIsNeverAdded(t *testing.T) {
 	everySituation(func(s situation) {
 		step := verdict.Next(s.Observed, verdict.Judge(s.Observed, s.gates), s.plan)
 		for _, g := range s.gates {
@@ -115,8 +115,8 @@ func TestNobodyAddsTheNameOfAGateWithModeAudit(t *testing.T) {
 	})
 }
 
-// TestWhatWouldBeHeldIsWhatIsHeldOnceTheGateEnforces compares the two for all kinds of targets.
-func TestWhatWouldBeHeldIsWhatIsHeldOnceTheGateEnforces(t *testing.T) {
+// TestAuditPredictsHoldsOfModeEnforce compares the two for all kinds of targets.
+func TestAuditPredictsHoldsOfModeEnforce(t *testing.T) {
 	const day = 24 * time.Hour
 	foreign := func(obj *target.Object) { obj.Object["spec"].(map[string]any)["suspend"] = true }
 	objects := map[string]*target.Object{
@@ -146,7 +146,7 @@ func TestWhatWouldBeHeldIsWhatIsHeldOnceTheGateEnforces(t *testing.T) {
 	}
 }
 
-func TestWhatAGateWithModeAuditIsSaidToDo(t *testing.T) {
+func TestMessagesOfGateWithModeAudit(t *testing.T) {
 	g := closed("a", audits, next(time.Hour, v1alpha1.StateOpened), because(v1alpha1.OutsideOpenPeriodsReason, ""))
 	gates := governing(g)
 	if got, want := verdict.ExplainAudit(gates[0], noon),

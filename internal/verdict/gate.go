@@ -1,5 +1,4 @@
-// Package verdict says what happens to one target. It decides from the target, the
-// persisted status of all Gates that have to do with it, and the clock. It has no client.
+// Package verdict decides what to do with one target, from the target, the persisted status of its Gates, and the time. It has no client.
 package verdict
 
 import (
@@ -12,51 +11,48 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Effect is what one Gate says about one target.
+// Effect is the effect of one Gate on one target.
 type Effect uint8
 
 const (
-	// Undecided Gates decide within milliseconds: somebody has changed the spec or has
-	// asked an open Gate to close, or the status of an open Gate is out of date. Until
-	// then the target stays as it is.
+	// Undecided Gates decide within milliseconds: their spec has changed, they have a new close request, or their status is out of date.
+	// Until then, the target stays as it is.
 	Undecided Effect = iota
-	// Open lets the target go.
+	// Open Gates release the target.
 	Open
-	// Closed holds the target.
+	// Closed Gates hold the target.
 	Closed
 	// Suspended Gates hold no further targets, because of spec.suspend. Held targets stay held.
 	Suspended
-	// OtherShard means that another shard has the Gate. That shard adds and removes its
-	// name.
+	// OtherShard Gates belong to another shard, which adds and removes their names.
 	OtherShard
-	// Missing means that the target names a Gate that does not exist. It is held.
+	// Missing means that the target refers to a Gate that does not exist. It is held.
 	Missing
-	// Denied means that the target names a Gate that it must not refer to. It is held.
+	// Denied means that the target refers to a Gate that it must not refer to. It is held.
 	Denied
 )
 
-// holds returns whether a Gate wants the target held.
+// holds returns whether the effect is to hold the target.
 func (s Effect) holds() bool { return s == Closed || s == Missing || s == Denied }
 
-// Gate is a Gate that has to do with a target: it governs the target, or its name is on
-// it.
+// Gate is a Gate that concerns a target: it governs the target, or its name is on the target.
 type Gate struct {
-	// Name as namespace/name.
+	// Name is namespace/name.
 	Name   string
 	Effect Effect
-	// Governs says that the Gate governs the target and has a say.
+	// Governs is true if the Gate governs the target, and decides about it.
 	Governs bool
-	// Audits says that the Gate governs the target with mode Audit. It has no say: it lets
-	// go what it holds. Would is what it would say if its mode were Enforce.
+	// Audits is true if the Gate governs the target with mode Audit: it releases what it holds. Would is its effect if its mode were
+	// Enforce.
 	Audits bool
 	Would  Effect
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
-	// Barred says why a closed Gate lets nothing pass. It is empty unless somebody asks for a pass.
+	// Barred is why a closed Gate permits no pass. It is empty if no pass is requested.
 	Barred string
 }
 
-// Governing returns what a Gate says about a target that it governs, at an instant.
+// Governing returns the effect of a Gate on a target that it governs, at an instant.
 func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	if g.Audits() {
 		return auditing(name, g, now)
@@ -64,9 +60,8 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effectAt(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
-// Leaving returns what a Gate says about a target that has its name, but that it does not
-// govern. The target is let go, unless nobody knows which targets the Gate is meant to
-// govern.
+// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The target is released, unless the spec
+// is invalid, because it is unknown then what the Gate governs.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := effectAt(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
@@ -79,9 +74,8 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: stand, Object: g}
 }
 
-// auditing returns what a Gate with mode Audit says about a target that it governs. The
-// target is let go, unless nobody has decided on the spec yet or the spec is invalid: then
-// it stays as it is, also for a Gate that has nothing there.
+// auditing returns the effect of a Gate with mode Audit on a target that it governs. The target is released, unless the Gate is undecided
+// or invalid: then it stays as it is, even if the Gate does not hold it.
 func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	is := Leaving(name, g, now)
 	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), effectAt(g, now)
@@ -89,13 +83,13 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 		is.Effect = Suspended
 	}
 	if is.Would == Closed && !is.isPersisted() {
-		is.Would = Undecided // nothing has to happen at that instant, and the status is about to say why
+		is.Would = Undecided // nothing happens at that instant, and the status is about to have the reason
 	}
 	return is
 }
 
-// OutOfReach returns what a Gate says about a target that has its name, if the Gate names
-// it but no longer may. The target stays as it is until the Gate opens.
+// OutOfReach returns the effect of a Gate on a target that has its name, if the Gate refers to it but may no longer do so. The target stays
+// as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := effectAt(g, now)
 	if stand == Closed {
@@ -104,8 +98,8 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: stand, Object: g}
 }
 
-// effectAt reads the status of a Gate. A Gate whose close is due counts as closed, even before
-// its status shows it. A Gate whose opening is due is not open until its status shows it.
+// effectAt reads the status of a Gate. A close that is due counts even before the status shows it. An opening counts only once the status
+// shows it.
 func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -125,20 +119,20 @@ func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	return Open
 }
 
-// LetsActivate returns whether a Gate lets a certificate be put to use: it is open, or was open when it was suspended.
+// LetsActivate returns whether a Gate permits activating a certificate: it is open, or was open when it was suspended.
 func (g Gate) LetsActivate() bool {
 	return g.Effect == Open || g.Effect == Suspended && g.wasOpen()
 }
 
-// Covers returns whether a Gate governs a target in any mode, or the target names it.
+// Covers returns whether a Gate governs a target in any mode, or the target refers to it.
 func (g Gate) Covers() bool {
 	return g.Governs || g.Audits || g.IsRefused()
 }
 
-// IsRefused returns whether a target names a Gate that is missing or denied.
+// IsRefused returns whether the target refers to a missing or denied Gate.
 func (g Gate) IsRefused() bool { return g.Effect == Missing || g.Effect == Denied }
 
-// IsOurs returns whether this process reconciles a Gate.
+// IsOurs returns whether this process reconciles the Gate.
 func (g Gate) IsOurs() bool { return g.Object != nil && g.Effect != OtherShard }
 
 // HasPace returns whether a Gate is open and releases its targets at a pace or in waves.
@@ -146,13 +140,12 @@ func (g Gate) HasPace() bool {
 	return g.Effect == Open && g.Governs && g.Object.Spec.Release != nil
 }
 
-// isPersisted returns whether the status of a closed Gate says that it is closed. If the
-// Gate is due to close, it will within milliseconds.
+// isPersisted returns whether the status of a closed Gate shows that it is closed. A close that is due is persisted within milliseconds.
 func (g Gate) isPersisted() bool {
 	return g.Object == nil || meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 }
 
-// closedSince returns whether a Gate has been closed since an instant or longer.
+// closedSince returns whether a Gate has been closed at least since an instant.
 func (g Gate) closedSince(at time.Time) bool {
 	if g.Object == nil {
 		return true
@@ -161,18 +154,17 @@ func (g Gate) closedSince(at time.Time) bool {
 	return g.isPersisted() && last != nil && !at.Before(last.At.Time)
 }
 
-// respects returns whether a Gate accepts that a user resumes a target.
+// respects returns whether a Gate permits users to resume a target.
 func (g Gate) respects() bool {
 	return g.Object != nil && g.Object.Spec.Mode == v1alpha1.ModeLenient
 }
 
-// wasOpen returns whether the status of a Gate says that it is open.
+// wasOpen returns whether the status of a Gate shows that it is open.
 func (g Gate) wasOpen() bool {
 	return g.Object != nil && meta.IsStatusConditionTrue(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 }
 
-// IsInvalid returns whether the spec of a Gate does not compile, so that nobody knows what
-// the Gate is meant to govern.
+// IsInvalid returns whether the spec of a Gate is invalid, so that it is unknown what the Gate governs.
 func IsInvalid(g *v1alpha1.Gate) bool {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	return opened != nil && opened.Reason == v1alpha1.InvalidSpecReason

@@ -12,7 +12,7 @@ func askedToClose(g *v1alpha1.Gate) {
 	g.Annotations = map[string]string{v1alpha1.CloseRequestedAtAnnotation: noon.Format(time.RFC3339)}
 }
 
-func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
+func TestEffectOnGovernedTarget(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate
 		want verdict.Effect
@@ -43,7 +43,7 @@ func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 	}
 }
 
-func TestWhatAGateMustNotGovernAnyMoreStaysAsItIsUntilItOpens(t *testing.T) {
+func TestTargetOutOfReachStaysUntilGateOpens(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate
 		want verdict.Effect
@@ -59,7 +59,7 @@ func TestWhatAGateMustNotGovernAnyMoreStaysAsItIsUntilItOpens(t *testing.T) {
 	}
 }
 
-func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
+func TestGateReleasesUngovernedTargetOnceItHasDecided(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate
 		want verdict.Effect

@@ -106,8 +106,8 @@ func allOf(gates []verdict.Gate, is func(verdict.Gate) bool) bool {
 	return !anyOf(gates, func(g verdict.Gate) bool { return !is(g) })
 }
 
-// releases returns whether a Gate lets a target go that is held: it is open, or it has no name on
-// it and is none that reconciles it here. A suspended one was open if nobody has a name on it.
+// releases returns whether a Gate permits the release of a held target: it is open, or its name is not on the target and it is not
+// reconciled here. A suspended Gate was open if the target has no names.
 func (s situation) releases(g verdict.Gate) bool {
 	switch g.Effect {
 	case verdict.Open:

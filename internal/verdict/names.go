@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Us is how we recognize our holds.
+// Us identifies the holds of this controller.
 var Us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Pass: v1alpha1.PassAnnotation}
 
 // HeldBy returns the Gates whose names are on a target because they hold it.
@@ -20,32 +20,29 @@ func HeldBy(obj *unstructured.Unstructured) []string {
 	return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 }
 
-// NamedBy returns the Gates that a target names itself.
+// NamedBy returns the Gates that a target refers to.
 func NamedBy(obj *unstructured.Unstructured) []string {
 	return target.ParseGates(obj.GetAnnotations()[v1alpha1.GatesAnnotation], obj.GetNamespace())
 }
 
-// Scope is what is known of namespaces.
+// Scope has facts about namespaces.
 type Scope struct {
 	// Reaches returns whether objects of a namespace may refer to another namespace. It is nil if that is unknown.
 	Reaches func(from, to string) bool
-	// Labels returns the labels of a namespace. It is asked only for references that
-	// select namespaces. If it is nil, these name nothing.
+	// Labels returns the labels of a namespace. It is called only for references that select namespaces. If it is nil, these match nothing.
 	Labels func(namespace string) map[string]string
-	// Own is the namespace of the controller. No reference to all namespaces or to
-	// some by their labels names anything there.
+	// Own is the namespace of the controller. References to all namespaces, or to namespaces with some labels, match nothing there.
 	Own string
 }
 
-// Governs returns whether the spec of a Gate names an object, or the object names the
-// Gate.
+// Governs returns whether the spec of a Gate refers to an object, or the object refers to the Gate.
 func (s Scope) Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return slices.Contains(NamedBy(obj), g.Namespace+"/"+g.Name) || slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
 		return s.Names(&ref, g.Namespace, obj)
 	})
 }
 
-// GovernsInReach returns the same as Governs, without objects in namespaces to which the Gate is known not to refer.
+// GovernsInReach is like Governs, without objects in namespaces to which the Gate must not refer.
 func (s Scope) GovernsInReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return s.inReach(g, obj) && s.Governs(g, obj)
 }
@@ -54,7 +51,7 @@ func (s Scope) inReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return s.Reaches == nil || s.Reaches(g.Namespace, obj.GetNamespace())
 }
 
-// Names returns whether a reference of a Gate in a namespace names an object.
+// Names returns whether a reference of a Gate in a namespace matches an object.
 func (s Scope) Names(ref *v1alpha1.TargetReference, namespace string, obj *unstructured.Unstructured) bool {
 	if ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName() {
 		return false
@@ -67,12 +64,12 @@ func (s Scope) Names(ref *v1alpha1.TargetReference, namespace string, obj *unstr
 		(!ref.SpansNamespaces() || s.Spans(ref, obj.GetNamespace()))
 }
 
-// Spans returns whether a reference that spans namespaces is about one of them.
+// Spans returns whether a reference that spans namespaces includes a namespace.
 func (s Scope) Spans(ref *v1alpha1.TargetReference, namespace string) bool {
 	return namespace != s.Own && (ref.NamespaceSelector == nil || s.Labels != nil && Matches(ref.NamespaceSelector.Kubernetes(), s.Labels(namespace)))
 }
 
-// Matches returns whether labels match a selector. None match one that is not valid.
+// Matches returns whether labels match a selector. An invalid selector matches nothing.
 func Matches(selector *metav1.LabelSelector, set map[string]string) bool {
 	if len(selector.MatchExpressions) == 0 {
 		return labels.SelectorFromSet(selector.MatchLabels).Matches(labels.Set(set))

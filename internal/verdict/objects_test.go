@@ -58,7 +58,7 @@ func labelled(labels map[string]string) edit {
 	return func(obj *target.Object) { obj.SetLabels(labels) }
 }
 
-// told gives an object the condition Approved since an instant.
+// told sets the condition Approved of an object, with its time.
 func told(status metav1.ConditionStatus, reason string, since time.Time) edit {
 	return func(obj *target.Object) {
 		obj.SetConditions(append(obj.GetConditions(), metav1.Condition{

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// PassState is how far a pass is.
+// PassState is the state of a pass.
 type PassState string
 
 // The states of a pass.
@@ -25,30 +25,27 @@ const (
 	PassRefused    PassState = "Refused"
 )
 
-// Pass is one reconciliation of a target that the Gates which hold it let through. It is
-// noted on the target, so that no crash makes it last longer or happen twice. The zero
-// value is none.
+// Pass is one reconciliation of a target that its Gates permit while they hold it. It is recorded on the target, so that a crash neither
+// extends nor repeats it. The zero value is no pass.
 type Pass struct {
 	State PassState
-	// Gates are those that it passes, as FormatHeldBy has them. Any other Gate that holds
-	// the target ends it.
+	// Gates has the Gates that it passes, in the form of FormatHeldBy. Any other Gate that holds the target ends it.
 	Gates string
 	// Value of the annotation that requested it, the requester, and the reason.
 	Value, By, Reason string
-	// Since is when it began. Flux is asked for a reconciliation with this time.
+	// Since is when it began, and the value of the reconcile request to Flux.
 	Since time.Time
-	// Until is when it ends at the latest, Ended when it has ended.
+	// Until bounds its end. Ended is when it ended.
 	Until, Ended time.Time
-	// Was is what Flux had reported before it, and Is differs from that in what Flux has
-	// reported since. The second change of any part ends the pass.
+	// Was is what Flux had reported before it, and Is is what Flux has reported since. The second change of any part ends the pass.
 	Was, Is target.Progress
-	// Before is the revision of the target before it, After the one after it.
+	// Before and After are the revisions of the target before and after it.
 	Before, After string
-	// Outcome is how it ended. Message says that in a sentence, or why it was refused.
+	// Outcome is how it ended. Message is a sentence about that, or about why it was refused.
 	Outcome, Message string
 }
 
-// How a pass ends.
+// Outcomes of a pass.
 const (
 	PassSucceeded   = "Succeeded"
 	PassFailed      = "Failed"
@@ -59,21 +56,21 @@ const (
 	PassInterrupted = "Interrupted"
 )
 
-// CanPass returns whether a target can have a pass. The policies guard the note on no others.
+// CanPass returns whether a target can have a pass. The policies protect the record on no others.
 func CanPass(obj *target.Object) bool {
 	_, isAdded := target.Added(obj.GroupVersionKind().GroupKind())
 	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))
 }
 
-// PassOf returns what is noted on a trimmed target of the last pass. A record that only another manager owns
-// still says which request was handled, and nothing else: nothing passes by it.
+// PassOf returns the last pass from the record on a trimmed target. From a record that another manager owns, it returns only which request
+// was handled. Such a record permits no pass.
 func PassOf(obj *target.Object) Pass {
 	if !CanPass(obj) {
 		return Pass{}
 	}
 	record := obj.GetAnnotations()[v1alpha1.PassAnnotation]
 	p, ok := ParseRecord(record)
-	if !ok && record != "" { // it may say that the present request was handled
+	if !ok && record != "" { // the current request may have been handled
 		return Pass{State: PassEnded, Value: obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation]}
 	}
 	if Us.IsPassOwnedByOthers(&obj.Unstructured) {
@@ -82,7 +79,7 @@ func PassOf(obj *target.Object) Pass {
 	return p
 }
 
-// brief returns a record that says only which request was handled.
+// brief returns a record that has only the handled request.
 func (p Pass) brief() Pass {
 	switch p.State {
 	case PassInProgress, PassEnded:
@@ -93,8 +90,7 @@ func (p Pass) brief() Pass {
 	return Pass{}
 }
 
-// annotations returns the annotations that note a pass. While it goes on, one of them asks Flux
-// for a reconciliation.
+// annotations returns the annotations that record a pass. While it is in progress, one of them requests a reconciliation by Flux.
 func (p Pass) annotations() map[string]string {
 	if p.State == "" {
 		return nil
@@ -106,10 +102,10 @@ func (p Pass) annotations() map[string]string {
 	return note
 }
 
-// token is what Flux is asked with.
+// token returns the value of the reconcile request.
 func (p Pass) token() string { return p.Since.UTC().Format(time.RFC3339Nano) }
 
-// RequestedAt is the time that the request says.
+// RequestedAt returns the time in the request, nil if there is none.
 func (p Pass) RequestedAt() *metav1.MicroTime {
 	at, _, err := gate.ParsePass(p.Value)
 	if err != nil {
@@ -118,21 +114,20 @@ func (p Pass) RequestedAt() *metav1.MicroTime {
 	return &metav1.MicroTime{Time: at.Truncate(time.Microsecond)}
 }
 
-// Last returns when something last became of a pass.
+// Last returns when the pass ended, or otherwise when it began.
 func (p Pass) Last() time.Time { return cmp.Or(p.Ended, p.Since) }
 
-// IsNew returns whether a note says something that another one did not say.
+// IsNew returns whether a record differs in its state or its request from an earlier one.
 func (p Pass) IsNew(before Pass) bool {
 	return p.State != "" && (p.State != before.State || p.Value != before.Value)
 }
 
-// reported returns how a pass has ended according to the target and the clock, nothing
-// while it lasts. Flux writes the conditions before the request that it has handled. A
-// request for another reconciliation counts as ours if Flux has handled it: but anyone who
-// may patch the target can replace it again and again, so the second report ends the pass.
+// reported returns how a pass has ended according to the target and the time, nothing if it has not. Flux writes the conditions before the
+// handled request. Another reconcile request also counts once Flux has handled it. Any client that may patch the target could replace the
+// request again and again, so the second report ends the pass.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
 	if p.Since.After(now.Add(maxReportAge)) || p.Until.Sub(p.Since) > gate.MaxPass {
-		return PassInterrupted, "what is noted of it is not what the controller notes"
+		return PassInterrupted, msgPassTampered
 	}
 	handled, second := target.Handled(obj), p.second(target.ProgressOf(obj))
 	request := obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]
@@ -140,25 +135,24 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 	if ready := target.ReadyOf(obj); ready != nil && (handled == p.token() || requested || second != "") {
 		switch ready.Status {
 		case metav1.ConditionTrue:
-			return PassSucceeded, "Ready: " + ready.Reason
+			return PassSucceeded, msgPassReady + ready.Reason
 		case metav1.ConditionFalse:
-			return PassFailed, "not Ready: " + ready.Reason
+			return PassFailed, msgPassNotReady + ready.Reason
 		case metav1.ConditionUnknown:
 		}
 	}
 	switch {
 	case second != "":
-		return PassInterrupted, "Flux has reported a second " + second
+		return PassInterrupted, msgPassSecondReport + second
 	case handled != p.token() && (request == "" || request == p.Was[0]):
-		return PassInterrupted, "the request for its reconciliation was removed" // so no report would end it
+		return PassInterrupted, msgPassRequestRemoved // no report would end it
 	case !now.Before(p.Until):
-		return PassTimedOut, "Flux had not reported the end by " + p.Until.UTC().Format(time.RFC3339)
+		return PassTimedOut, msgPassTimedOut + p.Until.UTC().Format(time.RFC3339)
 	}
 	return "", ""
 }
 
-// second returns the part of the progress that has changed for the second time since the
-// pass began, empty if none has.
+// second returns the part of the progress that has changed twice since the pass began, empty if none has.
 func (p Pass) second(now target.Progress) string {
 	for i, name := range target.ProgressNames {
 		if now[i] != p.Is[i] && p.Is[i] != p.Was[i] {
@@ -168,7 +162,7 @@ func (p Pass) second(now target.Progress) string {
 	return ""
 }
 
-// applyPass lets a pass begin, go on or end in a step that was decided without it.
+// applyPass starts, continues or ends a pass in a step that was decided without it.
 func applyPass(o Observed, v Verdict, step Step) Step {
 	step.Pass = o.Pass
 	switch {
@@ -180,9 +174,9 @@ func applyPass(o Observed, v Verdict, step Step) Step {
 	if step.Pass.State == PassInProgress && step.Outcome != Passing {
 		switch {
 		case step.Outcome == SuspendedByOthers:
-			step.Write, step.Pass = true, o.end(PassSuspended, "a user has suspended it")
+			step.Write, step.Pass = true, o.end(PassSuspended, msgPassSuspended)
 		case step.Write:
-			step.Pass = o.end(PassInterrupted, "another client has overwritten the record of the controller")
+			step.Pass = o.end(PassInterrupted, msgPassOverwritten)
 		}
 	}
 	step.Ends = step.Pass
@@ -192,7 +186,7 @@ func applyPass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// continuePass decides about a target that passes: it is held again, or released, or goes on.
+// continuePass decides about a target that passes: to hold it again, to release it, or to continue.
 func continuePass(o Observed, v Verdict, step Step) Step {
 	outcome, message := o.Outcome, o.Message
 	if outcome == "" {
@@ -202,7 +196,7 @@ func continuePass(o Observed, v Verdict, step Step) Step {
 	case !step.Hold && outcome != "":
 		step.Pass = o.end(outcome, message)
 	case !step.Hold:
-		step.Pass = o.end(PassOpened, "no gate holds it any more")
+		step.Pass = o.end(PassOpened, msgPassOpened)
 	case outcome != "":
 		step.Write, step.Pass = true, o.end(outcome, message)
 	default:
@@ -211,32 +205,31 @@ func continuePass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// end returns the note of a pass that has ended.
+// end returns the record of a pass that has ended.
 func (o Observed) end(outcome, message string) Pass {
 	p := o.Pass
 	p.State, p.Ended, p.After, p.Outcome, p.Message = PassEnded, o.Now.UTC().Truncate(time.Microsecond), o.Revision, outcome, message
 	return p
 }
 
-// interrupts returns which Gate ends a pass before Flux does, nothing if none does. It
-// trusts the record of the pass: anyone who may patch the target writes heldBy.
+// interrupts returns which Gate ends a pass before Flux reports, empty if none does. It relies on the record of the pass, because any
+// client that may patch the target can write heldBy.
 func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	passed := target.ParseHeldBy(o.Pass.Gates)
 	for _, g := range v.Holders {
 		switch {
 		case g.Effect == Closed && g.Barred != "":
-			return PassClosed, fmt.Sprintf("gate '%s' lets nothing pass: %s", g.Name, g.Barred)
+			return PassClosed, fmt.Sprintf(msgPassBarred, g.Name, g.Barred)
 		case !slices.Contains(passed, g.Name) || g.Effect == Closed && !g.closedSince(o.Pass.Since):
-			return PassClosed, fmt.Sprintf("gate '%s' has closed meanwhile", g.Name)
+			return PassClosed, fmt.Sprintf(msgPassClosed, g.Name)
 		case g.Effect == Missing || g.Effect == Denied:
-			return PassClosed, fmt.Sprintf("gate '%s' holds it for want of a decision", g.Name)
+			return PassClosed, fmt.Sprintf(msgPassUndecided, g.Name)
 		}
 	}
 	return "", ""
 }
 
-// pass notes what a trimmed target shows of passes, and returns whether Gates have a say
-// in that.
+// pass records the pass or the request for one that a trimmed target has, and returns whether its Gates must be evaluated for it.
 func (o *Observed) pass(obj *target.Object, definition target.Definition, now time.Time) bool {
 	o.Pass, o.Revision, o.Now = PassOf(obj), target.Revision(obj), now
 	o.RequestPresent = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
@@ -251,12 +244,12 @@ func (o *Observed) pass(obj *target.Object, definition target.Definition, now ti
 	return o.Request != nil
 }
 
-// startsPass returns whether a pass begins with the step.
+// startsPass returns whether the step starts a pass.
 func (r *Ruling) startsPass() bool {
 	return r.Step.Outcome == Passing && r.Observed.State != target.Passing
 }
 
-// passEnds returns when a pass that continues after the step ends at the latest, zero if none does.
+// passEnds returns the latest end of a pass that continues after the step, zero if there is none.
 func (r *Ruling) passEnds() time.Time {
 	if r.Step.Outcome != Passing && (r.Observed.State != target.Passing || r.Step.Hold) {
 		return time.Time{}
@@ -264,8 +257,7 @@ func (r *Ruling) passEnds() time.Time {
 	return cmp.Or(r.Step.Pass, r.Observed.Pass).Until
 }
 
-// PassMoves returns whether a target shows something new of a pass, and whether one goes
-// on, so that the target may have to be held.
+// PassMoves returns whether the pass of a target has changed, and whether one is in progress, so that the target may have to be held.
 func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	was, is := before.GetAnnotations(), after.GetAnnotations()
 	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {

@@ -25,7 +25,7 @@ func everyAsk() []*verdict.PassRequest {
 	}
 }
 
-// everyPass calls do for all that a target under two Gates can be that passes, or that somebody asks to pass.
+// everyPass calls do for all situations of a target under two Gates that passes, or has a request to pass.
 func everyPass(do func(situation)) {
 	ended := before
 	ended.State, ended.Ended, ended.Outcome = verdict.PassEnded, noon, verdict.PassSucceeded
@@ -151,7 +151,7 @@ func TestLawsOfPasses(t *testing.T) {
 // handles marks a kustomization as one of a kind that can have a pass.
 var handles = target.Definition{Handles: true}
 
-// The target is looked at again and again, with the request of before on it, or with an older one that Flux puts back.
+// The target is reconciled repeatedly, with the previous request on it, or with an older one that Flux restores.
 func TestNoValuePassesTwice(t *testing.T) {
 	gates := governing(closed("a"))
 	obj := func(value string, pass verdict.Pass, lever map[string]any) *target.Object {

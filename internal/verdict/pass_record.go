@@ -9,15 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// recordField is a line of the record of a pass, as key=value. Each has one of the two pointers.
+// recordField is a line key=value in the record of a pass. It has one of the two pointers.
 type recordField struct {
 	key  string
 	text *string
 	at   *time.Time
 }
 
-// fields returns the lines of the record of a pass in their order. state and gates come first, because config/lock reads them. Free text
-// comes last.
+// fields returns the lines of a record in order. state and gates come first, because config/lock reads them. Free text comes last.
 func (p *Pass) fields() []recordField {
 	return []recordField{
 		{key: "state", text: (*string)(&p.State)}, {key: "gates", text: &p.Gates},
@@ -31,7 +30,7 @@ func (p *Pass) fields() []recordField {
 	}
 }
 
-// Record returns the pass as v1alpha1.PassAnnotation has it: a line for each field with a value.
+// Record returns the pass in the form of v1alpha1.PassAnnotation: a line for each field with a value.
 func (p Pass) Record() string {
 	var lines []string
 	for _, f := range p.fields() {
@@ -45,7 +44,8 @@ func (p Pass) Record() string {
 	return strings.Join(lines, "\n")
 }
 
-// inLine returns a text that fits into a line of a record, in quotes if it must be escaped: users can write what Flux reports as handled.
+// inLine returns a text that fits into a line of a record. It is quoted if it must be escaped, because users control what Flux reports as
+// handled.
 func inLine(text string) string {
 	if strings.TrimSpace(text) == text && format.Printable(text) == text && text[0] != '"' {
 		return text

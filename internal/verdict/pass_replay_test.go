@@ -25,8 +25,9 @@ func filled(obj *target.Object) {
 	annotated("filler", strings.Repeat("x", 256<<10-size))(obj)
 }
 
-// TestAPassWhoseRecordHasNoRoomCountsOnce has a user who may only patch fill the annotations while a pass is in progress, and remove the filler when it has ended.
-func TestAPassWhoseRecordHasNoRoomCountsOnce(t *testing.T) {
+// TestPassWithoutSpaceForRecordCountsOnce checks a user with permission to patch, who fills the annotations while a pass is in progress,
+// and removes the filler after it.
+func TestPassWithoutSpaceForRecordCountsOnce(t *testing.T) {
 	held := heldBy("shop/a", suspension)
 	granted := rule(kustomization("apps", requesting(requestedAtNoon, "shop/a"), held), governing(closed("a")), handles, noon).Step
 	token := granted.Pass.Since.Format(time.RFC3339Nano)

@@ -10,28 +10,26 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// PassRequest is a request for a pass that was not handled yet.
+// PassRequest is a request for a pass that has not been handled.
 type PassRequest struct {
-	// Pass is what is noted if it is granted.
+	// Pass is the record if the request is granted.
 	Pass Pass
-	// At is the time that the request says.
+	// At is the time in the request.
 	At time.Time
 	// Gates is the list of the Gates that were checked at admission.
 	Gates string
-	// Refused says why the target cannot have a pass even if its Gates allow it.
+	// Refused is why the target cannot have a pass, regardless of its Gates.
 	Refused string
-	// Unrecordable means that a refusal cannot be noted: the value is no later than the one
-	// that is noted.
+	// Unrecordable is true if a refusal cannot be recorded, because the value is not later than the recorded one.
 	Unrecordable bool
-	// Expired means that nobody waits for an answer any more.
+	// Expired is true if the request is too old to report its refusal.
 	Expired bool
 }
 
-// maxReportAge is how long a person waits to be told that nothing passes.
+// maxReportAge is the age up to which the refusal of a request is reported.
 const maxReportAge = 10 * time.Minute
 
-// newPassRequest returns the request for a pass on a trimmed target, nil if there is none that is
-// new.
+// newPassRequest returns the new request for a pass on a trimmed target, nil if there is none.
 func newPassRequest(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *PassRequest {
 	request, ok := gate.ReadPass(obj.GetAnnotations(), now)
 	if !ok || request.Value == noted.Value {
@@ -47,18 +45,18 @@ func newPassRequest(obj *target.Object, noted Pass, definition target.Definition
 	others := target.OtherOwners(&obj.Unstructured, Us)
 	switch {
 	case request.Err != nil:
-		// A time that is still to come is recorded, so that the request is not granted when it has come.
+		// Record a time in the future, so that the request is not granted once that time has come.
 		ask.Refused, ask.Unrecordable = request.Err.Error(), !gate.IsAhead(request.At, now)
 	case request.At.Before(now.Add(-gate.MaxPass)):
-		ask.Refused, ask.Unrecordable = fmt.Sprintf("it was requested more than %s ago, request it again", gate.MaxPass), true
+		ask.Refused, ask.Unrecordable = fmt.Sprintf(msgPassTooOld, gate.MaxPass), true
 	case err == nil && !request.At.After(notedAt) && !wasAhead:
-		ask.Refused, ask.Unrecordable = "a later request was handled before, ask again", true
+		ask.Refused, ask.Unrecordable = msgPassNotLater, true
 	case !CanPass(obj):
-		ask.Refused, ask.Unrecordable = fmt.Sprintf("no policy checks the requester of a pass of a %s", obj.GetKind()), true
+		ask.Refused, ask.Unrecordable = fmt.Sprintf(msgPassKind, obj.GetKind()), true
 	case !definition.Handles:
-		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
+		ask.Refused = fmt.Sprintf(msgPassStatus, obj.GetKind())
 	case len(others) > 0:
-		ask.Refused = fmt.Sprintf("%s has suspended it as well, so nothing would pass", others[0].Manager)
+		ask.Refused = fmt.Sprintf(msgPassOtherOwner, others[0].Manager)
 	}
 	return ask
 }
@@ -70,9 +68,9 @@ func decidePass(o Observed, v Verdict, step Step) Step {
 	switch {
 	case refusal != "":
 	case o.State == target.SuspendedByOthers:
-		refusal = "a user has suspended it, so nothing would pass"
+		refusal = msgPassNoEffect
 	case !held && !o.State.IsHeld():
-		refusal = "no gate holds it, so there is nothing to pass"
+		refusal = msgPassNotHeld
 	default:
 		refusal, waits = v.bars(o)
 		waits = waits || v.Waits // a Gate that has not decided may be about to close
@@ -97,11 +95,10 @@ func decidePass(o Observed, v Verdict, step Step) Step {
 // closedLater refuses a request from before the target was held.
 const closedLater = "a gate has closed since the request, so request it again"
 
-// bars returns why one of the Gates that hold a target refuses it a pass, and whether one of
-// them has yet to decide.
+// bars returns why one of the Gates that hold a target permits no pass, and whether one of them is undecided.
 func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	if len(v.Holders) == 0 {
-		return "the gates that hold it are not known", false
+		return msgBarsUnknown, false
 	}
 	for _, g := range v.Holders {
 		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
@@ -109,15 +106,15 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 		case g.Effect == Undecided, g.Effect == Closed && !g.isPersisted():
 			return "", true
 		case g.Effect == Missing:
-			return is("does not exist"), false
+			return is(msgBarsMissing), false
 		case g.Effect == Denied:
-			return is("must not be named there"), false
+			return is(msgBarsDenied), false
 		case g.Effect == OtherShard:
-			return is("belongs to another controller"), false
+			return is(msgBarsOtherShard), false
 		case g.Effect != Closed:
-			return is("is suspended or holds nothing more, so it is not known to be closed"), false
+			return is(msgBarsSuspended), false
 		case g.Barred != "":
-			return is("lets nothing pass: " + g.Barred), false
+			return is(msgBarsBarred + g.Barred), false
 		case o.Request.Gates == "":
 			return "the annotation " + v1alpha1.PassGatesAnnotation + " is missing, which lists the gates that hold it", false
 		case !gate.PassCovers(o.Request.Gates, g.Name):
@@ -127,13 +124,13 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 		case last == nil, o.Request.At.Before(last.At.Time):
 			return closedLater, false
 		case gate.MayPrecede(o.Request.At, last, o.Now):
-			return is("has closed less than a minute ago, and the time of the request is ahead, so request it again"), false
+			return is(msgBarsJustClosed), false
 		}
 	}
 	return "", false
 }
 
-// barred returns Gates with the reason why each refuses a pass, if it does.
+// barred returns Gates with the reasons why they permit no pass.
 func barred(gates []Gate, now time.Time) []Gate {
 	gates = slices.Clone(gates)
 	for i := range gates {

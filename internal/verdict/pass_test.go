@@ -36,7 +36,7 @@ func requesting(at, gates string) edit {
 	}
 }
 
-// hardly has a Gate closed by a close period that nobody may open.
+// hardly closes a Gate by a close period with override: Deny.
 func hardly(g *v1alpha1.Gate) {
 	period := v1alpha1.ClosePeriod{Override: v1alpha1.OverrideDeny}
 	period.Name, period.From, period.Until = "freeze", v1alpha1.NewDateTime(noon.Add(-24*time.Hour)), v1alpha1.NewDateTime(noon.Add(24*time.Hour))
@@ -54,7 +54,7 @@ func closedBy(g *v1alpha1.Gate, asked time.Time) {
 	g.Status.Requests = []v1alpha1.AcceptedRequest{{State: v1alpha1.RequestInForce, Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}
 }
 
-func TestWhatIsRefusedAPass(t *testing.T) {
+func TestRefusedPasses(t *testing.T) {
 	held := heldBy("shop/a", suspension)
 	asking := func(at string, edits ...edit) *target.Object {
 		return kustomization("apps", append([]edit{requesting(at, "shop/a")}, edits...)...)
@@ -91,7 +91,7 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 			asking(now, heldBy("shop/a,shop/b", suspension), requesting(now, "*")), governing(closed("a"), closed("b")), handles, ""},
 		"a value from before the gate closed": {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},
 		"a kind that does not say what it has handled": {
-			asking(now, held), governing(closed("a")), target.Definition{}, "does not say which request"},
+			asking(now, held), governing(closed("a")), target.Definition{}, "does not have the last handled reconcile request"},
 		"a target that flux suspends as well": {asking(now, held, alsoOwnedBy("flux")), governing(closed("a")), handles, "flux has suspended it as well"},
 		"a target that nobody holds":          {asking(now), governing(opened("a")), handles, "no gate holds it"},
 		"a gate that does not exist":          {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.Missing, Governs: true}}, handles, "does not exist"},
@@ -122,7 +122,7 @@ func since(after time.Duration) gateOption {
 	return func(g *v1alpha1.Gate) { g.Status.LastTransition.At = metav1.NewTime(noon.Add(after)) }
 }
 
-// alsoOwnedBy has somebody else own what holds an object.
+// alsoOwnedBy makes another manager own the fields that hold an object.
 func alsoOwnedBy(manager string) edit {
 	return func(obj *target.Object) {
 		obj.SetManagedFields(append(obj.GetManagedFields(), metav1.ManagedFieldsEntry{
@@ -230,7 +230,7 @@ func TestNoRequestForAReconciliationKeepsAPassGoing(t *testing.T) {
 }
 
 // A pass that cannot be noted could happen twice.
-func TestNothingPassesThatCannotBeNoted(t *testing.T) {
+func TestPassNeedsSpaceForRecord(t *testing.T) {
 	used := len("big") + len(v1alpha1.HeldByAnnotation) + 2*len("shop/a") + len(v1alpha1.PassRequestedAtAnnotation) + len("2026-11-24T12:00:00Z") + len(v1alpha1.PassGatesAnnotation)
 	full := annotated("big", strings.Repeat("x", 256<<10-used))
 	asking := kustomization("apps", full, requesting("2026-11-24T12:00:00Z", "shop/a"), heldBy("shop/a", suspension))

@@ -6,7 +6,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TextOf says what a reference names, as somebody would look for it, such as Kustomization * in shop with tier=critical.
+// TextOf describes a reference, such as Kustomization * in shop with tier=critical.
 func TextOf(ref *v1alpha1.TargetReference) string {
 	text := ref.Kind + " " + ref.Name
 	switch {
@@ -23,7 +23,7 @@ func TextOf(ref *v1alpha1.TargetReference) string {
 	return text
 }
 
-// selectorOf writes a selector as kubectl reads it.
+// selectorOf formats a selector in the syntax of kubectl.
 func selectorOf(selector *metav1.LabelSelector) string {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return "any labels"

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	unsupported = "The renewal is not held: this release of cert-manager needs spec.renewBefore for that, which another client has set, " +
-		"or spec.renewBeforePercentage. Remove it, or install cert-manager v1.21.1 or later."
+	unsupported = msgRenewBefore +
+		msgRenewBeforeRemedy
 
-	windowIgnored = "cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, " +
-		"and the gating-controller lets the certificate go at the deadline."
+	windowIgnored = msgWindowIgnored +
+		msgWindowIgnoredRemedy
 
-	notStrict = "A gate is strict, but this release of cert-manager cannot disable the renewal. It is as late as possible. " +
-		"Install cert-manager v1.21.1 or later."
+	notStrict = msgNoDisable +
+		msgNoDisableRemedy
 )
 
-// Renewal returns the conditions of a Certificate about its renewal after its step.
+// Renewal returns the renewal conditions of a Certificate after its step.
 func (r Ruling) Renewal() []metav1.Condition {
 	var list []metav1.Condition
 	add := func(name string, status metav1.ConditionStatus, reason, message string) {
@@ -34,21 +34,21 @@ func (r Ruling) Renewal() []metav1.Condition {
 	}
 	names := r.Step.Names
 	notAfter, _, _ := unstructured.NestedString(r.Object.Object, "status", "notAfter")
-	byHand := fmt.Sprintf("To renew by hand: cmctl renew -n %s %s", r.Object.GetNamespace(), r.Object.GetName())
+	byHand := fmt.Sprintf(msgRenewManually, r.Object.GetNamespace(), r.Object.GetName())
 	switch {
 	case len(names) == 0 || r.Step.Outcome == SuspendedByOthers || r.Step.Outcome == Resumed:
 		return nil
 	case r.Plan.Bypassed:
 		add(v1alpha1.RenewalWindowBypassedCondition, metav1.ConditionTrue, v1alpha1.ExpiryImminentReason, fmt.Sprintf(
-			"Certificate expires at %s, it is renewed although %s closed. %s", notAfter, are(names), byHand))
+			msgRenewedAnyway, notAfter, are(names), byHand))
 	case r.Plan.Exempt == target.Needless:
 		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionFalse, v1alpha1.RenewalWithinMarginReason,
-			"The renewal is due only after the safety margin has begun, so that no gate holds it.")
+			msgRenewalNeedless)
 	case r.Plan.Exempt == target.Unsupported:
 		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, v1alpha1.UnsupportedVersionReason, unsupported)
 	case r.Step.Hold && r.Terms.Strict && !slices.ContainsFunc(r.Verdict.Holders, Gate.opensSoon):
 		add(v1alpha1.RenewalDisabledCondition, metav1.ConditionTrue, v1alpha1.UserConfiguredReason, fmt.Sprintf(
-			"Automatic renewal is disabled, %s closed and no opening is in sight. Certificate expires at %s. %s", are(names), notAfter, byHand))
+			msgRenewalDisabled, are(names), notAfter, byHand))
 	case r.Step.Hold:
 		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionTrue, v1alpha1.OutsideAllowedWindowReason, r.deferred(notAfter)+" "+byHand)
 	}
@@ -58,8 +58,7 @@ func (r Ruling) Renewal() []metav1.Condition {
 	return list
 }
 
-// misconfigured returns what keeps a renewal from being held as it should be, with the
-// reason.
+// misconfigured returns the reason and a message if a renewal cannot be held as specified.
 func (r Ruling) misconfigured() (reason, message string) {
 	_, before := r.Plan.Lever["renewBefore"]
 	switch {
@@ -73,29 +72,29 @@ func (r Ruling) misconfigured() (reason, message string) {
 			continue
 		}
 		if opened := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition); opened != nil && opened.Reason == v1alpha1.InvalidSpecReason {
-			return v1alpha1.InvalidSpecReason, fmt.Sprintf("The spec of gate '%s' is invalid, the renewal stays as it is: %s", g.Name, opened.Message)
+			return v1alpha1.InvalidSpecReason, fmt.Sprintf(msgRenewalInvalidSpec, g.Name, opened.Message)
 		}
 	}
 	return "", ""
 }
 
-// deferred says until when the renewal is deferred.
+// deferred returns a message about until when the renewal is deferred.
 func (r Ruling) deferred(notAfter string) string {
 	said := are(r.Step.Names)
 	said = strings.ToUpper(said[:1]) + said[1:] + " closed."
 	for _, g := range r.Verdict.Holders {
 		if at, zone, ok := g.Opening(); ok {
-			said += fmt.Sprintf(" Next allowed renewal window starts at %s (%s)", at.Format(time.RFC3339), zone)
+			said += fmt.Sprintf(msgNextWindow, at.Format(time.RFC3339), zone)
 			if len(r.Step.Names) > 1 {
-				said += fmt.Sprintf(", when gate '%s' opens", g.Name)
+				said += fmt.Sprintf(msgNextWindowGate, g.Name)
 			}
 			said += "."
 		}
 	}
 	if r.Plan.Recheck.IsZero() {
-		return said + fmt.Sprintf(" Certificate expires at %s.", notAfter)
+		return said + fmt.Sprintf(msgExpires, notAfter)
 	}
-	return said + fmt.Sprintf(" It is renewed at %s at the latest.", r.Plan.Recheck.UTC().Format(time.RFC3339))
+	return said + fmt.Sprintf(msgRenewedLatest, r.Plan.Recheck.UTC().Format(time.RFC3339))
 }
 
 func (g Gate) opensSoon() bool {

@@ -11,31 +11,29 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Ruling is everything that is decided about a target at an instant.
+// Ruling has all decisions about a target at an instant.
 type Ruling struct {
 	Object   *target.Object
 	Observed Observed
 	Verdict  Verdict
-	// Terms of the holders, and the Plan of the kind on these terms. Only Certificates
-	// need Terms.
+	// Terms are the terms of the holders, and Plan is the plan of the kind on these terms. Only Certificates need Terms.
 	Terms target.Terms
 	Plan  target.Plan
 	// Step is what to write, final if Needs is empty.
 	Step Step
-	// Needs has the facts on which the ruling depends and that have not been read.
+	// Needs has the facts that the ruling depends on and that have not been read.
 	Needs Facts
-	// Wait is what a release waits for. Queues has the Gates for whose slots it waits, Slots
-	// those whose slots it takes with the write.
+	// Wait is what a release waits for. Queues has the Gates for whose slots it waits. Slots has the Gates whose slots it takes with the
+	// write.
 	Wait          Wait
 	Queues, Slots []Gate
-	// Report says whether to set the conditions of the target now. After a write, the next ruling does.
+	// Report is true if the conditions of the target must be set now. After a write, the next ruling sets them.
 	Report bool
 	// Now is the instant, Recheck when the target must be reconciled again, zero for never.
 	Now, Recheck time.Time
 }
 
-// Would returns what would be decided about the target if a Gate with mode Audit enforced,
-// and all others of these Gates did what they do.
+// Would returns the ruling if a Gate with mode Audit enforced, and the other Gates kept their effects.
 func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 	gates = slices.Clone(gates)
 	for i := range gates {
@@ -46,25 +44,25 @@ func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 	return Rule(Situation{Object: r.Object, Gates: gates, Definition: r.Terms.Definition, Now: r.Now})
 }
 
-// maxAnnotations is how many bytes all annotations of an object can have, keys and values
-// together: TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
+// maxAnnotations bounds the total size of an object's annotations in bytes: TotalAnnotationSizeLimitB of
+// k8s.io/apimachinery/pkg/api/validation.
 const maxAnnotations = 256 << 10
 
-// fitting adapts the step if the annotations of a target have no room for all names. The
-// target is held anyway, with the names that are already there, or without a name on it.
+// fitting adapts the step if the annotations of a target cannot fit all names. The target is held anyway, with the names that are already
+// there, or without a name.
 func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if !step.Write || fits(obj, step.Names, step.Pass) {
 		return step
 	}
 	if step.Outcome == Passing {
-		step.Outcome, step.Hold = Held, true // no pass goes on that is not noted
+		step.Outcome, step.Hold = Held, true // a pass that is not recorded must not continue
 	}
-	step.Pass = o.Pass.brief() // it is no longer than what is there, and the request must not count again
+	step.Pass = o.Pass.brief() // it is at most as long as the present value, and prevents that the request counts again
 	if step.Ends.State != PassEnded {
 		step.Ends = step.Pass
 	}
 	if o.Request != nil {
-		step.Refused = "the annotations have no room to note it"
+		step.Refused = msgPassNoSpace
 	}
 	if !step.Hold {
 		return step
@@ -81,8 +79,7 @@ func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	return step
 }
 
-// fits returns whether there is room for names and what is noted of a pass in the
-// annotations of a target.
+// fits returns whether names and the record of a pass fit into the annotations of a target.
 func fits(obj *target.Object, names []string, pass Pass) bool {
 	size := 0
 	for name, value := range pass.annotations() {
@@ -109,8 +106,8 @@ func (r Ruling) Dropped() []string {
 	return slices.DeleteFunc(slices.Clone(r.Observed.HeldBy), func(name string) bool { return slices.Contains(r.Step.Names, name) })
 }
 
-// isLate returns whether a Certificate that waits for a slot of a Gate must be renewed now, and
-// otherwise when it must be, zero for never. An open Gate is never strict.
+// isLate returns whether a Certificate that waits for a slot must be renewed now, and otherwise when it must be, zero for never. An open
+// Gate is never strict.
 func (r *Ruling) isLate(g Gate) (bool, time.Time) {
 	if !renews(r.Object) {
 		return false, time.Time{}
@@ -127,21 +124,19 @@ func renews(obj *target.Object) bool {
 	return ok
 }
 
-// Activates returns whether Gates govern when the certificate of a Certificate is put to
-// use, and not its renewal.
+// Activates returns whether Gates govern the activation of a Certificate, not its renewal.
 func Activates(obj *target.Object) bool {
 	_, ok := target.As[target.Activator](&obj.Unstructured)
 	return ok && obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
 }
 
-// isWindowIgnored returns whether cert-manager has misread our window.
+// isWindowIgnored returns whether cert-manager misread the renewal window that the controller set.
 func isWindowIgnored(obj *target.Object) bool {
 	condition := meta.FindStatusCondition(obj.GetConditions(), v1alpha1.RenewalConfigInvalidCondition)
 	return condition != nil && condition.Reason == v1alpha1.WindowIgnoredReason
 }
 
-// isNewlyIgnored returns whether cert-manager has misread our window, and the conditions
-// do not say so yet.
+// isNewlyIgnored is like isWindowIgnored, while the conditions do not report it yet.
 func (r *Ruling) isNewlyIgnored() bool {
 	return r.Step.Hold && r.Step.Write && r.Observed.State == target.Held && r.Plan.Ignored && !isWindowIgnored(r.Object)
 }
@@ -151,14 +146,14 @@ func ApprovedOf(obj *target.Object) *metav1.Condition {
 	return meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition)
 }
 
-// ConditionTypes are those of the conditions that we set on targets.
+// ConditionTypes are the types of the conditions that the controller sets on targets.
 var ConditionTypes = []string{
 	v1alpha1.ActivatedCondition, v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
 	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
 }
 
-// Conditions returns all conditions that we set on a target after its step. activated is
-// the condition Activated, if it must have one.
+// Conditions returns all conditions that the controller sets on a target after its step. activated is the condition Activated, if it must
+// be set.
 func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
 	var list []metav1.Condition
 	add := func(condition *metav1.Condition) {

@@ -49,7 +49,7 @@ func TestARulingReadsTheTarget(t *testing.T) {
 	}
 }
 
-func TestATargetWithoutRoomForTheNamesIsHeldAllTheSame(t *testing.T) {
+func TestTargetWithoutSpaceForNamesIsHeldAnyway(t *testing.T) {
 	both := governing(closed("a"), closed("b"))
 	// 256 KiB, less what the key of the annotation and one name take.
 	room := func(names string) edit {
@@ -76,7 +76,7 @@ func TestATargetWithoutRoomForTheNamesIsHeldAllTheSame(t *testing.T) {
 	}
 }
 
-func TestWhoseNamesAStepRemoves(t *testing.T) {
+func TestNamesRemovedByStep(t *testing.T) {
 	obj := kustomization("apps", heldBy("shop/a,shop/b", suspension))
 	r := rule(obj, governing(opened("a"), closed("b")), target.Definition{}, noon)
 	if got := r.Dropped(); !slices.Equal(got, []string{"shop/a"}) {
@@ -95,8 +95,8 @@ func held(gates []verdict.Gate, definition target.Definition, edits ...edit) *ta
 	return certificate(append(edits, heldBy(target.FormatHeldBy(r.Step.Names), r.Plan.Lever), func(obj *target.Object) { obj.SetGeneration(2) })...)
 }
 
-func TestWhatACertificateSaysAboutItsRenewal(t *testing.T) {
-	const byHand = " To renew by hand: cmctl renew -n shop www"
+func TestRenewalConditionsOfCertificate(t *testing.T) {
+	const byHand = " To renew it manually: cmctl renew -n shop www"
 	opens := func(g *v1alpha1.Gate) {
 		next(10*time.Hour, v1alpha1.StateOpened)(g)
 		g.Status.NextTransition.Period = "nights"
@@ -124,17 +124,17 @@ func TestWhatACertificateSaysAboutItsRenewal(t *testing.T) {
 		"one of two gates opens": {governing(closed("a", opens), closed("b")), modern, nil, []string{
 			"RenewalDeferred OutsideAllowedWindow: Gates 'shop/a', 'shop/b' are closed. Next allowed renewal window starts at 2026-11-24T23:00:00+01:00 (Europe/Oslo), when gate 'shop/a' opens. It is renewed at 2027-02-10T12:00:00Z at the latest." + byHand}},
 		"strict": {governing(closed("a", strict)), modern, nil, []string{
-			"RenewalDisabled UserConfigured: Automatic renewal is disabled, gate 'shop/a' is closed and no opening is in sight. Certificate expires at 2027-02-11T12:00:00Z." + byHand}},
+			"RenewalDisabled UserConfigured: Automatic renewal is disabled: gate 'shop/a' is closed and no opening is scheduled. Certificate expires at 2027-02-11T12:00:00Z." + byHand}},
 		"strict, and it opens": {governing(closed("a", strict, opens)), modern, nil, []string{
 			"RenewalDeferred OutsideAllowedWindow: Gate 'shop/a' is closed. Next allowed renewal window starts at 2026-11-24T23:00:00+01:00 (Europe/Oslo). Certificate expires at 2027-02-11T12:00:00Z." + byHand}},
 		"strict, with an old cert-manager": {governing(closed("a", strict)), old, nil, []string{
-			"RenewalDisabled UserConfigured: Automatic renewal is disabled, gate 'shop/a' is closed and no opening is in sight. Certificate expires at 2027-02-11T12:00:00Z." + byHand,
-			"RenewalConfigInvalid UnsupportedVersion: A gate is strict, but this release of cert-manager cannot disable the renewal. It is as late as possible. Install cert-manager v1.21.1 or later."}},
+			"RenewalDisabled UserConfigured: Automatic renewal is disabled: gate 'shop/a' is closed and no opening is scheduled. Certificate expires at 2027-02-11T12:00:00Z." + byHand,
+			"RenewalConfigInvalid UnsupportedVersion: A gate is strict, but this release of cert-manager cannot disable the renewal. It is deferred as long as possible. Install cert-manager v1.21.1 or later."}},
 		"it expires": {governing(closed("a")), modern, []edit{expiring, annotated(v1alpha1.HeldByAnnotation, "shop/a")}, []string{
 			"RenewalWindowBypassed ExpiryImminent: Certificate expires at 2026-11-24T13:00:00Z, it is renewed although gate 'shop/a' is closed." + byHand}},
 		"cert-manager ignores the window": {governing(closed("a")), modern, []edit{ignored}, []string{
 			"RenewalDeferred OutsideAllowedWindow: Gate 'shop/a' is closed. It is renewed at 2027-02-10T12:00:00Z at the latest." + byHand,
-			"RenewalConfigInvalid WindowIgnored: cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, and the gating-controller lets the certificate go at the deadline."}},
+			"RenewalConfigInvalid WindowIgnored: cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, and the gating-controller releases the certificate at the deadline."}},
 		"somebody has resumed it": {governing(closed("a", respecting)), modern, []edit{
 			annotated(v1alpha1.HeldByAnnotation, "shop/a"), told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon.Add(-time.Minute))}, nil},
 		"the spec of the gate is invalid": {governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), modern, nil, []string{

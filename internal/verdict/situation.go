@@ -8,31 +8,30 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Situation is everything that the ruling on a target depends on, as plain values. In the zero value of what Facts names, nothing
-// stands in the way of a release.
+// Situation has all inputs of a Ruling, as plain values. The zero values of the fields that Facts names do not prevent a release.
 type Situation struct {
-	// Object is the trimmed target, and Definition that of its kind.
+	// Object is the trimmed target, and Definition is that of its kind.
 	Object     *target.Object
 	Definition target.Definition
-	// Gates govern the target or have their name on it, each once.
+	// Gates govern the target or have their names on it, each once.
 	Gates []Gate
 	Now   time.Time
-	// Sharded says that other processes reconcile some of the Gates. Reporter says that this process reports on a target without
-	// a Gate of its own: it wrote the target last, or it has just started.
+	// Sharded is true if other processes reconcile some of the Gates. Reporter is true if this process reports on a target without Gates of
+	// its own: it wrote the target last, or it has just started.
 	Sharded, Reporter bool
 
 	// Unknown has the facts that have not been read yet.
 	Unknown Facts
-	// Lockers are the Gates in whose names GateLocks lock the target.
+	// Lockers are the Gates for which GateLocks lock the target.
 	Lockers []string
-	// Live are the target's Gates across all shards, read live. A pass begins and a target without names is released only on these.
-	// If nil, Gates count.
+	// Live are the target's Gates across all shards, read live. They are required to start a pass, or to release a target without names. If
+	// nil, Gates is used.
 	Live []Gate
 	// NoSlot are the Gates with a pace that have no release slot for the target yet.
 	NoSlot []string
 }
 
-// Facts are parts of a Situation that cost a lookup.
+// Facts are parts of a Situation that are expensive to read.
 type Facts uint8
 
 const (
@@ -50,30 +49,29 @@ type Wait uint8
 const (
 	// NoWait means that no release waits.
 	NoWait Wait = iota
-	// ForFacts means that a fact is unknown on which the release depends.
+	// ForFacts means that the release depends on a fact that has not been read.
 	ForFacts
-	// ForLock means that a GateLock locks the target in the name of a Gate that releases it.
+	// ForLock means that a GateLock still locks the target for a Gate that releases it.
 	ForLock
-	// ForShard means that no Gate has its name on the target, and one of another shard is not open.
+	// ForShard means that the target has no names of Gates, and a Gate of another shard is not open.
 	ForShard
 	// ForSlot means that a Gate releases its targets at a pace or in waves.
 	ForSlot
 )
 
 const (
-	// staleInterval is when to reconcile a target whose Gates are older in the cache. Their event usually comes earlier.
+	// staleInterval is when to requeue a target whose Gates in the cache are out of date. Their event usually comes earlier.
 	staleInterval = time.Second
 
-	// lockInterval is when to reconcile a locked target. The event of its GateLock usually comes earlier.
+	// lockInterval is when to requeue a locked target. The event of its GateLock usually comes earlier.
 	lockInterval = 5 * time.Second
 
-	// MissingInterval is when to reconcile a target that names a missing or denied Gate, or that is held without a name on it.
-	// Events usually come earlier. Each invented name costs a request to the API server.
+	// MissingInterval is when to requeue a target that refers to a missing or denied Gate, or that is held without a name. Events usually
+	// come earlier. Each invented name costs a request to the API server.
 	MissingInterval = 10 * time.Minute
 )
 
-// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise the target stays as it is until these facts are
-// read.
+// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise the target stays as it is until these facts are read.
 func Rule(s Situation) Ruling {
 	r := s.decide(s.Gates)
 	if r.startsPass() {
@@ -83,7 +81,7 @@ func Rule(s Situation) Ruling {
 	return r
 }
 
-// conclude makes a ruling final that was decided as if nothing stood in the way.
+// conclude completes a ruling that was decided as if nothing prevented a release.
 func (r *Ruling) conclude(s Situation) {
 	r.recheckBy(r.Plan.Recheck)
 	reports := s.reports(r.Step.Names)
@@ -93,7 +91,7 @@ func (r *Ruling) conclude(s Situation) {
 	case r.Step.Hold && (len(r.Step.Names) == 0 || slices.ContainsFunc(s.Gates, Gate.IsRefused)):
 		r.recheckBy(s.Now.Add(MissingInterval))
 	}
-	if r.isNewlyIgnored() { // the next ruling depends on its condition, so that comes first
+	if r.isNewlyIgnored() { // set the condition first, because the next ruling depends on it
 		r.Step.Write = false
 		if reports {
 			r.recheckBy(s.Now)
@@ -106,7 +104,7 @@ func (r *Ruling) conclude(s Situation) {
 	r.Report = reports && !r.Step.Write && r.Wait == NoWait && r.Needs == 0
 }
 
-// decide returns the ruling on the target under some Gates if nothing stands in the way.
+// decide returns the ruling under some Gates as if nothing prevented a release.
 func (s Situation) decide(gates []Gate) Ruling {
 	obj, now := s.Object, s.Now
 	adapter := target.Of(&obj.Unstructured)
@@ -132,7 +130,7 @@ func (s Situation) decide(gates []Gate) Ruling {
 	return r
 }
 
-// confirmPass returns the ruling on a target whose pass would begin, under its live Gates: a reconciliation cannot be undone.
+// confirmPass returns the ruling on a target whose pass would start, under its live Gates, because a reconciliation cannot be undone.
 func (s Situation) confirmPass(r Ruling) Ruling {
 	switch {
 	case s.Unknown&Live != 0:
@@ -146,8 +144,8 @@ func (s Situation) confirmPass(r Ruling) Ruling {
 	return r
 }
 
-// reports returns whether this process reports on a target that has some names after the ruling. With shards, several processes may
-// hold it: the one with the first of these names reports, or the one that has released it.
+// reports returns whether this process reports on a target that has some names after the ruling. With shards, several processes may hold
+// it: the one with the first name reports, or the one that released it.
 func (s Situation) reports(names []string) bool {
 	switch {
 	case !s.Sharded:
@@ -158,8 +156,8 @@ func (s Situation) reports(names []string) bool {
 	return s.Reporter || slices.ContainsFunc(s.Gates, Gate.IsOurs)
 }
 
-// await has a release wait for its GateLock, the Gates of other shards and its slots, in this order. Meanwhile the target stays as
-// it is, except that a pass that is over ends.
+// await makes a release wait for its GateLock, the Gates of other shards and its slots, in this order. Meanwhile the target stays as it is,
+// except that a pass may end.
 func (r *Ruling) await(s Situation) {
 	nameless := len(r.Observed.HeldBy) == 0
 	switch suspends := target.Suspends(target.Of(&r.Object.Unstructured)); {
@@ -180,20 +178,20 @@ func (r *Ruling) await(s Situation) {
 		r.Step.Write = r.Step.Write && r.Needs == 0
 	}
 	if r.Wait == ForSlot && r.Observed.Request != nil {
-		r.Step.Refused = "its gates are open, and it waits for its turn to be released"
+		r.Step.Refused = msgAwaitsSlot
 	}
 }
 
-// isLocked returns whether a release waits for a GateLock that locks the target in the name of a Gate that releases it.
+// isLocked returns whether a release waits for a GateLock that locks the target for a Gate that releases it.
 func (r *Ruling) isLocked(lockers []string) bool {
 	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) })
 }
 
-// awaitSlots has a release take its slots, or wait for them. A Certificate that must be renewed does not wait.
+// awaitSlots takes the slots of a release, or waits for them. A Certificate that must be renewed does not wait.
 func (r *Ruling) awaitSlots(s Situation) {
 	for _, g := range s.Gates {
 		if !g.HasPace() || !slices.Contains(r.Observed.HeldBy, g.Name) && !gate.ReleasesInWaves(g.Object) {
-			continue // in waves, a target waits that other Gates release, too
+			continue // in waves, a target that other Gates release waits, too
 		}
 		switch late, recheck := r.isLate(g); {
 		case late:
@@ -209,7 +207,7 @@ func (r *Ruling) awaitSlots(s Situation) {
 	}
 }
 
-// stays returns the step of a target that stays as it is, except that a pass that is over ends.
+// stays returns the step that changes nothing, except that a pass may end.
 func (o Observed) stays() Step {
 	step := Step{Outcome: Held, Hold: true, Names: o.HeldBy, Pass: o.Pass}
 	switch {
@@ -222,7 +220,7 @@ func (o Observed) stays() Step {
 	return step
 }
 
-// recheckBy moves the next reconciliation forward to an instant, unless that is zero.
+// recheckBy requeues the target at an instant or earlier. It ignores a zero time.
 func (r *Ruling) recheckBy(at time.Time) {
 	if r.Recheck.IsZero() || !at.IsZero() && at.Before(r.Recheck) {
 		r.Recheck = at

@@ -7,9 +7,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Terms returns the terms on which Gates together hold a Certificate: it is let go when
-// the last of them lets it go. A Gate that does not exist has the default terms. One with
-// mode Audit that lets it go has none.
+// Terms returns the combined terms on which Gates hold a Certificate: the last of them to release it determines when. A Gate that does not
+// exist has the default terms. A Gate with mode Audit that releases it has none.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := 0

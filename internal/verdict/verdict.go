@@ -8,56 +8,53 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Observed is what is known of a target.
+// Observed is the observed state of a target.
 type Observed struct {
 	State target.State
 	// HeldBy are the Gates whose names are on the target.
 	HeldBy []string
-	// Exempted means that the target was exempt from a hold so far.
+	// Exempted is true if the target has been exempt from a hold.
 	Exempted bool
-	// ReportedAt is when the condition Approved was set, zero if it is missing. Without it
-	// nobody knows whether a free target was resumed, or was never held.
+	// ReportedAt is when the condition Approved was set, zero if it is missing. Without it, a resumed target cannot be distinguished from
+	// one that was never held.
 	ReportedAt time.Time
-	// Pass is the record of the last pass on the target, with the progress that Flux
-	// reports. Advanced means that the record lacks some of it. Outcome and Message say
-	// how the pass has ended, if the target shows it.
+	// Pass is the record of the last pass, with the progress that Flux reports. Advanced is true if the record lacks some of it. Outcome
+	// and Message are how the pass has ended, if it has.
 	Pass             Pass
 	Advanced         bool
 	Outcome, Message string
-	// RequestPresent means that the request for this pass is still on the target. The note
-	// stays as long, so that it does not count again.
+	// RequestPresent is true if the request for this pass is still on the target. The record stays as long, so that the request does not
+	// count again.
 	RequestPresent bool
 	// Request is a new request for a pass, nil if there is none.
 	Request *PassRequest
-	// Revision of the target, and Now, for what is noted.
+	// Revision of the target and the time, for the record.
 	Revision string
 	Now      time.Time
 }
 
-// Verdict is what all Gates together say about a target.
+// Verdict is the combined effect of all Gates on a target.
 type Verdict struct {
 	// Names are the names that the target must have.
 	Names []string
-	// Holders are the Gates that hold the target: those that are closed, and those that
-	// have their name on it and say nothing else.
+	// Holders are the Gates that hold the target: closed ones, and undecided ones whose names are on it.
 	Holders []Gate
-	// Open has the names of the open Gates that govern the target, and Opened has these
-	// Gates.
+	// Open has the names of the open Gates that govern the target, and Opened the Gates.
 	Open   []string
 	Opened []Gate
-	// Audits are the Gates with mode Audit that govern the target and let it go.
+	// Audits are the Gates with mode Audit that govern the target and release it.
 	Audits []Gate
-	// Resumed means that somebody has resumed the target, and that all closed Gates respect it.
+	// Resumed is true if another client has resumed the target, and all closed Gates permit that.
 	Resumed bool
-	// Again means that somebody has resumed the target, and that it is held again.
+	// Again is true if another client has resumed the target, and it is held again.
 	Again bool
-	// Waits means that a Gate has not decided yet. Until then a held target is not let go.
+	// Waits is true if a Gate has not decided. Until then, a held target is not released.
 	Waits bool
-	// closed means that one of the holders wants the target held.
+	// closed is true if one of the holders must hold the target.
 	closed bool
 }
 
-// Judge returns the verdict of Gates, all that have to do with a target, each once.
+// Judge returns the verdict of all Gates that concern a target, each once.
 func Judge(o Observed, gates []Gate) Verdict {
 	var v Verdict
 	for _, g := range gates {
@@ -74,8 +71,7 @@ func Judge(o Observed, gates []Gate) Verdict {
 			}
 			continue
 		case !named:
-			// Only the last state of a suspended Gate is known. That is enough to keep a
-			// hold of ours that has no name on it.
+			// Only the last state of a suspended Gate is known. That suffices to keep a hold that has no name.
 			v.Waits = v.Waits || g.Effect == Undecided || g.Effect == Suspended && len(o.HeldBy) == 0 && !g.wasOpen()
 			continue
 		}
@@ -95,13 +91,13 @@ func Judge(o Observed, gates []Gate) Verdict {
 	return v
 }
 
-// resumed returns whether a free target was held since a Gate closed: the name of the Gate
-// is on it, and its condition is not older than the closing.
+// resumed returns whether a free target was held since a Gate closed: the name of the Gate is on it, and its condition is not older than
+// the closing.
 func (g Gate) resumed(o Observed) bool {
 	return slices.Contains(o.HeldBy, g.Name) && !o.ReportedAt.IsZero() && g.closedSince(o.ReportedAt)
 }
 
-// all returns whether something is true of all Gates that want the target held.
+// all returns whether a predicate is true for all Gates that must hold the target.
 func (v Verdict) all(is func(Gate) bool) bool {
 	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect.holds() && !is(g) })
 }

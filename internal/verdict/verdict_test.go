@@ -100,7 +100,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-func TestStepsOfWhatIsExempt(t *testing.T) {
+func TestStepsOfExemptTargets(t *testing.T) {
 	a := []string{"shop/a"}
 	gates := governing(closed("a"))
 	for name, test := range map[string]struct {

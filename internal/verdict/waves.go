@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// WavesOf returns which waves of a Gate match an object: a bit for each, that of the first one is 1.
+// WavesOf returns which waves of a Gate match an object, as a bit mask. The first wave has bit 1.
 func WavesOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) (matches uint16) {
 	waves := g.Spec.Release.Waves
 	for i := range waves[:min(len(waves), v1alpha1.MaxWaves)] {

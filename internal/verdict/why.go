@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// until returns when a closed Gate opens, if that is in sight.
+// until returns when a closed Gate opens, empty if that is unknown.
 func (g Gate) until() string {
 	at, _, ok := g.Opening()
 	if !ok {
@@ -45,18 +45,18 @@ func (g Gate) why(now time.Time) string {
 	}
 }
 
-// reasons puts the reasons of the condition Opened of a closed Gate into words.
+// reasons maps the reasons of the condition Opened of a closed Gate to texts.
 var reasons = map[string]string{
-	v1alpha1.NotYetActiveReason:       "its spec.notBefore is to come",
-	v1alpha1.ExpiredReason:            "its spec.notAfter is over",
+	v1alpha1.NotYetActiveReason:       msgNotYetActive,
+	v1alpha1.ExpiredReason:            msgExpired,
 	v1alpha1.OutsideOpenPeriodsReason: "outside its open periods",
 	v1alpha1.DefaultReason:            "closed by default",
 	v1alpha1.InvalidSpecReason:        "its spec is invalid",
 	v1alpha1.DependencyNotReadyReason: "a dependency is not ready",
-	v1alpha1.TimeUnknownReason:        "the API server does not say what time it is",
+	v1alpha1.TimeUnknownReason:        "the API server does not return its time",
 }
 
-// requested returns who has closed a Gate, and why.
+// requested describes the close request: requester and reason.
 func requested(by *ledger.Request) string {
 	text := "closed on request"
 	if by != nil && by.By != "" {

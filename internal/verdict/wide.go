@@ -8,33 +8,33 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// The targets of a Gate become many if there are more than ManyMore additional ones, and more than ManyTimes as many as before.
+// A Gate becomes wide with more than ManyMore additional targets, and more than ManyTimes as many as before.
 const (
 	ManyMore  = 25
 	ManyTimes = 2
 )
 
-// Wide is an entry of spec.targets with a selector through which the targets of a Gate become many.
+// Wide is an entry of spec.targets whose selector makes a Gate wide.
 type Wide struct {
-	// Index is that of the entry, which matches Matches objects.
+	// Index is the index of the entry. Matches is the number of objects that it matches.
 	Index, Matches int
-	// Before and After are how many targets the Gate governs.
+	// Before and After are the numbers of targets that the Gate governs.
 	Before, After int
 }
 
 // Field returns the path of the entry.
 func (w Wide) Field() string { return fmt.Sprintf("spec.targets[%d]", w.Index) }
 
-// String returns what the entry does.
+// String describes what the entry does.
 func (w Wide) String() string {
 	return fmt.Sprintf("selects %d objects, and the gate governs %d targets instead of %d", w.Matches, w.After, w.Before)
 }
 
-// WideAdvice says what to do about a Wide.
+// WideAdvice is the next step after a warning about a Wide.
 const WideAdvice = "narrow the selector, or set mode: Audit first to see what the gate would hold"
 
-// Widest returns the entry of a Gate whose selector matches the most objects, if the targets of the Gate become many. before is how many targets the Gate
-// governed. A Gate with mode Audit holds nothing, and has no such entry.
+// Widest returns the entry whose selector matches the most objects, if the Gate becomes wide. before is the previous number of targets. A
+// Gate with mode Audit holds nothing, and has no such entry.
 func (s Scope) Widest(g *v1alpha1.Gate, before int, objects []*unstructured.Unstructured) (w Wide, many bool) {
 	w.Before = before
 	matches := make([]int, len(g.Spec.Targets))

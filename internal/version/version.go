@@ -1,4 +1,4 @@
-// Package version says what is built.
+// Package version has the version of the build.
 package version
 
 import (

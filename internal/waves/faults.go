@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// fault returns the first thing that is wrong with the waves, nil if nothing is.
+// fault returns the first fault of the waves, nil if there is none.
 func (r *Release) fault(sizes []int) *Fault {
 	for _, key := range r.keys {
 		if m := r.Members[key]; bits.OnesCount16(m.Matches) > 1 {
@@ -27,7 +27,7 @@ func (r *Release) fault(sizes []int) *Fault {
 	return nil
 }
 
-// circle returns targets that wait and need each other, each the next one and the last the first, nil if there are none.
+// circle returns waiting targets that depend on each other in a cycle, nil if there is none.
 func (r *Release) circle() []target.Key {
 	done := map[target.Key]bool{}
 	for _, key := range r.keys {
@@ -41,8 +41,8 @@ func (r *Release) circle() []target.Key {
 	return nil
 }
 
-// circleFrom returns a circle that can be reached from a target, without those that are done. Nothing is called in turn for
-// each step: a chain may be as long as there are targets.
+// circleFrom returns a cycle that can be reached from a target, without targets that are done. It is not recursive, because a chain may be
+// as long as there are targets.
 func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []target.Key {
 	path, next, on := []target.Key{start}, []int{0}, map[target.Key]int{start: 0}
 	for len(path) > 0 {
@@ -65,7 +65,7 @@ func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []targe
 	return nil
 }
 
-// needs returns for what a target waits besides its wave.
+// needs returns the targets, other than those of earlier waves, that a target waits for.
 func (r *Release) needs(key target.Key) []target.Key {
 	m := r.Members[key]
 	if m.Phase != Held {

@@ -1,5 +1,5 @@
-// Package waves says which targets of a Gate may be released now, if they are released in waves: the next wave begins once
-// all of those before are ready and have been so for their soak. It is pure, apart from a book in memory.
+// Package waves decides which targets of a Gate may be released if they are released in waves. The next wave starts once all waves before
+// it have been ready for their soak. Except for Rollouts, it is pure.
 package waves
 
 import (
@@ -11,28 +11,28 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Phase is what a target is from the view of a Gate that releases it.
+// Phase is the phase of a target for a Gate that releases it.
 type Phase uint8
 
 const (
-	// Held means that the Gate has the target wait.
+	// Held means that the Gate holds the target.
 	Held Phase = iota
 	// Blocked means that another Gate holds the target.
 	Blocked
 	// Progressing means that the target is released and not ready yet.
 	Progressing
-	// Rechecking means that the target was ready since its release and is being applied once more, as at each of its
-	// intervals. It remains what it was: of many there are always some.
+	// Rechecking means that the target was ready since its release and is being reconciled again, as at each of its intervals. It counts as
+	// ready: of many targets, some are always in this phase.
 	Rechecking
 	// Ready means that the target is released and ready.
 	Ready
-	// Failed means that the target is released and has failed. It has failed until it is ready.
+	// Failed means that the target is released and has failed. It stays failed until it is ready.
 	Failed
-	// Skipped means that the Gate does not release the target: somebody else has suspended it, for example.
+	// Skipped means that the Gate does not release the target, for example because a user has suspended it.
 	Skipped
 )
 
-// isTried returns whether Flux is at a target, so that nobody knows yet what comes of it.
+// isTried returns whether Flux is reconciling a target, so that the result is unknown.
 func (p Phase) isTried() bool { return p == Progressing || p == Rechecking }
 
 // Member is a target of a Gate.
@@ -42,11 +42,11 @@ type Member struct {
 	Phase   Phase
 	// Needs are the targets that must be ready before it.
 	Needs []target.Key
-	// Message says why it is in its phase, if that is known.
+	// Message is why it is in its phase, empty if unknown.
 	Message string
 }
 
-// wave returns the wave of a member, which is the last one that matches. A member that no wave matches is in the one after all others.
+// wave returns the wave of a member: the last one that matches. A member that no wave matches is in the wave after all others.
 func (m Member) wave(rest int) int {
 	if m.Matches == 0 {
 		return rest
@@ -54,21 +54,21 @@ func (m Member) wave(rest int) int {
 	return bits.Len16(m.Matches) - 1
 }
 
-// Progress is how far a release is. It outlives the process.
+// Progress is the persistent progress of a release.
 type Progress struct {
-	// Done is how many waves are done. The wave after them is the current one.
+	// Done is the number of finished waves. The wave after them is the current one.
 	Done int
 	// ReadySince is when all targets of the current wave and those before were ready, zero if they are not.
 	ReadySince time.Time
-	// Excused is how many waves nobody waits for any more.
+	// Excused is the number of waves that the release no longer waits for.
 	Excused int
-	// Accepted says that a person goes on despite faults of the waves.
+	// Accepted is true if a user has requested to proceed despite faults of the waves.
 	Accepted bool
-	// Failed are targets that had failed, those first that were told first. They have failed until they are ready.
+	// Failed are targets that have failed and not been ready since, in the order in which they were reported.
 	Failed []target.Key
 }
 
-// FaultKind is what is wrong with the waves of a Gate.
+// FaultKind is the kind of a Fault.
 type FaultKind uint8
 
 const (
@@ -76,61 +76,61 @@ const (
 	Overlap FaultKind = iota + 1
 	// Empty means that a wave matches no target.
 	Empty
-	// Circle means that targets need each other.
+	// Circle means that targets depend on each other in a cycle.
 	Circle
 )
 
-// Fault is what is wrong with the waves of a Gate.
+// Fault is a mistake in the waves of a Gate.
 type Fault struct {
 	Kind FaultKind
-	// Waves are the two that overlap, or the one that matches nothing.
+	// Waves are the two that overlap, or the empty one.
 	Waves []int
-	// Targets are the one that two waves match, or those that need each other.
+	// Targets has the one that two waves match, or those of the cycle.
 	Targets []target.Key
 }
 
-// Waiting is a target for which a release waits.
+// Waiting is a target that a release waits for.
 type Waiting struct {
 	Key target.Key
 	Member
 }
 
-// Decision is what is to be done.
+// Decision is the decision on a release.
 type Decision struct {
 	Progress
-	// Over says that all waves are done.
+	// Over is true if all waves are finished.
 	Over bool
 	// May has the held targets that may be released now.
 	May map[target.Key]bool
-	// Fault is what keeps the release from going on, and Stops are the targets that do, those first that have been told.
+	// Fault or Stops keep the release from continuing. Stops has the failed targets, in the order in which they were reported.
 	Fault *Fault
 	Stops []Waiting
-	// Waiting are the targets for which the next wave waits, those that have failed first.
+	// Waiting has the targets that the next wave waits for, failed ones first.
 	Waiting []Waiting
-	// Sizes has how many targets each wave has, the last one being those that no wave matches, and Ready how many of the
-	// current wave are ready or need not be.
+	// Sizes has the number of targets of each wave, the last one being those that no wave matches. Ready is the number of targets of the
+	// current wave that are ready or skipped.
 	Sizes []int
 	Ready int
-	// Again is when to decide again although nothing has changed, zero for never.
+	// Again is when to decide again even if nothing has changed, zero for never.
 	Again time.Time
 }
 
-// Release is a release by waves.
+// Release is a release in waves.
 type Release struct {
-	// Soaks are those of the waves.
+	// Soaks has the soak of each wave.
 	Soaks []time.Duration
-	// Members are all targets of the Gate.
+	// Members has all targets of the Gate.
 	Members map[target.Key]Member
-	// Settled says that all members are known as they are. Until then no wave ends.
+	// Settled is true if all members are up to date. Until then, no wave ends.
 	Settled bool
-	// keys of the members, in order.
+	// keys has the keys of the members, in order.
 	keys []target.Key
 }
 
-// rest is the wave of the targets that no wave matches.
+// rest returns the wave of the targets that no wave matches.
 func (r *Release) rest() int { return len(r.Soaks) }
 
-// IsNeeded returns whether there is anything to release.
+// IsNeeded returns whether any target must be released.
 func (r *Release) IsNeeded() bool {
 	for _, m := range r.Members {
 		if m.Phase == Held || m.Phase == Blocked {
@@ -140,8 +140,8 @@ func (r *Release) IsNeeded() bool {
 	return false
 }
 
-// Decide decides how a release goes on that has come as far as a progress, at an instant. Proceed says that a person wants
-// it to go on now: with the fault that it has, or with the next wave.
+// Decide returns how a release with some progress continues at an instant. proceed is a request to proceed now: despite the present fault,
+// or with the next wave.
 func (r *Release) Decide(p Progress, proceed bool, now time.Time) Decision {
 	r.sort()
 	d := Decision{Progress: p, Sizes: make([]int, r.rest()+1)}
@@ -168,7 +168,7 @@ func (r *Release) Decide(p Progress, proceed bool, now time.Time) Decision {
 	return d
 }
 
-// sort brings the members in order: what is told does not change from look to look.
+// sort sorts the members, so that reports do not change between reconciliations.
 func (r *Release) sort() {
 	r.keys = r.keys[:0]
 	for key := range r.Members {
@@ -181,7 +181,7 @@ func compare(a, b target.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
 }
 
-// advance begins one wave after the other, as far as all before are ready.
+// advance starts waves one after the other, as long as all waves before are ready.
 func (r *Release) advance(d *Decision, now time.Time) {
 	for d.Done <= r.rest() {
 		ready := r.evaluateWave(d)
@@ -202,7 +202,7 @@ func (r *Release) advance(d *Decision, now time.Time) {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 }
 
-// evaluateWave notes which targets of the current wave, and of those before it, are not ready. It returns whether all are.
+// evaluateWave records which targets of the current wave, and of those before it, are not ready. It returns whether all are ready.
 func (r *Release) evaluateWave(d *Decision) bool {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 	failed := d.Failed
@@ -239,7 +239,7 @@ func (r *Release) evaluateWave(d *Decision) bool {
 	return len(d.Waiting) == 0
 }
 
-// rank is the place of a target among some, after all if it is none of them.
+// rank is the position of a key in keys, after all if it is missing.
 func rank(keys []target.Key, key target.Key) int {
 	if i := slices.Index(keys, key); i >= 0 {
 		return i
@@ -247,7 +247,7 @@ func rank(keys []target.Key, key target.Key) int {
 	return len(keys)
 }
 
-// waitsAfter returns whether a target of a later wave is to be released.
+// waitsAfter returns whether a target of a later wave must be released.
 func (r *Release) waitsAfter(wave int) bool {
 	for _, m := range r.Members {
 		if (m.Phase == Held || m.Phase == Blocked) && m.wave(r.rest()) > wave {
@@ -257,8 +257,7 @@ func (r *Release) waitsAfter(wave int) bool {
 	return false
 }
 
-// call notes which held targets may be released: those of the current wave and of those before it that need nothing which
-// is not ready.
+// call records which held targets may be released: those of the current wave and of earlier ones whose dependencies are ready.
 func (r *Release) call(d *Decision) {
 	d.May = map[target.Key]bool{}
 	for key, m := range r.Members {
@@ -270,7 +269,8 @@ func (r *Release) call(d *Decision) {
 	}
 }
 
-// lacks returns whether a target that another one needs is not ready. One of a later wave does not count: Flux waits for it.
+// lacks returns whether a target that another one depends on is not ready. A target of a later wave does not count, because Flux waits for
+// it.
 func (r *Release) lacks(need target.Key, d *Decision) bool {
 	m, ok := r.Members[need]
 	wave := m.wave(r.rest())

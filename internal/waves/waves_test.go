@@ -62,7 +62,7 @@ func waitsFor(d waves.Decision) string {
 	return strings.Join(names, " ")
 }
 
-func TestWhatMayBeReleased(t *testing.T) {
+func TestReleasableTargets(t *testing.T) {
 	const held, ready, failed, progressing = waves.Held, waves.Ready, waves.Failed, waves.Progressing
 	second := waves.Progress{Done: 1}
 	for name, tc := range map[string]struct {
@@ -181,8 +181,8 @@ func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
 	}
 }
 
-// Until all targets were looked at, no wave ends and no soak begins.
-func TestNothingEndsUntilAllIsKnown(t *testing.T) {
+// Until all targets were evaluated, no wave ends and no soak begins.
+func TestNoWaveEndsUntilAllMembersAreUpToDate(t *testing.T) {
 	r := release(map[string]waves.Member{"a": member(0, waves.Ready), "b": member(1, waves.Held)})
 	r.Settled = false
 	if d := r.Decide(waves.Progress{ReadySince: noon.Add(-time.Hour)}, false, noon); d.Done != 0 || called(d) != "" {
@@ -340,7 +340,7 @@ func TestAReleaseEndsIfAllBecomeReady(t *testing.T) {
 }
 
 // Each time is one step, and all are released in the end. The first wave is empty.
-func TestWhoProceedsOftenEnoughReleasesAll(t *testing.T) {
+func TestRepeatedProceedReleasesAll(t *testing.T) {
 	r := release(map[string]waves.Member{"a": {Matches: 3, Phase: waves.Held}, "b": member(1, waves.Failed), "c": member(-1, waves.Blocked)})
 	var p waves.Progress
 	for i, want := range []string{"1 true", "2 true", "3 true", "3 true"} {

@@ -52,7 +52,7 @@ func TestEachPersonSeesWhatTheAPIServerLetsThemSee(t *testing.T) {
 		{"/target/Kustomization/bank/k-bank", "token-of-ben", 403, []string{"if there is one", "!g-bank"}},
 		{"/target/Kustomization/bank/none", "token-of-ben", 403, []string{"if there is one"}},
 
-		{"/", "token-of-cy", 403, []string{"you may not list gates in any namespace", "Ask somebody who may", "!shop"}},
+		{"/", "token-of-cy", 403, []string{"you may not list gates in any namespace", "Ask an administrator", "!shop"}},
 		{"/gate/shop/g-shop", "token-of-cy", 403, []string{"if there is one"}},
 		{"/gate/shop/none", "token-of-cy", 403, []string{"if there is one"}},
 		{"/target/Kustomization/shop/k-shop", "token-of-cy", 403, []string{"if there is one"}},

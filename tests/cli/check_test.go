@@ -18,7 +18,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	w.inForce()
 	w.Eventually("the controller is seen without its Deployment", func() error {
 		got := w.gate("check")
-		if want := "warning  Deployment gating-controller: no Deployment of the controller is found, but Gates are decided: it runs elsewhere"; got.code != 0 || !strings.Contains(got.out, want) {
+		if want := "warning  Deployment gating-controller: no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere"; got.code != 0 || !strings.Contains(got.out, want) {
 			return fmt.Errorf("%+v", got)
 		}
 		return nil
@@ -87,7 +87,7 @@ func (w *world) partOfThePoliciesIsGone() {
 	w.Helper()
 	_, err := w.Kubectl(w.Context(), "delete", "validatingadmissionpolicybinding", "gate-edit")
 	w.Must(err)
-	w.expect(w.gate("check"), 1, "error    ValidatingAdmissionPolicy gate-edit: no binding with the action Deny puts it in force: whoever may patch a Gate changes its spec\n         -> kubectl apply --server-side -f policies.yaml\n", "")
+	w.expect(w.gate("check"), 1, "error    ValidatingAdmissionPolicy gate-edit: no binding with the action Deny puts it in force: any user who may patch a Gate can change its spec\n         -> kubectl apply --server-side -f policies.yaml\n", "")
 }
 
 // checkRights has people who may read less and less.

@@ -51,5 +51,5 @@ func TestPassRefusesWhatCannotPassInOneLine(t *testing.T) {
 	w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"closePeriods":[{"name":"freeze","from":%q,"until":%q,"override":"Deny"}]}}`,
 		time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	w.Decided(w.ReadGate("production"))
-	w.expect(w.gate("pass", "ks/apps"), 3, "", "lets nothing pass: its close period 'freeze' has "+string("override: "+v1alpha1.OverrideDeny))
+	w.expect(w.gate("pass", "ks/apps"), 3, "", "permits no pass: its close period 'freeze' has "+string("override: "+v1alpha1.OverrideDeny))
 }

@@ -200,7 +200,7 @@ func TestResetWithdrawsUnhandledRequests(t *testing.T) {
 	w.expect(w.gate("reset", "staging"), 0, "closed, default", "")
 }
 
-// A value that was handled before does not count again, so the same words must make another one.
+// A handled value does not count again: the same arguments must produce another value.
 func TestTheSamePlanCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

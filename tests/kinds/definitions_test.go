@@ -66,16 +66,16 @@ func (w *world) gateOn(kind string) *v1alpha1.Gate {
 
 func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 	t.Parallel()
-	const another = ": name the one that stops it, as in --suspend-kinds="
+	const another = ": name the field that suspends it, as in --suspend-kinds="
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "more-kinds.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kind, tc := range map[string]struct{ plural, scope, spec, message string }{
 		"Bare":   {"bares", namespaced, "{type: object, properties: {size: {type: integer}}}", "kind Bare of example.org has no boolean field spec.suspend" + another + "example.org/Bare=spec.paused"},
-		"Text":   {"texts", namespaced, "{type: object, properties: {suspend: {type: string}}}", "spec.suspend of kind Text of example.org has the type string and is not a boolean field" + another + "example.org/Text=spec.paused"},
-		"Open":   {"opens", namespaced, "{type: object, x-kubernetes-preserve-unknown-fields: true}", "the schema of kind Open of example.org does not say what spec.suspend is: gates hold only by a field that it says is boolean"},
-		"Global": {"globals", "Cluster", boolean, "kind Global of example.org is not namespaced: gates hold only objects in namespaces"},
+		"Text":   {"texts", namespaced, "{type: object, properties: {suspend: {type: string}}}", "spec.suspend of kind Text of example.org has type string, but must be a boolean field" + another + "example.org/Text=spec.paused"},
+		"Open":   {"opens", namespaced, "{type: object, x-kubernetes-preserve-unknown-fields: true}", "the schema of kind Open of example.org does not declare spec.suspend: gates need a declared boolean field"},
+		"Global": {"globals", "Cluster", boolean, "kind Global of example.org is not namespaced: gates hold only namespaced objects"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.fails(w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Job", Name: "one"}), v1alpha1.UnsupportedKindReason,
-			"spec.completionMode of kind Job of batch has the type string and is not a boolean field"+another+"batch/Job=spec.paused")
+			"spec.completionMode of kind Job of batch has type string, but must be a boolean field"+another+"batch/Job=spec.paused")
 	})
 }
 
@@ -116,7 +116,7 @@ func TestAKindThatNobodyAddedIsOneClearFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fails(w.ClosedGate("production", v1alpha1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}), v1alpha1.UnsupportedKindReason,
-		"kind StatefulSet of apps/v1 is not supported: if a boolean field stops its objects, start the controller with --suspend-kinds=apps/StatefulSet")
+		"kind StatefulSet of apps/v1 is not supported: if a boolean field suspends its objects, start the controller with --suspend-kinds=apps/StatefulSet")
 }
 
 func TestAKindThatIsNotInstalledIsSaidToBe(t *testing.T) {
@@ -134,7 +134,7 @@ func TestAKindThatGetsItsFieldLaterIsHeldThen(t *testing.T) {
 	obj := w.object("example.org/v1", "Later", "one", "size: 3")
 	w.create(obj)
 	g := w.gateOn("Later")
-	message := "kind Later of example.org has no boolean field spec.suspend: name the one that stops it, as in --suspend-kinds=example.org/Later=spec.paused"
+	message := "kind Later of example.org has no boolean field spec.suspend: name the field that suspends it, as in --suspend-kinds=example.org/Later=spec.paused"
 	w.fails(g, v1alpha1.UnsupportedKindReason, message)
 	w.define("Later", "laters", namespaced, boolean, conditions)
 	w.field(obj, "suspend", true)

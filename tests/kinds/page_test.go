@@ -142,18 +142,18 @@ func (r *reader) seesWithoutDeployments() {
 // takesOut takes the kind out of the flag while an object of it is held.
 func (r *reader) takesOut(backup *unstructured.Unstructured) {
 	r.Helper()
-	leftover := "error    CronJob " + r.Namespace + "/backup: it is held by gate '" + r.Namespace + "/nights', and no controller has its kind in --suspend-kinds any more"
+	leftover := "error    CronJob " + r.Namespace + "/backup: it is held by gate '" + r.Namespace + "/nights', and no controller has its kind in --suspend-kinds any longer"
 	check := func(want bool) {
 		r.Helper()
 		out, errOut, _ := plugin(r.Context(), r.Kubeconfig, "check")
-		if strings.Contains(out, leftover) != want || strings.Contains(out, "no policy of the lock is for it") || strings.Contains(out, "the policy on targets does not know it") {
+		if strings.Contains(out, leftover) != want || strings.Contains(out, "no policy of the lock covers it") || strings.Contains(out, "the policy on targets does not cover it") {
 			r.Errorf("check says\n%s%s", out, errOut)
 		}
 	}
 	check(false)
 	r.withFlag("")
 	g := r.ReadGate("nights")
-	r.fails(g, v1alpha1.UnsupportedKindReason, "kind CronJob is not supported: if a boolean field stops its objects, start the controller with --suspend-kinds=GROUP/CronJob")
+	r.fails(g, v1alpha1.UnsupportedKindReason, "kind CronJob is not supported: if a boolean field suspends its objects, start the controller with --suspend-kinds=GROUP/CronJob")
 	check(true)
 	version := backup.GetResourceVersion()
 	r.open(g)

@@ -12,10 +12,10 @@ import (
 func TestTheControllerDoesNotStartWithAKindThatCannotBeRight(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"batch/CronJob,CronJob":                           `"CronJob": write group/Kind or group/Kind=spec.field, such as batch/CronJob`,
-		"infra.example.org/HelmRelease":                   `"infra.example.org/HelmRelease": kind HelmRelease of helm.toolkit.fluxcd.io is built in, and kinds need names of their own`,
-		"a.b/Widget,batch/CronJob,a.b/Widget=spec.paused": `"a.b/Widget=spec.paused": kind Widget of a.b is there already with the field spec.suspend, and one field stops it`,
-		"a.b/C=spec.a.b":                                  `"a.b/C=spec.a.b": the field has to be one of spec, such as spec.paused, and not "spec.a.b"`,
+		"batch/CronJob,CronJob":                           `"CronJob": must be group/Kind or group/Kind=spec.field, such as batch/CronJob`,
+		"infra.example.org/HelmRelease":                   `"infra.example.org/HelmRelease": kind HelmRelease of helm.toolkit.fluxcd.io is built in, and kinds must have different names`,
+		"a.b/Widget,batch/CronJob,a.b/Widget=spec.paused": `"a.b/Widget=spec.paused": kind Widget of a.b is already configured with field spec.suspend; only one field per kind is allowed`,
+		"a.b/C=spec.a.b":                                  `"a.b/C=spec.a.b": the field must be in spec, such as spec.paused, not "spec.a.b"`,
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
@@ -42,10 +42,10 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 		"without a cluster":    {[]string{"example.org/Gizmo", "--offline"}, "gizmos/status", "gate-hold", ""},
 		"a kind that it lacks": {[]string{"example.org/Nothing"}, "", "", "error: this cluster has no kind Nothing of example.org: install it first, or use --offline\n"},
 		"no boolean field": {[]string{"batch/CronJob=spec.schedule"}, "", "",
-			"error: spec.schedule of kind CronJob of batch has the type string and is not a boolean field: name the one that stops it, as in --suspend-kinds=batch/CronJob=spec.paused\n"},
-		"not namespaced":    {[]string{"storage.k8s.io/StorageClass=spec.a"}, "", "", "error: kind StorageClass of storage.k8s.io is not namespaced: gates hold only objects in namespaces\n"},
+			"error: spec.schedule of kind CronJob of batch has type string, but must be a boolean field: name the field that suspends it, as in --suspend-kinds=batch/CronJob=spec.paused\n"},
+		"not namespaced":    {[]string{"storage.k8s.io/StorageClass=spec.a"}, "", "", "error: kind StorageClass of storage.k8s.io is not namespaced: gates hold only namespaced objects\n"},
 		"a part of no kind": {[]string{"batch/CronJob", "--with=all"}, "", "", "error: --with=all: use role, lock or policies\n"},
-		"a bad kind":        {[]string{"batch/cronjobs"}, "", "", "error: \"batch/cronjobs\": write the kind as in manifests, such as CronJob, and not \"cronjobs\"\n"},
+		"a bad kind":        {[]string{"batch/cronjobs"}, "", "", "error: \"batch/cronjobs\": the kind must be written as in manifests, such as CronJob, not \"cronjobs\"\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

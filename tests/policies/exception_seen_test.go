@@ -141,7 +141,7 @@ func TestAnApprovalOfWhatWasDeletedIsNotOfWhatCameAfterIt(t *testing.T) {
 	if newer.Generation != older.Generation || newer.UID == older.UID {
 		t.Fatalf("generation %d of %s", newer.Generation, newer.UID)
 	}
-	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix with uid=" + string(older.UID) + ": that is the uid of another one" + again(newer)
+	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix with uid=" + string(older.UID) + ": that is the UID of another exception" + again(newer)
 	w.refusedException(alice, "hotfix", cause, annotated(seen)...)
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
@@ -231,7 +231,7 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 		return nil
 	})
 	for _, tc := range []struct{ value, because string }{
-		{seen, "generation 1 is not the present one"},
+		{seen, "generation 1 is not the current one"},
 		{now(), "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"},
 		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"},
 	} {

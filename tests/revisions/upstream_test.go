@@ -17,7 +17,7 @@ func (w *world) branch(commit string) {
 }
 
 // unseen is what the condition says while the source cannot be fetched.
-const unseen = "GitRepository 'apps' cannot be fetched (GitOperationFailed): what is newer is not seen until it can."
+const unseen = "GitRepository 'apps' cannot be fetched (GitOperationFailed): newer revisions are unknown until it can."
 
 func TestABranchThatIsDeletedUpstreamWhileARevisionIsPinned(t *testing.T) {
 	w := newWorld(t)

@@ -154,7 +154,7 @@ func TestWhoMaySeeLessSeesLessAndIsTold(t *testing.T) {
 	viewer := w.Person("viewer-of-" + w.Namespace)
 	nobody := w.serves(viewer.Kubeconfig)
 	for _, path := range []string{"", "gate/" + w.Namespace + "/mine", "gate/" + other.Namespace + "/hidden", "target/Kustomization/" + w.Namespace + "/apps"} {
-		if code, page := w.get(nobody+path, ""); code != 403 || !strings.Contains(page, "you may not") || !strings.Contains(page, "Ask somebody who may") || strings.Contains(page, "default: closed") {
+		if code, page := w.get(nobody+path, ""); code != 403 || !strings.Contains(page, "you may not") || !strings.Contains(page, "Ask an administrator") || strings.Contains(page, "default: closed") {
 			t.Errorf("who may nothing: %s answers %d: %s", path, code, page)
 		}
 	}

@@ -149,7 +149,7 @@ func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
 
 		w.answers(url, one, 200, ">mine<", "!"+other.Namespace, "these are those of "+w.Namespace)
 		w.answers(url+mine, one, 200, "kubectl gate close mine")
-		w.answers(url+hidden, one, 403, "if there is one", "Ask somebody who may")
+		w.answers(url+hidden, one, 403, "if there is one", "Ask an administrator")
 		w.answers(url+"gate/"+other.Namespace+"/none", one, 403, "if there is one")
 
 		for _, path := range []string{"", mine, hidden, target, "gate/x/y"} {

@@ -113,7 +113,7 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 				action := actionOf(kind)
 				at, _, _ := w.request("production", action)
 				// The answer of the API server is for the log alone.
-				body := map[int]string{200: string(action) + " requested\n", 500: "not every gate could be asked, see the log of the controller\n"}[tc.want]
+				body := map[int]string{200: string(action) + " requested\n", 500: "some gates could not be updated, see the log of the controller\n"}[tc.want]
 				if got.code != tc.want || got.body != body || (at != "") != (tc.want == 200) {
 					t.Errorf("got %+v, want %d %q, requested at %q", got, tc.want, body, at)
 				}
@@ -144,7 +144,7 @@ func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
 			path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 			start := time.Now()
 			got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
-			body := map[bool]string{true: "try again\n", false: "not every gate could be asked, try again\n"}[name == "no Secret"]
+			body := map[bool]string{true: "try again\n", false: "some gates could not be updated, try again\n"}[name == "no Secret"]
 			if got.code != http.StatusServiceUnavailable || got.body != body || got.header.Get("Retry-After") == "" || time.Since(start) > 10*time.Second {
 				t.Errorf("got %+v after %s", got, time.Since(start))
 			}

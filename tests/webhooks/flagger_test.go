@@ -147,7 +147,7 @@ func TestACloseOfFlaggerIsARequestOfAReceiver(t *testing.T) {
 	if at, _, reason := w.request("podinfo", v1alpha1.RequestClose); !strings.HasPrefix(at, strings.TrimSuffix(w.clock.Now().UTC().Format(time.RFC3339), "Z")) || reason != "halted" {
 		t.Errorf("requested at %q because %q", at, reason)
 	}
-	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "Webhook taken") {
+	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "Webhook accepted") {
 		t.Errorf("logged:\n%s", w.log)
 	}
 }

@@ -29,7 +29,7 @@ const (
 // a part, and the managed fields of ten thousand entries would not fit into an
 // object.
 type GateLockSpec struct {
-	// Gates says for each Gate that objects of the namespace can name, as
+	// Gates has, for each Gate that objects of the namespace can refer to, as
 	// namespace/name, whether it is locked. A Gate that is missing here counts as
 	// locked.
 	// +mapType=atomic

@@ -50,7 +50,7 @@ func TestStatusPrintsTheConditionOnlyIfNoSectionDoes(t *testing.T) {
 		{v1alpha1.DefaultReason, "Gate closed by default, exception 'hotfix' is in force until 2026-11-22T00:00:00Z, exception 'hotfix' is invalid", "Exception hotfix is invalid."},
 		{v1alpha1.InvalidSpecReason, "Gate stays closed, its spec is invalid: spec.timeZone", "Gate stays closed, its spec is invalid: spec.timeZone."},
 		{v1alpha1.DependencyNotReadyReason, "Gate stays closed until staging is ready", "Gate stays closed until staging is ready."},
-		{v1alpha1.TimeUnknownReason, "Gate stays closed, the API server does not say what time it is", "Gate stays closed, the API server does not say what time it is."},
+		{v1alpha1.TimeUnknownReason, "Gate stays closed, the API server does not return its time", "Gate stays closed, the API server does not return its time."},
 	} {
 		lines := strings.Split(shown(t, &screen{gate: is(metav1.ConditionFalse, tc.reason, tc.message)}), "\n")
 		if lines[1] != tc.want {

@@ -1,4 +1,4 @@
-// Package files reads manifests from files, folders and kustomize folders. It never asks a network, and runs no plug-ins.
+// Package files reads manifests from files, folders and kustomize folders. It never accesses the network, and runs no plugins.
 package files
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// Read reads manifests into a set: those of a file, of in if the path is -, or of a folder. A folder that has a kustomization is built, any
-// other one is read with all folders in it, as Flux does. The error is that something cannot be read or built.
+// Read reads manifests into a set: from a file, from in if the path is -, or from a folder. A folder with a kustomization is built. Any
+// other folder is read recursively, as Flux does. It returns an error if something cannot be read or built.
 func Read(set *preview.Set, path string, in io.Reader) error {
 	if path == "-" {
 		return set.Read(path, in)
@@ -37,7 +37,7 @@ func readFile(set *preview.Set, path string) error {
 	return set.Read(path, f)
 }
 
-// readFolder reads a folder. Hidden files and folders, such as .git, are passed over.
+// readFolder reads a folder. It ignores hidden files and folders, such as .git.
 func readFolder(set *preview.Set, root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -60,7 +60,7 @@ func readFolder(set *preview.Set, root string) error {
 	})
 }
 
-// isManifest returns whether a path is one of a file with manifests. A link to a folder is none.
+// isManifest returns whether a path is that of a file with manifests. A link to a folder is not.
 func isManifest(path string) bool {
 	info, err := os.Stat(path)
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && (err != nil || info.Mode().IsRegular())

@@ -28,9 +28,9 @@ func isKustomize(folder string) bool {
 	})
 }
 
-// build builds a kustomize folder and reads what it gives.
+// build builds a kustomize folder and reads the result.
 func build(set *preview.Set, folder string) error {
-	// kustomize takes an absolute path for no address of a repository.
+	// kustomize does not treat an absolute path as a repository address.
 	path, err := filepath.Abs(folder)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func build(set *preview.Set, folder string) error {
 		manifests, err = objects.AsYaml()
 	}
 	if disk.refused != nil {
-		err = disk.refused // kustomize wraps it into much else
+		err = disk.refused // kustomize wraps it into other messages
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
@@ -50,7 +50,7 @@ func build(set *preview.Set, folder string) error {
 	return set.Read(folder, bytes.NewReader(manifests))
 }
 
-// localOnly is a file system that reads no file that has kustomize load something from a network.
+// localOnly is a file system that refuses files that make kustomize load something from a network.
 type localOnly struct {
 	filesys.FileSystem
 	refused error
@@ -83,7 +83,7 @@ func loadsRemote(path string, content []byte) string {
 		}
 		fields := map[string]any{}
 		if sigsyaml.Unmarshal(document, &fields) != nil {
-			continue // kustomize says what is wrong
+			continue // kustomize reports the error
 		}
 		if !isKustomization && fields["apiVersion"] != "builtin" {
 			continue
@@ -94,7 +94,7 @@ func loadsRemote(path string, content []byte) string {
 	}
 }
 
-// loadsNothing are fields of a kustomization whose texts are not loaded.
+// loadsNothing are fields of a kustomization whose values are not loaded.
 var loadsNothing = []string{
 	"images", "commonLabels", "commonAnnotations", "labels", "metadata", "buildMetadata", "generatorOptions", "options", "literals", "vars",
 	"helmCharts", "helmChartInflationGenerator",
@@ -124,10 +124,10 @@ func firstRemote(value any) string {
 	return ""
 }
 
-// address is how what kustomize loads from elsewhere begins.
+// address matches the start of remote addresses that kustomize loads.
 var address = regexp.MustCompile(`(?i)^(git::)?(https?:|ssh:|file:|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
-// remoteIn returns the address in a text: all of it, what follows a key as in configMapGenerator.files, or what an inline transformer says.
+// remoteIn returns the address in a text: all of it, the part after a key as in configMapGenerator.files, or one in an inline transformer.
 func remoteIn(text string) string {
 	if address.MatchString(text) {
 		return text

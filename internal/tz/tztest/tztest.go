@@ -1,4 +1,4 @@
-// Package tztest has time zone data for tests, and machines whose zone files are wrong.
+// Package tztest has time zone data for tests, and machines with wrong zone files.
 package tztest
 
 import (
@@ -17,11 +17,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// Offset is the UTC offset in seconds of every zone on a machine that is wrong. No
-// zone of the database has it.
+// Offset is the UTC offset in seconds of every zone on a machine with wrong zones. No zone of the database has it.
 const Offset = 11*60*60 + 11*60
 
-// wrong is the file of a zone that has had Offset for ever, see RFC 9636.
+// wrong is the file of a zone that has always had Offset, see RFC 9636.
 func wrong() []byte {
 	file := append([]byte("TZif"), make([]byte, 28)...)
 	file = binary.BigEndian.AppendUint32(file, 0) // transitions
@@ -31,7 +30,7 @@ func wrong() []byte {
 	return append(file, 0, 0, 'B', 'A', 'D', 0)
 }
 
-// Folder makes a folder in which every zone is wrong, for the variable ZONEINFO.
+// Folder creates a folder with wrong zones, for the variable ZONEINFO.
 func Folder(dir string) error {
 	for _, name := range tz.Names() {
 		file := filepath.Join(dir, name)
@@ -45,8 +44,8 @@ func Folder(dir string) error {
 	return nil
 }
 
-// Run runs the tests of a package, a testing.M, and all processes that they start on a
-// machine whose zones are wrong, and returns their exit code.
+// Run runs the tests of a package, a testing.M, and all processes that they start, on a machine with wrong zones, and returns their exit
+// code.
 func Run(m interface{ Run() int }) int {
 	dir, err := os.MkdirTemp("", "zoneinfo-")
 	if err != nil {
@@ -84,7 +83,7 @@ func Zip(name string, files fs.FS) (err error) {
 	return errors.Join(err, z.Close())
 }
 
-// Fresh writes a zip with the data that is compiled in, as if it had been released on a day. kubectl gate check does not warn of its age.
+// Fresh writes a zip with the built-in data, as if it had been released on a day. kubectl gate check does not warn about its age.
 func Fresh(name string, day time.Time) error {
 	return Zip(name, builtIn(tz.Version()+"\n"+day.Format(time.DateOnly)+"\n"))
 }
@@ -99,7 +98,7 @@ func Moved(name string) error {
 	return Zip(name, files)
 }
 
-// builtIn returns the zones that are compiled in.
+// builtIn returns the built-in zones.
 func builtIn(version string) fstest.MapFS {
 	files := fstest.MapFS{tz.VersionFile: {Data: []byte(version)}}
 	for _, zone := range tz.Names() {
@@ -108,7 +107,7 @@ func builtIn(version string) fstest.MapFS {
 	return files
 }
 
-// archive makes a zip in which every zone is wrong.
+// archive creates a zip with wrong zones.
 func archive(name string) error {
 	files := fstest.MapFS{}
 	for _, zone := range tz.Names() {
@@ -117,7 +116,7 @@ func archive(name string) error {
 	return Zip(name, files)
 }
 
-// Machines returns ways to run a command on machines whose zones are wrong, by name.
+// Machines returns ways to run a command on machines with wrong zones, by name.
 func Machines(t *testing.T) map[string]func(*exec.Cmd) {
 	t.Helper()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "zoneinfo.zip")
@@ -132,14 +131,13 @@ func Machines(t *testing.T) map[string]func(*exec.Cmd) {
 	probe := exec.CommandContext(t.Context(), "true")
 	mounted(probe, dir)
 	if out, err := probe.CombinedOutput(); err != nil {
-		t.Logf("nobody may mount here, or there is no folder: %v %s", err, out)
+		t.Logf("mounting is not permitted, or there is no folder: %v %s", err, out)
 		delete(machines, "the folder of all the system")
 	}
 	return machines
 }
 
-// mounted has a command see a folder in place of that of the system, in a mount
-// namespace of its own.
+// mounted runs a command with a folder mounted over that of the system, in its own mount namespace.
 func mounted(c *exec.Cmd, dir string) {
 	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	c.Args = append([]string{"sh", "-c", `mount --bind "$0" /usr/share/zoneinfo && exec "$@"`, dir, c.Path}, c.Args[1:]...)

@@ -12,7 +12,7 @@
   let source, missed = false, asked = 0, later;
 
   async function load() {
-    if (document.querySelector("form[method=post]")) return; // somebody may be writing
+    if (document.querySelector("form[method=post]")) return; // the user may be writing
     const turn = ++asked;
     clearTimeout(later);
     const answer = await fetch(location.href, {cache: "no-store", headers: {Accept: "text/html"}});
@@ -29,7 +29,7 @@
     const open = [...before.querySelectorAll("details")].map(function (d) { return d.open; });
     after.querySelectorAll("details").forEach(function (d, i) { d.open = Boolean(open[i]); });
     const focused = before.contains(document.activeElement) ? document.activeElement : null;
-    if (focused && ["INPUT", "SELECT", "TEXTAREA"].includes(focused.tagName)) return; // somebody is writing
+    if (focused && ["INPUT", "SELECT", "TEXTAREA"].includes(focused.tagName)) return; // the user is writing
     const at = focused ? [...before.querySelectorAll("a, summary, button, pre")].indexOf(focused) : -1;
     before.replaceChildren(...after.childNodes);
     document.getElementById("foot").replaceChildren(...next.getElementById("foot").childNodes);
@@ -45,7 +45,7 @@
   const listen = function () {
     source = new EventSource(changes);
     source.onopen = function () {
-      if (missed) again(); // nobody has told it of changes meanwhile
+      if (missed) again(); // changes in the meantime were not notified
       else says("Live.");
       missed = false;
     };

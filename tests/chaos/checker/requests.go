@@ -270,7 +270,7 @@ func (g *gate) mayRefuse(r Request, accepted []Request, at time.Time) bool {
 	}
 	return g.end(r).Add(slack).Before(at.Add(time.Second)) || slices.ContainsFunc(accepted, func(o Request) bool {
 		if o.Action == r.Action {
-			// Of opens, a value that was handled before another one is put back by Flux.
+			// Flux may restore an old value of an open request.
 			return r.At.Before(o.At.Add(-slack)) || o.same(r) && r.Action == v1alpha1.RequestOpen
 		}
 		return r.Action == v1alpha1.RequestOpen && !o.At.Add(apart).Before(r.At)

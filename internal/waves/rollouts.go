@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use, even by several
-// goroutines. It is in memory only: after a restart all targets are looked at once.
+// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use. It is safe for concurrent use. It
+// is in memory only: after a restart, all targets are reconciled once.
 type Rollouts struct {
-	// gates is how many Gates the book has. It is read for each event of a target.
+	// gates is the number of rollouts. It is read for each event of a target.
 	gates atomic.Int64
 
 	mu       sync.Mutex
@@ -27,16 +27,16 @@ type rollout struct {
 	members map[target.Key]entry
 }
 
-// entry is a member, and the generation of the Gate whose waves were looked at.
+// entry is a member, and the generation of the Gate whose waves were evaluated.
 type entry struct {
 	Member
 	generation int64
 }
 
-// IsEmpty returns whether no Gate releases in waves. It costs nothing.
+// IsEmpty returns whether no Gate releases in waves. It takes no lock.
 func (b *Rollouts) IsEmpty() bool { return b.gates.Load() == 0 }
 
-// Has returns whether a Gate that releases in waves has a target.
+// Has returns whether a target belongs to a Gate that releases in waves.
 func (b *Rollouts) Has(key target.Key) bool {
 	if b.IsEmpty() {
 		return false
@@ -51,8 +51,8 @@ func (b *Rollouts) Has(key target.Key) bool {
 	return false
 }
 
-// Put notes what a target is for a Gate of a generation. One that has failed has failed until it is ready: that it is tried
-// once more changes nothing. It returns whether that is new, and whether the target is.
+// Put stores the state of a target for a generation of a Gate. A failed target stays failed until it is ready, even if Flux retries it. It
+// returns whether the state has changed, and whether the target is new.
 func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +74,7 @@ func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Me
 	return !known || !same, !known
 }
 
-// Keep forgets a target for all Gates but some, and returns those that had it.
+// Keep removes a target from all Gates except some, and returns the Gates that had it.
 func (b *Rollouts) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
 	if b.IsEmpty() {
 		return nil
@@ -100,7 +100,7 @@ func (b *Rollouts) Forget(gate types.UID) {
 	}
 }
 
-// Members returns the targets of a Gate, and whether all were looked at since it has its generation.
+// Members returns the targets of a Gate, and whether all of them were evaluated for its generation.
 func (b *Rollouts) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// patient waits for anybody.
+// patient has no effective limits.
 var patient = bodyRate{interval: time.Hour, bytes: 1, whole: time.Hour}
 
 // head is the beginning of a request with a body of some bytes.
@@ -20,7 +20,7 @@ func head(path string, length int, headers ...string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%s\r\n", path, length, strings.Join(append(headers, ""), "\r\n"))
 }
 
-func TestWhoStallsWithABodyIsCutOffLongBeforeItsTimeIsOver(t *testing.T) {
+func TestStalledBodyIsDisconnectedEarly(t *testing.T) {
 	table, path := oneReceiver(t)
 	short := bodyRate{interval: 100 * time.Millisecond, bytes: 1000, whole: time.Hour}
 	for name, tc := range map[string]struct{ text, want string }{
@@ -56,7 +56,7 @@ func trickle(conn io.Writer) {
 	}
 }
 
-func TestWhoTricklesIsCutOffBySlowProgressAndByTheTimeOfAll(t *testing.T) {
+func TestTricklingBodyIsDisconnected(t *testing.T) {
 	table, path := oneReceiver(t)
 	for name, p := range map[string]bodyRate{
 		"too slow":         {interval: 100 * time.Millisecond, bytes: smallBodyBytes, whole: time.Hour},
@@ -134,8 +134,8 @@ func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// A sender of a whole request may wait for the answer as long as that takes.
-func TestTheAnswerMayTakeLongerThanTheBody(t *testing.T) {
+// A sender of a complete request may wait for the response.
+func TestResponseMayTakeLongerThanBody(t *testing.T) {
 	p := bodyRate{interval: 50 * time.Millisecond, bytes: 1, whole: time.Hour}
 	for name, text := range map[string]string{
 		"a body":  head("/", 2) + "{}",
@@ -164,7 +164,7 @@ func TestTheAnswerMayTakeLongerThanTheBody(t *testing.T) {
 	}
 }
 
-func TestABodyThatCannotBeReadIsAnsweredForWhatItIs(t *testing.T) {
+func TestUnreadableBodyGetsSpecificStatusCode(t *testing.T) {
 	for want, err := range map[int]error{
 		http.StatusRequestEntityTooLarge: fmt.Errorf("read: %w", &http.MaxBytesError{Limit: 1}),
 		http.StatusRequestTimeout:        fmt.Errorf("read: %w", os.ErrDeadlineExceeded),

@@ -13,7 +13,7 @@ func call(turns *slots.Slots[string, string], queue string, n int) []string {
 	return called
 }
 
-func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
+func TestCallersAreSerialized(t *testing.T) {
 	var turns slots.Slots[string, string]
 	ask := func(name string) bool { return turns.Wait("gate", name, slots.Item{Namespace: "shop", Name: name}) }
 	for _, name := range []string{"c", "a", "b"} {
@@ -50,7 +50,7 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-func TestWhoIsRecalledWaitsAgain(t *testing.T) {
+func TestRecalledKeyWaitsAgain(t *testing.T) {
 	var turns slots.Slots[string, string]
 	turns.Wait("gate", "a", slots.Item{Name: "a"})
 	turns.Wait("gate", "b", slots.Item{Name: "b"})
@@ -63,7 +63,7 @@ func TestWhoIsRecalledWaitsAgain(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
+func TestKeyWithoutSlotIsNotCounted(t *testing.T) {
 	var turns slots.Slots[string, string]
 	turns.Leave("gate", "a", true)
 	turns.Wait("gate", "a", slots.Item{})
@@ -73,7 +73,7 @@ func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneWaitsNoMore(t *testing.T) {
+func TestEvictedKeyDoesNotWait(t *testing.T) {
 	var turns slots.Slots[string, string]
 	for _, queue := range []string{"one", "two"} {
 		turns.Wait(queue, "a", slots.Item{Name: "a"})

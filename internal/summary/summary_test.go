@@ -22,7 +22,7 @@ func key(i int) target.Key {
 
 func gate(uid types.UID) summary.Gate { return summary.Gate{UID: uid} }
 
-// told notes what the Tally says.
+// told records the calls of a Summary.
 type told struct {
 	gates   []string
 	settled bool
@@ -102,7 +102,7 @@ func TestAGateThatDecidesIsNotSettled(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTargetCountsOnlyAsAFailure(t *testing.T) {
+func TestUncountedEntryCountsOnlyAsFailure(t *testing.T) {
 	var all summary.Summary
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}, {Gate: gate("b"), Outcome: summary.Held}}, noon)
 	all.Put(key(2), []summary.Entry{{Gate: gate("a"), Uncounted: true, Failure: &summary.Failure{Reason: "WriteFailed"}}}, noon)
@@ -158,7 +158,7 @@ func TestAFailureIsAsOldAsItsReason(t *testing.T) {
 	}
 }
 
-func TestTheSumsAreCompleteOnceAllIsLookedAt(t *testing.T) {
+func TestSumsAreCompleteOnceAllTargetsAreReconciled(t *testing.T) {
 	completed := 0
 	all := summary.Summary{Completed: func() { completed++ }}
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)

@@ -15,20 +15,19 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// ahead is how far a contradiction is looked for.
+// ahead is how far ahead conflicts are searched.
 const ahead = 30 * 24 * time.Hour
 
-// pair are two Gates, in the order of their names.
+// pair has two Gates, sorted by name.
 type pair struct{ a, b *v1alpha1.Gate }
 
-// Inputs is what decides when Gates are open, besides themselves.
+// Inputs has the other objects that decide when Gates are open.
 type Inputs struct {
 	Exceptions []*v1alpha1.GateException
 	Calendars  timetable.Calendars
 }
 
-// Conflicts finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
-// each of them opens.
+// Conflicts finds pairs of Gates that govern the same object, open in the next 30 days, but are never open at the same time.
 func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
 	shared := map[pair][]string{}
 	index := newIndex(gates, scope)
@@ -51,8 +50,8 @@ func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstr
 		if a, b := of(p.a), of(p.b); len(a) > 0 && len(b) > 0 && !overlap(a, b) {
 			slices.Sort(names)
 			found := Finding{
-				Error, gateName(p.a), fmt.Sprintf("it and %s govern %s, and are never open at the same time in the next 30 days: that never moves", gateName(p.b), some(names)),
-				"change the schedule of one of them, or take the object out of one",
+				Error, gateName(p.a), fmt.Sprintf("it and %s govern %s, and are never open at the same time in the next 30 days: the object stays held", gateName(p.b), some(names)),
+				"change the schedule of one of them, or remove the object from the targets of one",
 			}
 			if p.a.Audits() || p.b.Audits() {
 				found.Severity = Warning
@@ -90,7 +89,7 @@ func newIndex(gates []v1alpha1.Gate, scope verdict.Scope) index {
 	return in
 }
 
-// of returns the Gates that govern an object, by their names.
+// of returns the Gates that govern an object, sorted by name.
 func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 	candidates := slices.Concat(in.byNamespace[obj.GetNamespace()], in.byNamespace[v1alpha1.AnyName])
 	for _, name := range verdict.NamedBy(obj) {
@@ -107,8 +106,7 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 	return found
 }
 
-// open returns when a Gate is open in the days ahead. One with an invalid spec never is, nobody knows it of one with a calendar
-// that cannot be read.
+// open returns when a Gate is open in the next days: never with an invalid spec, and nothing if a calendar cannot be read.
 func (s Inputs) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
 	snapshot := gate.NewSnapshot(g, s.Calendars, s.Exceptions...)
 	intervals, errs := snapshot.Intervals(now, now.Add(ahead))
@@ -123,7 +121,7 @@ func (s Inputs) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval)
 	return open
 }
 
-// overlap returns whether two lists of intervals have an instant in common. Both are in the order of time.
+// overlap returns whether two sorted lists of intervals have an instant in common.
 func overlap(a, b []schedule.Interval) bool {
 	for len(a) > 0 && len(b) > 0 {
 		if a[0].From.Before(b[0].Until) && b[0].From.Before(a[0].Until) {

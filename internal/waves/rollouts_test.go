@@ -9,7 +9,7 @@ import (
 
 var gate = summary.Gate{UID: "gate"}
 
-func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
+func TestFailedTargetStaysFailedUntilReady(t *testing.T) {
 	var book waves.Rollouts
 	phase := func() waves.Phase {
 		members, _ := book.Members(gate.UID, 1)
@@ -26,7 +26,7 @@ func TestWhatHasFailedHasFailedUntilItIsReady(t *testing.T) {
 	}
 }
 
-func TestTheBookKnowsWhetherAllWereLookedAtWithTheSpecAsItIs(t *testing.T) {
+func TestRolloutsReportWhetherAllMembersHaveCurrentGeneration(t *testing.T) {
 	var book waves.Rollouts
 	if !book.IsEmpty() || book.Has(key("a")) {
 		t.Error("it is not empty")

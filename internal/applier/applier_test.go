@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestWhatAppliesAGateAndWhereThatComesFrom(t *testing.T) {
+func TestAppliersAndTheirSources(t *testing.T) {
 	appliers := applier.Appliers(map[string]string{
 		"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
 		"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team", "app": "gates",
@@ -51,7 +51,7 @@ func TestWhatAppliesAGateAndWhereThatComesFrom(t *testing.T) {
 	}
 }
 
-func TestAGateGovernsByNameWhatNobodyCouldRead(t *testing.T) {
+func TestGateGovernsUnreadableObjectByName(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	g.Namespace = "flux-system"
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}

@@ -2,15 +2,14 @@ package slots
 
 import "sync"
 
-// Slots has the things that wait for their turn to be released, by queue. The zero value
-// is ready for use, even by several goroutines. It is in memory only: after a restart
-// everything that waits asks again.
+// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. It is safe for concurrent use. It is in memory
+// only: after a restart, all waiting keys queue again.
 type Slots[Q, K comparable] struct {
 	mu     sync.Mutex
 	queues map[Q]*queue[K]
 }
 
-// queue is what is known of one queue.
+// queue is the state of one queue.
 type queue[K comparable] struct {
 	waiting map[K]Item
 	// called have a slot. taken are those whose slot is used by a release that is being written.
@@ -19,14 +18,14 @@ type queue[K comparable] struct {
 	released int64
 }
 
-// HasSlot returns whether something has a slot.
+// HasSlot returns whether a key has a slot.
 func (t *Slots[Q, K]) HasSlot(q Q, key K) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.hasSlot(q, key)
 }
 
-// hasSlot is Look with mu held.
+// hasSlot is HasSlot with mu held.
 func (t *Slots[Q, K]) hasSlot(q Q, key K) bool {
 	of, ok := t.queues[q]
 	if ok {
@@ -35,8 +34,8 @@ func (t *Slots[Q, K]) hasSlot(q Q, key K) bool {
 	return ok
 }
 
-// Take takes the slots of something in some queues, for a release that is written next. If one of the slots is gone, it takes
-// none and returns false. After the write, call Leave. If the write fails, the slots stay.
+// Take takes the slots of a key in some queues, for the release that is written next. If one of the slots is missing, it takes none and
+// returns false. Call Leave after the write. If the write fails, the slots stay.
 func (t *Slots[Q, K]) Take(key K, queues ...Q) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +50,7 @@ func (t *Slots[Q, K]) Take(key K, queues ...Q) bool {
 	return true
 }
 
-// Wait returns whether something has a slot. If it has none, it waits for one from now on.
+// Wait returns whether a key has a slot. If not, it queues the key.
 func (t *Slots[Q, K]) Wait(q Q, key K, item Item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +62,7 @@ func (t *Slots[Q, K]) Wait(q Q, key K, item Item) bool {
 	return false
 }
 
-// Leave records that something no longer waits, and whether it was released. A taken slot counts, even if it was recalled since.
+// Leave records that a key no longer waits, and whether it was released. A taken slot counts even if it was recalled since.
 func (t *Slots[Q, K]) Leave(q Q, key K, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,14 +78,14 @@ func (t *Slots[Q, K]) Leave(q Q, key K, released bool) {
 	delete(of.taken, key)
 }
 
-// Eligible says which of those that wait may have their turn. The zero value stands for none.
+// Eligible selects the waiting keys that may get a slot. The zero value selects none.
 type Eligible[K comparable] struct {
 	All  bool
 	Some map[K]bool
 }
 
-// Call gives the next n of a queue their turn, of those that may have it, see Take. It
-// returns them, and how many of the others may have it. A turn that is not used stays.
+// Call assigns slots to the next n eligible keys of a queue, see Take. It returns them, and how many other keys are eligible. An unused
+// slot remains.
 func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +104,7 @@ func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K,
 	return taken, len(rest)
 }
 
-// Recall takes their turn back from those that were called, because they were not told.
+// Recall takes back the slots of keys that were not enqueued.
 func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +117,7 @@ func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	}
 }
 
-// Recorded forgets some releases, because they are noted elsewhere.
+// Recorded subtracts releases that the status has now.
 func (t *Slots[Q, K]) Recorded(q Q, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +126,7 @@ func (t *Slots[Q, K]) Recorded(q Q, released int64) {
 	}
 }
 
-// Counts returns how many of a queue wait, including those whose turn it is, and how many
-// releases nobody has noted.
+// Counts returns how many keys of a queue wait, including those with a slot, and how many releases are not in the status yet.
 func (t *Slots[Q, K]) Counts(q Q) (waiting, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,14 +137,14 @@ func (t *Slots[Q, K]) Counts(q Q) (waiting, released int64) {
 	return int64(len(of.waiting) + len(of.called)), of.released
 }
 
-// Forget removes a queue. A key that asks again waits again.
+// Forget removes a queue. Its keys wait again when they next call Wait.
 func (t *Slots[Q, K]) Forget(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queues, q)
 }
 
-// get returns a queue. It is called with mu held.
+// get returns a queue, and creates it if it is missing. mu must be held.
 func (t *Slots[Q, K]) get(q Q) *queue[K] {
 	if t.queues == nil {
 		t.queues = map[Q]*queue[K]{}
@@ -157,7 +155,7 @@ func (t *Slots[Q, K]) get(q Q) *queue[K] {
 	return t.queues[q]
 }
 
-// Evict removes something that was deleted from all queues.
+// Evict removes a deleted key from all queues.
 func (t *Slots[Q, K]) Evict(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

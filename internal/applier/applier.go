@@ -1,5 +1,4 @@
-// Package applier says what applies a Gate from Git, and whether the Gate governs that. It is pure, for the controller and for the
-// plug-in.
+// Package applier finds the objects that apply a Gate from Git, and whether the Gate governs them. It has no client.
 package applier
 
 import (
@@ -18,13 +17,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reference names an object that Gates can hold.
+// Reference identifies an object that Gates can hold.
 type Reference struct{ Kind, Namespace, Name string }
 
 // String returns the kind, the namespace and the name.
 func (r Reference) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
-// Appliers returns which objects of Flux apply something that has these labels.
+// Appliers returns the Flux objects that apply an object with these labels.
 func Appliers(labels map[string]string) (found []Reference) {
 	for _, a := range []struct{ kind, group string }{{kustomizev1.KustomizationKind, kustomizev1.GroupVersion.Group}, {helmv2.HelmReleaseKind, helmv2.GroupVersion.Group}} {
 		if name := labels[a.group+"/name"]; name != "" {
@@ -34,10 +33,10 @@ func Appliers(labels map[string]string) (found []Reference) {
 	return found
 }
 
-// Objects are objects by what they are called. Those that could not be read are missing.
+// Objects has objects by reference. Objects that could not be read are missing.
 type Objects map[Reference]*unstructured.Unstructured
 
-// get returns an object, or one that has nothing but its name.
+// get returns an object, or one that has only its name.
 func (k Objects) get(r Reference) *unstructured.Unstructured {
 	if obj := k[r]; obj != nil {
 		return obj
@@ -52,7 +51,7 @@ func (k Objects) get(r Reference) *unstructured.Unstructured {
 	return obj
 }
 
-// Sources returns what an applier gets its content from. It is empty if the applier is not known.
+// Sources returns the sources of an applier. It is empty if the applier is unknown.
 func (k Objects) Sources(applier Reference) (all []Reference) {
 	obj := k.get(applier)
 	for i, path := range [][]string{target.SourceRefPath, target.ChartRefPath, target.ChartSourceRefPath} {
@@ -62,7 +61,7 @@ func (k Objects) Sources(applier Reference) (all []Reference) {
 		}
 		namespace := cmp.Or(ref.Namespace, applier.Namespace)
 		all = append(all, Reference{ref.Kind, namespace, ref.Name})
-		if i == 2 { // helm-controller makes a HelmChart of it
+		if i == 2 { // helm-controller creates a HelmChart from it
 			all = append(all, Reference{sourcev1.HelmChartKind, namespace, target.HelmChartName(applier.Namespace, applier.Name)})
 		}
 	}
@@ -80,7 +79,7 @@ func (k Objects) Bootstrap() (all []Reference) {
 	return all
 }
 
-// Governed returns what a Gate governs of some appliers and their sources.
+// Governed returns the appliers and their sources that a Gate governs.
 func (k Objects) Governed(g *v1alpha1.Gate, appliers []Reference, scope verdict.Scope) (governed []Reference) {
 	for _, a := range appliers {
 		for _, r := range append([]Reference{a}, k.Sources(a)...) {

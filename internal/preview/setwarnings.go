@@ -12,49 +12,49 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// allWarnings returns what a cluster may see otherwise than the preview.
-func (s *Set) allWarnings(r Range) (doubts []Fault) {
+// allWarnings returns warnings about differences that a cluster may have from the preview.
+func (s *Set) allWarnings(r Range) (warnings []Fault) {
 	from := r.From
-	doubts = append(doubts, s.overlaid...)
+	warnings = append(warnings, s.overlaid...)
 	for _, g := range s.gates {
-		doubts = append(doubts, s.gateWarnings(g, r)...)
-		doubts = append(doubts, s.warnings(g, r)...)
+		warnings = append(warnings, s.gateWarnings(g, r)...)
+		warnings = append(warnings, s.warnings(g, r)...)
 	}
 	for _, e := range s.exceptions {
-		doubts = append(doubts, s.exceptionWarnings(e, from)...)
+		warnings = append(warnings, s.exceptionWarnings(e, from)...)
 		if !e.ExpiredBy(from) {
-			doubts = append(doubts, s.ambiguous(e, timetable.AmbiguitiesOfException(e))...)
+			warnings = append(warnings, s.ambiguous(e, timetable.AmbiguitiesOfException(e))...)
 		}
 	}
-	return append(doubts, s.annotated...)
+	return append(warnings, s.annotated...)
 }
 
-// gateWarnings returns those of a Gate.
-func (s *Set) gateWarnings(g *v1alpha1.Gate, r Range) (doubts []Fault) {
-	doubts = append(doubts, s.ambiguous(g, timetable.Ambiguities(g))...)
-	doubts = append(doubts, s.ambiguous(g, s.snapshot(g, r).Warnings())...)
+// gateWarnings returns the warnings about a Gate.
+func (s *Set) gateWarnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
+	warnings = append(warnings, s.ambiguous(g, timetable.Ambiguities(g))...)
+	warnings = append(warnings, s.ambiguous(g, s.snapshot(g, r).Warnings())...)
 	if n := len(g.Spec.DependsOn); n > 0 {
-		doubts = append(doubts, s.fault(g, "spec.dependsOn",
-			fmt.Sprintf("the gate is closed while a dependency is not ready, the preview takes all %d for ready", n)))
+		warnings = append(warnings, s.fault(g, "spec.dependsOn",
+			fmt.Sprintf("the gate is closed while a dependency is not ready, the preview treats all %d as ready", n)))
 	}
 	for _, i := range s.heldBootstrap(g) {
-		doubts = append(doubts, s.fault(g, fmt.Sprintf("spec.targets[%d]", i), fmt.Sprintf(
+		warnings = append(warnings, s.fault(g, fmt.Sprintf("spec.targets[%d]", i), fmt.Sprintf(
 			"it holds the %s from which Flux applies the cluster: while the gate is closed, no commit arrives, not even one that opens it. Select by a label that object flux-system does not have",
 			g.Spec.Targets[i].Kind)))
 	}
 	if g.Audits() {
-		doubts = append(doubts, s.fault(g, "spec.mode", "the gate has mode Audit: it holds nothing while it is closed"))
+		warnings = append(warnings, s.fault(g, "spec.mode", "the gate has mode Audit: it holds nothing while it is closed"))
 	}
 	if g.Spec.Suspend && s.keepsStatus(g) {
-		doubts = append(doubts, s.fault(g, "spec.suspend", "nobody opens or closes the gate while it is suspended, the preview takes it for resumed"))
+		warnings = append(warnings, s.fault(g, "spec.suspend", "the gate keeps its state while it is suspended, the preview treats it as resumed"))
 	}
 	if slices.ContainsFunc(s.exceptions, func(e *v1alpha1.GateException) bool {
 		return gate.IsOf(g, e) && !s.isKnown(e) && !e.ExpiredBy(r.From) && gate.Required(g, e) > 0
 	}) {
-		doubts = append(doubts, s.fault(g, "spec.approvals",
+		warnings = append(warnings, s.fault(g, "spec.approvals",
 			fmt.Sprintf("the exceptions of the gate need approval (required: %d), the preview treats them as approved", g.RequiredExceptionApprovals())))
 	}
-	return doubts
+	return warnings
 }
 
 // heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns none if the Gate
@@ -66,47 +66,47 @@ func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	return gate.HoldsBootstrap(g)
 }
 
-// shortGap is the longest time between close periods that is probably meant to be part of them: a period cannot end at 24:00.
+// shortGap bounds the time between close periods that is probably a mistake: a period cannot end at 24:00.
 const shortGap = time.Minute
 
-// gaps returns a warning about the first short time between close periods of a Gate in which it is open.
+// gaps returns a warning about the first short interval between close periods in which a Gate is open.
 func (s *Set) gaps(g *v1alpha1.Gate, intervals []Interval) []Fault {
 	for i := 1; i+1 < len(intervals); i++ {
 		before, gap, after := intervals[i-1].last(), &intervals[i], intervals[i+1].Cause
 		if gap.State != string(v1alpha1.StateOpened) || gap.Until.Sub(gap.From.Time) > shortGap || before.Reason != v1alpha1.ClosePeriodReason || after.Reason != v1alpha1.ClosePeriodReason {
 			continue
 		}
-		return []Fault{s.fault(g, "spec.closePeriods", fmt.Sprintf("the gate is open for %s between close periods %s and %s, from %s: let the first end when the other starts, such as at 00:00",
+		return []Fault{s.fault(g, "spec.closePeriods", fmt.Sprintf("the gate is open for %s between close periods %s and %s, from %s: end the first when the other starts, such as at 00:00",
 			gap.Until.Sub(gap.From.Time), before.By(), after.By(), gap.From.UTC().Format(time.RFC3339)))}
 	}
 	return nil
 }
 
-// ambiguous returns a fault for each schedule of an object that may mean something else than its author thinks.
-func (s *Set) ambiguous(obj metav1.Object, schedules []timetable.Ambiguity) (doubts []Fault) {
+// ambiguous returns a warning about each schedule of an object that users often misread.
+func (s *Set) ambiguous(obj metav1.Object, schedules []timetable.Ambiguity) (warnings []Fault) {
 	for _, a := range schedules {
-		doubts = append(doubts, s.fault(obj, a.Field, a.Message))
+		warnings = append(warnings, s.fault(obj, a.Field, a.Message))
 	}
-	return doubts
+	return warnings
 }
 
-// modes returns which Gates of a set begin or end to hold what they govern, compared with another one.
-func (s *Set) modes(before *Set) (doubts []Fault) {
+// modes returns the Gates that start or stop to hold targets, compared with another set.
+func (s *Set) modes(before *Set) (warnings []Fault) {
 	for _, g := range s.gates {
 		i := slices.IndexFunc(before.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })
 		if i >= 0 && before.gates[i].Audits() && !g.Audits() {
-			doubts = append(doubts, s.fault(g, "spec.mode", "the gate had mode Audit: from now on it holds its targets while it is closed"))
+			warnings = append(warnings, s.fault(g, "spec.mode", "the gate had mode Audit: from now on it holds its targets while it is closed"))
 		}
 	}
-	return doubts
+	return warnings
 }
 
-// exceptionWarnings returns those of an exception.
-func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (doubts []Fault) {
+// exceptionWarnings returns the warnings about an exception.
+func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (warnings []Fault) {
 	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return gate.IsOf(g, e) })
 	switch {
 	case i < 0 && s.isKnown(e):
-		return nil // a cluster says so itself
+		return nil // the cluster itself reports that
 	case i < 0:
 		where := "is in none of the files"
 		if s.fromCluster {
@@ -115,7 +115,7 @@ func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (doub
 		return []Fault{s.fault(e, "spec.gateRef.name", fmt.Sprintf("gate '%s/%s' %s", e.Namespace, e.Spec.GateRef.Name, where))}
 	}
 	g := s.gates[i]
-	doubts = s.warnException(e, from)
+	warnings = s.warnException(e, from)
 	if n := gate.Missing(g, e); n > 0 && s.isKnown(e) {
 		if e.ExpiredBy(from) {
 			return nil
@@ -127,10 +127,10 @@ func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (doub
 	for _, winner := range gate.Overlapping(own, WithoutApprovals(g), counting, from) {
 		why := "which is newer and wins"
 		if winner.CreationTimestamp.Equal(&own.CreationTimestamp) {
-			why = "which is first by name and wins here, in a cluster the one that is created later does,"
+			why = "which is first by name and wins here (in a cluster, the one that is created later wins),"
 		}
-		doubts = append(doubts, s.fault(e, "", fmt.Sprintf("overlaps exception '%s', %s from %s until %s", winner.Name, why,
+		warnings = append(warnings, s.fault(e, "", fmt.Sprintf("overlaps exception '%s', %s from %s until %s", winner.Name, why,
 			winner.Spec.ValidFrom.UTC().Format(time.RFC3339), winner.Spec.ValidUntil.UTC().Format(time.RFC3339))))
 	}
-	return doubts
+	return warnings
 }

@@ -43,7 +43,7 @@ func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
 
 // Strangers could queue up and go away, and the sender would wait behind them all the
 // same.
-func TestWhoGivesUpAtATurnstileTakesNothingFromThoseBehind(t *testing.T) {
+func TestCanceledCallerDoesNotDelayOthers(t *testing.T) {
 	turnstile := newSerialLimiter(rate.Every(500 * time.Millisecond))
 	ctx, giveUp := context.WithCancel(t.Context())
 	if err := turnstile.do(ctx, func() {}); err != nil {
@@ -92,8 +92,7 @@ func TestAForgedTokenCostsOneTurn(t *testing.T) {
 	}
 }
 
-// The path is not a secret, so that anybody may send tokens. They must not keep the
-// controller busy, nor use up what the receiver takes.
+// The path is not a secret, so any client may send tokens. They must not keep the controller busy, nor use up the limits of the receiver.
 func TestForgedTokensAreSlowAndKeepNoSenderOut(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	table, _ := newTable(nil)

@@ -1,6 +1,5 @@
-// Package summary counts, in memory, what became of the targets of each Gate. The writer of
-// a target puts its outcome here, and the Gate reads the sums for its status. After a
-// restart all targets are looked at once, and the sums are as before.
+// Package summary counts, in memory, the outcomes of the targets of each Gate. The reconcilers of targets put outcomes, and the reconciler
+// of the Gate reads the sums for its status. After a restart, all targets are reconciled once, which restores the sums.
 package summary
 
 import (
@@ -14,16 +13,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Outcome is what became of a target from the view of one Gate.
+// Outcome is the outcome of a target for one Gate.
 type Outcome uint8
 
 const (
-	// Other means that the Gate is open, or that somebody resumed the target and the Gate
-	// respects that.
+	// Other means that the Gate is open, or that another client resumed the target and the Gate permits that.
 	Other Outcome = iota
 	// Held means that the Gate holds the target.
 	Held
-	// SuspendedByOthers means that somebody else holds the target.
+	// SuspendedByOthers means that a user or another client has suspended the target.
 	SuspendedByOthers
 	// Exempt means that the target is not held although the Gate is closed.
 	Exempt
@@ -31,7 +29,7 @@ const (
 	WouldHold
 )
 
-// Gate identifies a Gate. One that is created again under the same name is another Gate.
+// Gate identifies a Gate. A Gate that is created again under the same name has another UID.
 type Gate struct {
 	types.NamespacedName
 	UID types.UID
@@ -43,64 +41,63 @@ type Entry struct {
 	Outcome Outcome
 	// Pending means that the target does not have the desired state yet.
 	Pending bool
-	// Failure is why, if a failure is the reason.
+	// Failure is the cause, nil if no failure is.
 	Failure *Failure
-	// Uncounted means that it is not a target, but a GateLock for example.
+	// Uncounted is true if the entry is not about a target, but about a GateLock for example.
 	Uncounted bool
-	// outdated means that the Gate has decided since the last look at the target began.
+	// outdated is true if the Gate has decided since the last reconciliation of the target started.
 	outdated bool
 }
 
-// Failure is why a target is not as a Gate wants it.
+// Failure is why a target has not reached the desired state.
 type Failure struct {
 	// Key of the target.
 	Key target.Key
-	// Reason in CamelCase, one of those in status.targets.failures, and Message.
+	// Reason is one of the CamelCase reasons in status.targets.failures.
 	Reason, Message string
-	// At is when it was first seen.
+	// At is when the failure was first observed.
 	At time.Time
 }
 
-// Sums count the targets of a Gate by what became of them.
+// Sums counts the targets of a Gate by outcome.
 type Sums struct {
 	Total, Held, WouldHold, SuspendedByOthers, Exempt, Pending, Failed int64
-	// Awaits means that the Gate has decided and its targets are not pending yet.
+	// Awaits is true if the Gate has decided and its targets are not marked as pending yet.
 	Awaits bool
 }
 
-// IsSettled returns whether all targets are as the Gate wants them, or have failed.
+// IsSettled returns whether all targets have reached the desired state, or have failed.
 func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
-// Summary counts the outcomes of targets by Gate. The zero value is ready for use, even by
-// several goroutines.
+// Summary counts the outcomes of targets by Gate. The zero value is ready for use. It is safe for concurrent use.
 type Summary struct {
-	// Changed is called with a Gate whose sums or failures have changed, and whether
-	// nothing is pending any more. Concurrent changes may call it in any order.
+	// Changed is called with a Gate whose sums or failures have changed, and whether it is settled. Concurrent changes may call it in any
+	// order.
 	Changed func(gate Gate, settled bool)
 	// Completed is called once all expected targets have been reconciled.
 	Completed func()
 
 	mu sync.Mutex
-	// changed and completed say what to call once mu is released.
+	// changed and completed determine what to call once mu is released.
 	changed   []Gate
 	completed bool
 	targets   map[target.Key][]Entry
-	// gates are by UID.
+	// gates has the counts by UID.
 	gates map[types.UID]*counted
-	// unsettled is how many Gates are not settled.
+	// unsettled is the number of Gates that are not settled.
 	unsettled int
-	// expected are the targets that nobody has looked at since the start.
+	// expected are the targets that have not been reconciled since the start.
 	expected map[target.Key]bool
 }
 
-// counted is what is known of the targets of a Gate.
+// counted has the counts of one Gate.
 type counted struct {
 	sums     Sums
 	failures map[target.Key]Failure
 }
 
-// StartReconcile notes that a look at a target begins. It does not see what Gates decide from here on: for these the target stays
-// pending until the next look.
+// StartReconcile records that a reconciliation of a target starts. It does not see later decisions of Gates: for these, the target stays
+// pending until the next reconciliation.
 func (t *Summary) StartReconcile(key target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,8 +106,8 @@ func (t *Summary) StartReconcile(key target.Key) {
 	}
 }
 
-// Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the
-// slice. A failure for the same reason as before keeps its time.
+// Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the slice. A failure with the same reason keeps its
+// time.
 func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -127,7 +124,7 @@ func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.put(key, entries, now)
 }
 
-// put replaces the outcomes of a target. It is called with mu held.
+// put replaces the outcomes of a target. mu must be held.
 func (t *Summary) put(key target.Key, entries []Entry, now time.Time) {
 	if t.expected[key] {
 		delete(t.expected, key)
@@ -167,8 +164,7 @@ func (t *Summary) Evict(key target.Key) {
 	t.put(key, nil, time.Time{})
 }
 
-// MarkPending notes that a Gate has decided and its targets must be looked at. Until then they
-// are pending.
+// MarkPending records that a Gate has decided and its targets must be reconciled. Until then, they are pending.
 func (t *Summary) MarkPending(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -192,7 +188,7 @@ func (t *Summary) MarkPending(gate Gate, keys []target.Key) {
 	t.changed = append(t.changed, gate)
 }
 
-// Await notes that a Gate is deciding. Wake or StopAwaiting follows.
+// Await records that a Gate is deciding. MarkPending or StopAwaiting must follow.
 func (t *Summary) Await(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,14 +198,14 @@ func (t *Summary) Await(gate Gate) {
 // StopAwaiting records that a Gate does not decide after all, because it is suspended.
 func (t *Summary) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
 
-// Forget records that a Gate was deleted. Its sums remain until the last target is without it.
+// Forget records that a Gate was deleted. Its sums remain until its last target is updated.
 func (t *Summary) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setAwaits(uid, false)
 }
 
-// ForgetKind forgets all targets of a kind that is gone.
+// ForgetKind removes all targets of a kind that no longer exists.
 func (t *Summary) ForgetKind(kind schema.GroupKind) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -220,7 +216,7 @@ func (t *Summary) ForgetKind(kind schema.GroupKind) {
 	}
 }
 
-// Expect notes at the start which targets must be looked at.
+// Expect records at the start which targets must be reconciled.
 func (t *Summary) Expect(keys ...target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,8 +230,7 @@ func (t *Summary) Expect(keys ...target.Key) {
 	}
 }
 
-// IsComplete returns whether all expected targets have been looked at. Before that the
-// sums are too low.
+// IsComplete returns whether all expected targets have been reconciled. Until then, the sums are too low.
 func (t *Summary) IsComplete() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -252,7 +247,7 @@ func (t *Summary) Sums(gate Gate) Sums {
 	return Sums{}
 }
 
-// Outcome returns what became of a target for a Gate, Other if nobody has looked at it.
+// Outcome returns the outcome of a target for a Gate, Other if it has not been reconciled.
 func (t *Summary) Outcome(key target.Key, gate Gate) Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -264,14 +259,14 @@ func (t *Summary) Outcome(key target.Key, gate Gate) Outcome {
 	return Other
 }
 
-// Unsettled returns how many Gates have targets that are not yet as they want them.
+// Unsettled returns how many Gates are not settled.
 func (t *Summary) Unsettled() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.unsettled
 }
 
-// Failures returns the failures of a Gate, in no order.
+// Failures returns the failures of a Gate, in any order.
 func (t *Summary) Failures(gate Gate) []Failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,7 +281,7 @@ func (t *Summary) Failures(gate Gate) []Failure {
 	return all
 }
 
-// store keeps the outcomes of a target. It is called with mu held, like everything below.
+// store stores the outcomes of a target. mu must be held, as for all functions below.
 func (t *Summary) store(key target.Key, entries []Entry) {
 	if t.targets == nil {
 		t.targets = map[target.Key][]Entry{}
@@ -308,7 +303,7 @@ func (t *Summary) setAwaits(uid types.UID, awaits bool) {
 	t.save(uid, known)
 }
 
-// edit returns the counts of a Gate. They may be changed until they are saved.
+// edit returns the counts of a Gate, to be changed and then saved.
 func (t *Summary) edit(uid types.UID) *counted {
 	known := t.gates[uid]
 	if known == nil {
@@ -320,7 +315,7 @@ func (t *Summary) edit(uid types.UID) *counted {
 	return known
 }
 
-// save stores the counts of a Gate, and evicts the Gate if there are none.
+// save stores the counts of a Gate, and evicts the Gate if they are zero.
 func (t *Summary) save(uid types.UID, known *counted) {
 	if t.gates == nil {
 		t.gates = map[types.UID]*counted{}
@@ -333,7 +328,7 @@ func (t *Summary) save(uid types.UID, known *counted) {
 	}
 }
 
-// count adds the outcome of a target, or takes it away.
+// count adds the outcome of a target by times.
 func (c *counted) count(e Entry, key target.Key, by int64) {
 	s := &c.sums
 	if !e.Uncounted {
@@ -361,7 +356,7 @@ func (c *counted) count(e Entry, key target.Key, by int64) {
 	}
 }
 
-// unlock releases mu, and then calls Changed and Completed for what was changed while it was held.
+// unlock releases mu, and then calls Changed and Completed.
 func (t *Summary) unlock() {
 	changed, completed := t.changed, t.completed
 	t.changed, t.completed = nil, false
@@ -390,7 +385,7 @@ func failureIn(entries []Entry, gate Gate) *Failure {
 	return nil
 }
 
-// sameIn returns whether the outcome of a target for a Gate was there before.
+// sameIn returns whether a Gate already has the same outcome in entries.
 func sameIn(entries []Entry, e Entry) bool {
 	for _, was := range entries {
 		if was.Gate == e.Gate {

@@ -8,20 +8,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// bodyRate is how fast a sender must send a body.
+// bodyRate is the minimum rate at which a sender must send a body.
 type bodyRate struct {
-	// interval is how long so many bytes, or the rest of the body, may take.
+	// interval is the time for so many bytes, or the rest of the body.
 	interval time.Duration
 	bytes    int
-	// whole is how long the whole body may take.
+	// whole is the time for the whole body.
 	whole time.Duration
 }
 
-// defaultBodyRate is the pace of all servers.
+// defaultBodyRate is the rate of all servers.
 var defaultBodyRate = bodyRate{interval: progressInterval, bytes: progressBytes, whole: readTimeout}
 
-// keep returns a handler that cuts off senders that are too slow, even while net/http
-// reads what the handler has left.
+// keep returns a handler that disconnects slow senders, even while net/http reads the rest of the body.
 func (p bodyRate) keep(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A deadline would end the context of a request without a body.
@@ -29,7 +28,7 @@ func (p bodyRate) keep(next http.Handler) http.Handler {
 			now := clock.RealClock{}.Now()
 			body := &pacedBody{ReadCloser: r.Body, bodyRate: p, conn: http.NewResponseController(w), end: now.Add(p.whole), came: p.bytes}
 			body.extend(now)
-			// net/http looks at the body of its own request, so this is a copy.
+			// net/http reads the body of its own request, so this is a copy.
 			paced := *r
 			paced.Body = body
 			r = &paced
@@ -45,14 +44,14 @@ type pacedBody struct {
 
 	conn *http.ResponseController
 	end  time.Time
-	// came is how many bytes have arrived since a reader set the deadline.
+	// came is the number of bytes that arrived since the deadline was set.
 	came int
 	err  error
 }
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(into []byte) (int, error) {
-	// At the end of the body net/http removes the deadline and reads on.
+	// At the end of the body, net/http removes the deadline and continues to read.
 	if b.err != nil {
 		return 0, b.err
 	}

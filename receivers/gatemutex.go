@@ -7,21 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gateMutexes makes requests on one Gate wait for each other, and for no other Gate's. Somebody
-// who may write a Gate in one namespace must not keep others from being closed.
+// gateMutexes serializes requests per Gate. A user who may write a Gate in one namespace must not be able to delay requests on others.
 type gateMutexes struct {
 	mu    sync.Mutex
 	gates map[types.NamespacedName]*gateMutex
 }
 
-// gateMutex belongs to a Gate as long as somebody has it or waits for it.
+// gateMutex is the mutex of a Gate, as long as it is in use.
 type gateMutex struct {
 	taken chan struct{}
 	users int
 }
 
-// take waits for the turn of a Gate, or until the context is done. It returns a function
-// that gives the turn back.
+// take locks the mutex of a Gate, unless the context is done first. It returns a function that unlocks it.
 func (t *gateMutexes) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	t.mu.Lock()
 	this := t.gates[key]

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestOneHasTheTurnOfAGateAndNobodyWaitsForThatOfAnother(t *testing.T) {
+func TestRequestsAreSerializedPerGate(t *testing.T) {
 	turns := gateMutexes{gates: map[types.NamespacedName]*gateMutex{}}
 	production := types.NamespacedName{Namespace: "apps", Name: "production"}
 	done, err := turns.take(t.Context(), production)
