@@ -72,20 +72,21 @@ func isFalse(was *metav1.Condition) bool {
 	return was != nil && was.Status == metav1.ConditionFalse
 }
 
-// isUndecided returns whether it is unknown why a Gate holds a target: the Gate is about to decide, or is suspended.
+// isUndecided returns whether a Gate is about to decide why it holds a target.
 func (g Gate) isUndecided() bool {
-	return g.Effect == Undecided || g.Effect == Suspended || g.Effect == Closed && !g.isPersisted()
+	return g.Effect == Undecided || g.Effect == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a held target. It does not change while the reason of one of the Gates is unknown.
+// held returns the condition of a held target. It does not change while one of the Gates is about to decide, or while only suspended Gates and
+// those of other shards hold the target and the condition shows that already.
 func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
 		condition.Reason, condition.Message = reason, message
 		return condition
 	}
-	known := func(g Gate) bool { return g.Effect != OtherShard }
-	if slices.ContainsFunc(v.Holders, Gate.isUndecided) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, known) {
+	explains := func(g Gate) bool { return g.Effect != OtherShard && (g.Effect != Suspended || !isFalse(was)) }
+	if slices.ContainsFunc(v.Holders, Gate.isUndecided) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, explains) {
 		return was
 	}
 	condition.Message = Explain(v.Holders, now) + pass.result()

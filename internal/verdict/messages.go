@@ -6,6 +6,7 @@ const (
 	msgNotHeld             = "Not held, although %s closed."
 	msgHeldNoName          = "Held because a gate is closed. The annotations have no room for its name."
 	msgHeldBy              = "Held by "
+	msgWhySuspended        = "suspended (spec.suspend)"
 	msgWouldBeHeldBy       = "Would be held by "
 	msgAuditMode           = ". The gate has mode Audit and holds nothing."
 	msgGateBecause         = "gate %s: %s"

@@ -25,6 +25,9 @@ func (g Gate) why(now time.Time) string {
 	if g.Object == nil {
 		return ""
 	}
+	if g.Object.Spec.Suspend {
+		return msgWhySuspended
+	}
 	opened := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 	if opened == nil || opened.Status != metav1.ConditionFalse {
 		return ""
