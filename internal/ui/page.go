@@ -109,6 +109,11 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 			return nil, 0, err
 		}
 		page, err = h.rendered.page(asks.Context(), c.key, func() (*packed, time.Duration, error) {
+			end, err := h.rendering.Begin(asks.Context(), "")
+			if err != nil {
+				return nil, 0, err
+			}
+			defer end(0)
 			begin := h.Clock.Now()
 			defer func() {
 				rendering := h.Clock.Since(begin)

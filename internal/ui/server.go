@@ -129,6 +129,8 @@ type handler struct {
 	live  *live
 	// forms bounds the uploads that are in memory until their pages are rendered.
 	forms *limit.Limiter
+	// rendering limits to one the pages that are rendered at once, which bounds their memory.
+	rendering *limit.Limiter
 	// people are authenticated viewers, strangers are anonymous.
 	people, strangers *crowd
 	rendered          *renderCache
@@ -147,7 +149,7 @@ const (
 func New(o Options) http.Handler {
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock),
-		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone), forms: limit.New(maxForms, maxForms/2, 0, 0),
+		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone), forms: limit.New(maxForms, maxForms/2, 0, 0), rendering: limit.New(1, 1, 0, 0),
 		rendered: newRenderCache(o.Clock), drawn: newCache[template.HTML](maxDrawn),
 	}
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
