@@ -88,7 +88,7 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 		t.Errorf("looked at again after %s", again)
 	}
 	granted := "One reconciliation passes gate '" + key(g) + "' since 2026-11-23T12:01:00Z, requested by alice: hotfix 1234. " +
-		"The target is held again when that has ended, at 2026-11-23T12:11:00Z at the latest."
+		"The target is held again after it, at 2026-11-23T12:11:00Z at the latest."
 	equal(t, w.events.take(""), []string{
 		"Normal Kustomization/apps PassGranted: " + granted, "Normal Gate/production PassGranted: " + target.KeyOf(app).String() + ": " + granted,
 	})

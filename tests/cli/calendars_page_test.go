@@ -83,7 +83,7 @@ func (w *world) seesCalendars(folder string) {
 	}
 	ivan, denied := w.as("ivan"), `you may not get configmap holidays in namespace "`+w.Namespace+`"`
 	got = ivan.gate("preview", "office-days", "--from", "2026-12-20T00:00:00Z", "--until", "2026-12-21T00:00:00Z")
-	if !strings.Contains(got.out, "closed   ClosePeriod   holidays") || !strings.Contains(got.errOut, denied) || !strings.Contains(got.errOut, "the preview takes it as closed") {
+	if !strings.Contains(got.out, "closed   ClosePeriod   holidays") || !strings.Contains(got.errOut, denied) || !strings.Contains(got.errOut, "the preview treats it as closed") {
 		w.Errorf("preview: %+v", got)
 	}
 	if got := ivan.gate("status", "office-days"); !strings.Contains(got.out, "close period holidays") || !strings.Contains(got.errOut, denied) {

@@ -58,7 +58,7 @@ func emulated(t *testing.T, version string) *harness.World {
 	}
 	w.Eventually("the log says what the version means", func() error {
 		log, err := os.ReadFile(controller.Log)
-		if err == nil && !strings.Contains(string(log), "this Kubernetes is too old for config/policies and config/lock") {
+		if err == nil && !strings.Contains(string(log), "this version of Kubernetes is too old for config/policies and config/lock") {
 			err = errors.New("it does not")
 		}
 		return err
