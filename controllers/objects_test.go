@@ -171,6 +171,7 @@ func (w *world) explain(gates []*v1alpha1.Gate) string {
 		if g == nil {
 			w.Fatalf("gate %s does not exist", name)
 		}
+		g.Spec.Suspend = false // the condition keeps the reason from before
 		holders = append(holders, verdict.Governing(name, g, w.clock.Now()))
 	}
 	return verdict.Explain(holders, w.clock.Now())
