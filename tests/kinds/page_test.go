@@ -134,7 +134,7 @@ func (r *reader) seesWithoutDeployments() {
 		r.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 	_, errOut, code = plugin(r.Context(), grace, "why", "cronjob/backup", "-n", r.Namespace, "--suspend-kinds=CronJob")
-	if code != 2 || !strings.Contains(errOut, `error: --suspend-kinds: "CronJob": write group/Kind`) {
+	if code != 2 || !strings.Contains(errOut, `error: --suspend-kinds: "CronJob": must be group/Kind`) {
 		r.Errorf("exit code %d: %s", code, errOut)
 	}
 }
