@@ -226,7 +226,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 	}
 	expect := func(what, names string) {
 		t.Helper()
-		w.clock.SetTime(w.clock.Now().Add(gatecontroller.AppliersFor))
+		w.clock.SetTime(w.clock.Now().Add(gatecontroller.ApplierMaxAge))
 		w.events.take("")
 		was := conditions.IsTrue(w.read(client.ObjectKeyFromObject(g)), v1alpha1.HoldsItsOwnSourceCondition)
 		w.reconcile(g)
@@ -301,7 +301,7 @@ func TestASourceOutOfReachIsNotHeld(t *testing.T) {
 	}
 	w.AllowCrossNamespaceRefs = true
 	w.restart()
-	w.clock.SetTime(start.Add(gatecontroller.AppliersFor))
+	w.clock.SetTime(start.Add(gatecontroller.ApplierMaxAge))
 	w.reconcile(g)
 	if !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Errorf("%+v", g.Status.Conditions)

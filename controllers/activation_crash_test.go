@@ -123,7 +123,7 @@ func (w *world) meanwhile(issued ...map[string][]byte) {
 	other.Client, other.APIReader, other.EventRecorder = listsIndexed{cluster.Client}, cluster.Client, &recorder{}
 	for _, data := range issued {
 		w.stage(web, data)
-		_, err := other.loops(newMemory(), &woken{}).targets.Reconcile(w.Context(), target.KeyOf(web))
+		_, err := other.newReconcilers(newState(), &woken{}).targets.Reconcile(w.Context(), target.KeyOf(web))
 		w.Must(err)
 	}
 }

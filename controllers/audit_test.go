@@ -127,7 +127,7 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	w.reconcile(g)
 	told("a restart")
 	w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
-	w.Must(w.on().events.EnqueueAll(w.Context(), g))
+	w.Must(w.on().handlers.EnqueueAll(w.Context(), g))
 	w.Must(w.lookAtWoken()) // before the Gate has decided on that
 	w.reconcile(g)
 	told("an edit after a restart")

@@ -70,14 +70,14 @@ func BenchmarkSettled(b *testing.B) {
 	by.Object.Spec.Targets = []v1alpha1.TargetReference{all()}
 	obj := settledTarget("app", by)
 	c := &Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &liveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
-	m := newMemory()
-	r := c.loops(m, &woken{}).targets
+	m := newState()
+	r := c.newReconcilers(m, &woken{}).targets
 	for b.Loop() {
 		if _, err := r.Reconcile(context.Background(), target.KeyOf(obj)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if sums := m.tally.Sums(summary.KeyFor(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
+	if sums := m.summary.Sums(summary.KeyFor(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
 		b.Fatalf("%+v", sums)
 	}
 }

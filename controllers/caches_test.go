@@ -46,7 +46,7 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 
 func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 	t.Parallel()
-	l := (&Gating{GateMetrics: &events.Metrics{}}).loops(newMemory(), &woken{})
+	l := (&Gating{GateMetrics: &events.Metrics{}}).newReconcilers(newState(), &woken{})
 	for _, tc := range []struct {
 		reconciler any
 		implements reflect.Type
@@ -80,7 +80,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	m := &gatecontroller.State{}
-	type inner struct{ memory *gatecontroller.State }
+	type inner struct{ state *gatecontroller.State }
 	type part struct{ inner inner }
 	var found []string
 	holding(reflect.ValueOf(&part{inner{m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {

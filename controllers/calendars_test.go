@@ -234,7 +234,7 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 	for _, g := range []*v1alpha1.Gate{a, b} {
 		w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
 	}
-	r := w.memory.calendar
+	r := w.memory.calendars
 	if n := len(r.Followed); n != 1 {
 		t.Fatalf("%d ConfigMaps are followed", n)
 	}
@@ -243,7 +243,7 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 			t.Errorf("%d Gates read %d calendars", len(f.Gates), len(f.Read))
 		}
 	}
-	r.Wake = w.woken
+	r.Queues = w.woken
 	_ = w.woken.take()
 	r.Changed(client.ObjectKey{Namespace: w.Namespace, Name: "days"})
 	if !w.woken.has(client.ObjectKeyFromObject(a)) || !w.woken.has(client.ObjectKeyFromObject(b)) {

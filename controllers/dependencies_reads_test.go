@@ -60,7 +60,7 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 		{"it waits", func() { w.in(3 * time.Minute) }, 0, false},
 		{"the object lets it open", func() { w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`) }, 3, true},
 		{"all is quiet", func() { w.in(4 * time.Minute) }, 0, true},
-		{"what was seen is old", func() { w.in(4*time.Minute + view.SightingMaxAge) }, 1, true},
+		{"what was seen is old", func() { w.in(4*time.Minute + view.EvaluationMaxAge) }, 1, true},
 		{"the clock is set back", func() { w.in(0) }, 1, true},
 	} {
 		step.change()

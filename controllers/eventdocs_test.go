@@ -122,19 +122,19 @@ func inTimeInTheDocs(t *testing.T) []string {
 func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
-	p := gatecontroller.Prospects{All: true}
+	p := gatecontroller.Impact{Complete: true}
 	for _, name := range []string{"apps", "billing", "cart", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
 		p.Governed = append(p.Governed, inGit("flux-system", name, nil))
 	}
-	p.Held, p.Fresh = p.Governed, []*target.Object{p.Governed[0], p.Governed[2]}
+	p.Held, p.Outdated = p.Governed, []*target.Object{p.Governed[0], p.Governed[2]}
 	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
 		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, Period: by}}
 	}
 	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
 	equal(t, inTimeInTheDocs(t), []string{
-		"Gate 'flux-system/releases' " + gatecontroller.Announced(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.Concern(g, v1alpha1.StateClosed),
-		"Gate 'flux-system/releases' " + gatecontroller.Announced(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.Concern(g, v1alpha1.StateOpened),
-		"Gate 'flux-system/releases' " + gatecontroller.CalledOff([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
+		"Gate 'flux-system/releases' " + gatecontroller.AnnouncementText(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.Describe(g, v1alpha1.StateClosed),
+		"Gate 'flux-system/releases' " + gatecontroller.AnnouncementText(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.Describe(g, v1alpha1.StateOpened),
+		"Gate 'flux-system/releases' " + gatecontroller.CancellationText([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
 	})
 }
 

@@ -24,7 +24,7 @@ import (
 // of the world.
 func (w *world) reporter() *exception.Reconciler {
 	return &exception.Reconciler{
-		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Calendars: w.memory.calendar, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
+		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Calendars: w.memory.calendars, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
 		Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}
 }

@@ -375,7 +375,7 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}, PinnedName: "other",
 	}})
 	f.looks()
-	handler, ok := f.on().events.ForTargets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)
+	handler, ok := f.on().handlers.ForTargets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)
 	if !ok {
 		t.Fatal("it is another handler")
 	}

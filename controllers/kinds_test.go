@@ -146,7 +146,7 @@ func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	slow, read := &harness.ControlPlane{Config: rest.CopyConfig(cluster.Config)}, make(chan struct{})
 	slow.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(req *http.Request) (*http.Response, error) {
-			if req.URL.Path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+view.DefinitionOf(schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}) {
+			if req.URL.Path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+view.DefinitionFor(schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}) {
 				<-read
 			}
 			return next.RoundTrip(req)

@@ -122,7 +122,7 @@ func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeldOf(apps, "bcd")
 	before := summary.KeyFor(g)
-	if waiting, _ := w.memory.turns.Counts(before.UID); waiting != 3 {
+	if waiting, _ := w.memory.slots.Counts(before.UID); waiting != 3 {
 		t.Fatalf("%d wait", waiting)
 	}
 	successor := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}, Spec: *g.Spec.DeepCopy()}
@@ -131,10 +131,10 @@ func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	w.Must(cluster.Client.Create(w.Context(), successor))
 	w.reconcile(successor)
 	w.expectHeldOf(apps, "abcd")
-	if waiting, released := w.memory.turns.Counts(before.UID); waiting != 0 || released != 0 {
+	if waiting, released := w.memory.slots.Counts(before.UID); waiting != 0 || released != 0 {
 		t.Errorf("%d wait and %d were released for the one that is gone", waiting, released)
 	}
-	if sums := w.memory.tally.Sums(before); sums.Total != 0 {
+	if sums := w.memory.summary.Sums(before); sums.Total != 0 {
 		t.Errorf("the one that is gone has %+v", sums)
 	}
 	w.expectRelease(successor, "none, 4 held")

@@ -31,8 +31,8 @@ func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Ob
 func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value, v1alpha1.ProceedRequestedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
-	w.memory.tally.Await(summary.KeyFor(g))
-	w.memory.gates.Decides(g, w.clock.Now())
+	w.memory.summary.Await(summary.KeyFor(g))
+	w.memory.gates.StartDecision(g, w.clock.Now())
 	_, err := w.decideOn(client.ObjectKeyFromObject(g))
 	w.Read(g)
 	return err

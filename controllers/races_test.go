@@ -86,7 +86,7 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	}
 	_, err := w.on().gates.Reconcile(w.Context(), req)
 	w.Must(err)
-	if w.memory.tally.Sums(summary.KeyFor(g)).Awaits {
+	if w.memory.summary.Sums(summary.KeyFor(g)).Awaits {
 		t.Error("its decision is still awaited")
 	}
 	w.reconcile(g)
@@ -116,12 +116,12 @@ func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 		return err
 	}
 	w.Must(w.lookAtWoken())
-	if sums := w.memory.tally.Sums(summary.KeyFor(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
+	if sums := w.memory.summary.Sums(summary.KeyFor(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
 		t.Errorf("decided %t, after the look that began before: %+v", decided, sums)
 	}
 	w.Must(w.lookAtWoken())
 	w.Must(w.lookAtWoken())
-	if sums := w.memory.tally.Sums(summary.KeyFor(g)); !sums.IsSettled() || sums.Held != 1 {
+	if sums := w.memory.summary.Sums(summary.KeyFor(g)); !sums.IsSettled() || sums.Held != 1 {
 		t.Errorf("after the next look: %+v", sums)
 	}
 }
@@ -139,7 +139,7 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 				t.Helper()
 				w.woken.Targets(queue.Change, target.KeyOf(app))
 				w.Must(w.lookAtWoken())
-				if sums := w.memory.tally.Sums(summary.KeyFor(g)); sums.IsSettled() || sums.Total != 1 {
+				if sums := w.memory.summary.Sums(summary.KeyFor(g)); sums.IsSettled() || sums.Total != 1 {
 					t.Errorf("%s: %+v", when, sums)
 				}
 			}
@@ -155,7 +155,7 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 			pending("in a cache without the decision")
 			w.Client = fresh
 			w.reconcile(g)
-			if sums := w.memory.tally.Sums(summary.KeyFor(g)); !sums.IsSettled() {
+			if sums := w.memory.summary.Sums(summary.KeyFor(g)); !sums.IsSettled() {
 				t.Errorf("in the end: %+v", sums)
 			}
 		})

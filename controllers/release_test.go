@@ -224,7 +224,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeldOf(apps, "bcd")
 	r, waiting := w.on().targets, target.KeyOf(apps[1])
-	called, _ := w.memory.turns.Call(g.UID, 1, "", slots.Eligible[target.Key]{Some: map[target.Key]bool{waiting: true}})
+	called, _ := w.memory.slots.Call(g.UID, 1, "", slots.Eligible[target.Key]{Some: map[target.Key]bool{waiting: true}})
 	obj, err := w.Targets.Get(w.Context(), waiting)
 	w.Must(err)
 	gates, err := r.Gates.For(w.Context(), obj, start)
@@ -234,7 +234,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	if !ruling.Releases() || len(ruling.Slots) != 1 {
 		t.Fatalf("%+v", ruling.Step)
 	}
-	w.memory.turns.Recall(g.UID, called)
+	w.memory.slots.Recall(g.UID, called)
 	if res, err := r.Apply(w.Context(), targetcontroller.Result{Result: summary.Result{Ruling: ruling, Gates: gates}}); !targetcontroller.IsOutdated(err) || res.Wrote {
 		t.Errorf("wrote is %t, error %v", res.Wrote, err)
 	}

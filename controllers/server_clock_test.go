@@ -80,7 +80,7 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 			w.ServerClock = &gatecontroller.ServerClock{Clock: w.clock}
 			at := func(d time.Duration) time.Duration { // by the API server's clock
 				w.in(d - behind)
-				w.ServerClock.Saw(start.Add(d))
+				w.ServerClock.Record(start.Add(d))
 				return d
 			}
 			app := w.kustomization("apps", nil)
@@ -135,7 +135,7 @@ func TestAWrongDateLosesNoNewPlannedClose(t *testing.T) {
 	w.in(0)
 	w.reconcile(g)
 	w.expectOpened(g, app)
-	w.ServerClock.Saw(start.Add(90 * time.Minute)) // one server of several has a wrong clock
+	w.ServerClock.Record(start.Add(90 * time.Minute)) // one server of several has a wrong clock
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, start.Add(30*time.Minute).UTC().Format(time.RFC3339)+"/10m")
 	w.reconcile(g)
 	w.in(35 * time.Minute) // that Date is forgotten

@@ -94,49 +94,49 @@ type Gating struct {
 // writesAtOnce is WritesAtOnce by default.
 const writesAtOnce = 16
 
-// loops are the controllers, and what wakes them.
-type loops struct {
+// reconcilers are the controllers, and what wakes them.
+type reconcilers struct {
 	gates        *gatecontroller.Reconciler
 	targets      *targetcontroller.Reconciler
 	gatedSources *gatedsource.Reconciler
 	locks        *lockcontroller.Reconciler
-	events       *enqueue.Handlers
+	handlers     *enqueue.Handlers
 }
 
-// loops makes the controllers.
-func (c *Gating) loops(m *memory, wake enqueue.Enqueuer) *loops {
+// newReconcilers makes the controllers.
+func (c *Gating) newReconcilers(m *state, wake enqueue.Enqueuer) *reconcilers {
 	spanning := view.Scopes{Reach: c.Reach, Readers: []client.Reader{c.Client, c.APIReader}}
 	if !c.Spans() {
 		spanning.Readers = []client.Reader{c.APIReader}
 	}
 	selector := &view.Selector{Scopes: spanning, Targets: c.Targets}
 	index := &view.GateIndex{Scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.gates.Newest}
-	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
-	m.calendar.APIReader, m.calendar.Wake = c.APIReader, wake
-	m.news.EventRecorder, m.news.Metrics = c.EventRecorder, c.GateMetrics
-	l := &loops{events: &enqueue.Handlers{
-		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Book: m.book, Queues: wake, Versions: m.targets,
+	m.dependencies.Reach, m.dependencies.Targets = c.Reach, c.Targets
+	m.calendars.APIReader, m.calendars.Queues = c.APIReader, wake
+	m.targetEvents.EventRecorder, m.targetEvents.Metrics = c.EventRecorder, c.GateMetrics
+	l := &reconcilers{handlers: &enqueue.Handlers{
+		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Summary: m.summary, Rollouts: m.rollouts, Queues: wake, Versions: m.targets,
 	}}
 	backoff := enqueue.NewBackoff(c.Backoff)
 	l.gates = &gatecontroller.Reconciler{
 		Gates:  &ownwrites.Client{Client: c.Client, Live: c.APIReader, Versions: m.versions, Caches: m.gateCaches(backoff)},
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, Clock: c.Clock,
-		Decider:   &gatecontroller.Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.Skew},
-		Calendars: m.calendar,
-		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: backoff, Wake: wake,
-		State: m.gates, TargetEvents: m.news, Passes: m.passes,
+		Decider:   &gatecontroller.Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.dependencies, Skew: c.GateMetrics.Skew},
+		Calendars: m.calendars,
+		Selector:  selector, Locks: c.Locks, Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Handlers: l.handlers, GateMetrics: c.GateMetrics, Backoff: backoff, Queues: wake,
+		State: m.gates, TargetEvents: m.targetEvents, Passes: m.passes,
 		Appliers: m.appliers, Background: m.background,
 	}
 	l.targets = targetcontroller.New(targetcontroller.Reconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks,
-		Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, Passes: m.passes, TargetEvents: m.news, Caches: m.targetCaches(),
+		Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Queues: wake, Passes: m.passes, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
 	})
 	l.gatedSources = gatedsource.New(gatedsource.Reconciler{
-		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Tally: m.tally, Turns: m.turns, Wake: wake,
-		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Book: m.book, Wake: wake}, TargetEvents: m.news, Caches: m.targetCaches(),
+		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Summary: m.summary, Slots: m.slots, Queues: wake,
+		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Rollouts: m.rollouts, Queues: wake}, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
 	})
 	l.locks = &lockcontroller.Reconciler{
-		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Tally: m.tally,
+		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Summary: m.summary,
 	}
 	return l
 }
@@ -148,7 +148,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 	}
 	queues := enqueue.NewQueues(opts.RateLimiter)
 	kinds := &targetkind.Reconciler{
-		Gates: c.Client, Wake: queues, Ready: make(chan struct{}),
+		Gates: c.Client, Queues: queues, Ready: make(chan struct{}),
 		Unserved: workqueue.NewTypedItemExponentialFailureRateLimiter[string](targetkind.DefinitionRetry, targetkind.DefinitionPatience),
 	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
@@ -161,41 +161,41 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 	if err := mgr.Add(targets); err != nil {
 		return err
 	}
-	m := newMemory()
-	m.calendar = cmp.Or(c.Calendars, m.calendar)
-	if m.calendar.Watches, err = calendars.ConfigMapWatches(mgr); err != nil {
+	m := newState()
+	m.calendars = cmp.Or(c.Calendars, m.calendars)
+	if m.calendars.Watches, err = calendars.ConfigMapWatches(mgr); err != nil {
 		return err
 	}
 	m.background = gatecontroller.NewBackground()
-	for _, runnable := range []manager.Runnable{m.calendar, m.background} {
+	for _, runnable := range []manager.Runnable{m.calendars, m.background} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
 	}
 	kinds.Locks = &view.LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
 	kinds.Targets = view.NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
-	if kinds.Targets.Definitions.Document, err = documents(mgr); err != nil {
+	if kinds.Targets.Definitions.Document, err = openAPIReader(mgr); err != nil {
 		return err
 	}
-	kinds.Tally = m.tally
+	kinds.Summary = m.summary
 	for _, adapter := range target.All() { // before any controller starts
-		m.tally.Expect(targetkind.ReadOf(adapter))
+		m.summary.Expect(targetkind.ReadKey(adapter))
 	}
 	if c.Sharded {
 		c.AllGates, kinds.AllGates = targets, targets // it has no selector
 	}
 	c.Targets, c.Locks = kinds.Targets, kinds.Locks
 	c.Backoff = opts.RateLimiter()
-	l := c.loops(m, queues)
-	kinds.Targets.Handler, kinds.Locks.Handler = l.events.ForTargets(ctx), l.events.ForLocks(ctx)
-	m.tally.Changed = func(g summary.Gate, settled bool) {
+	l := c.newReconcilers(m, queues)
+	kinds.Targets.Handler, kinds.Locks.Handler = l.handlers.ForTargets(ctx), l.handlers.ForLocks(ctx)
+	m.summary.Changed = func(g summary.Gate, settled bool) {
 		if settled {
 			queues.Gate(g.NamespacedName)
 		} else {
 			queues.GateSoon(g.NamespacedName)
 		}
 	}
-	m.tally.Completed = func() { view.LogReadError(wakeGates(ctx, c.Client, queues)) }
+	m.summary.Completed = func() { view.LogReadError(enqueueGates(ctx, c.Client, queues)) }
 	if err := c.GateMetrics.Registry.Register(events.NewHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
 		return kinds.Targets.All(ctx, target.Certificate)
 	})); err != nil {
@@ -219,22 +219,22 @@ func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, r
 }
 
 // register registers the controllers of Gates, targets, GateLocks and kinds.
-func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *loops, queues *enqueue.Queues, kinds *targetkind.Reconciler) error {
+func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers, queues *enqueue.Queues, kinds *targetkind.Reconciler) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
 		Watches(&v1alpha1.Gate{}, ownwrites.EnqueueOthers(l.gates.Gates.Versions)).
-		Watches(&v1alpha1.Gate{}, l.events.ForGates()).
+		Watches(&v1alpha1.Gate{}, l.handlers.ForGates()).
 		Watches(&v1alpha1.GateException{}, exception.EnqueueGate(), builder.WithPredicates(exception.EffectChanged())).
 		WatchesRawSource(opts.ClockWatch.Source(enqueue.RequestsForAll(c.Client, &v1alpha1.GateList{}))).
-		WithOptions(controller.Options{NewQueue: queueOf(queues.GateQueue)}).
+		WithOptions(controller.Options{NewQueue: useQueue(queues.GateQueue)}).
 		Complete(l.gates)
 	if err != nil {
 		return err
 	}
 	targets, err := controller.NewTyped("target", mgr, controller.TypedOptions[target.Key]{
-		Reconciler: l.targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.TargetQueue),
+		Reconciler: l.targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: useQueue(queues.TargetQueue),
 		LogConstructor: func(key *target.Key) logr.Logger {
 			log := mgr.GetLogger().WithValues("controller", "target")
 			if key != nil {
@@ -254,13 +254,13 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *loops, queu
 		if err := c.watchNamespaces(ctx, mgr, l); err != nil {
 			return err
 		}
-		opts.ClockWatch.Add(kinds.WakeAll)
+		opts.ClockWatch.Add(kinds.EnqueueAll)
 		return kinds.Start(ctx)
 	})); err != nil {
 		return err
 	}
 	gatedSources, err := controller.New("gatedsource", mgr, controller.Options{
-		Reconciler: l.gatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.GatedSourceQueue),
+		Reconciler: l.gatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: useQueue(queues.GatedSourceQueue),
 	})
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *loops, queu
 	})); err != nil {
 		return err
 	}
-	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.locks, NewQueue: queueOf(queues.LockQueue)}); err != nil {
+	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.locks, NewQueue: useQueue(queues.LockQueue)}); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -283,7 +283,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *loops, queu
 }
 
 // watchNamespaces follows namespaces, unless this process has to do with one alone: it may not have the permission.
-func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops) error {
+func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *reconcilers) error {
 	if !c.Spans() {
 		return nil
 	}
@@ -291,12 +291,12 @@ func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(l.events.ForNamespaces(ctx))
+	_, err = informer.AddEventHandler(l.handlers.ForNamespaces(ctx))
 	return err
 }
 
-// documents returns what asks the API server for what it publishes in OpenAPI 3.
-func documents(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]byte, error), error) {
+// openAPIReader returns what asks the API server for what it publishes in OpenAPI 3.
+func openAPIReader(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]byte, error), error) {
 	c, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -306,8 +306,8 @@ func documents(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]
 	}, nil
 }
 
-// queueOf returns a queue that is there already.
-func queueOf[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
+// useQueue returns a queue that is there already.
+func useQueue[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
 	return func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] { return q }
 }
 
@@ -330,8 +330,8 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// wakeGates wakes all Gates.
-func wakeGates(ctx context.Context, reader client.Reader, wake enqueue.Enqueuer) error {
+// enqueueGates wakes all Gates.
+func enqueueGates(ctx context.Context, reader client.Reader, wake enqueue.Enqueuer) error {
 	gates, err := view.ListGates(ctx, reader)
 	for _, g := range gates {
 		wake.Gate(client.ObjectKeyFromObject(g))

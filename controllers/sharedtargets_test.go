@@ -102,7 +102,7 @@ func (s *sharedTargets) followOurs(ctx context.Context) error {
 // follow has the cache follow a definition that is there, or that is gone.
 func (s *sharedTargets) follow(ctx context.Context, kind schema.GroupKind) error {
 	// The API server does not serve a new definition at once.
-	if err := harness.Eventually(ctx, harness.Patience, view.DefinitionOf(kind)+" is served", func() error {
+	if err := harness.Eventually(ctx, harness.Patience, view.DefinitionFor(kind)+" is served", func() error {
 		_, err := s.Sync(ctx, kind)
 		return err
 	}); err != nil {

@@ -57,7 +57,7 @@ func (w *world) relabelNamespace(name string, labels map[string]string) {
 	after.Labels = map[string]string{fleetLabel: w.Namespace}
 	maps.Copy(after.Labels, labels)
 	w.Must(cluster.Client.Patch(w.Context(), after, client.MergeFrom(before)))
-	w.on().events.Namespace(w.Context(), before, after)
+	w.on().handlers.Namespace(w.Context(), before, after)
 }
 
 // bear creates a namespace with labels, and has the event handled.
@@ -68,7 +68,7 @@ func (w *world) bear(labels map[string]string) string {
 	_ = w.woken.take()
 	born := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
-	w.on().events.Namespace(w.Context(), nil, born)
+	w.on().handlers.Namespace(w.Context(), nil, born)
 	return name
 }
 
@@ -209,7 +209,7 @@ func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) 
 	w.expectUntouched(app)
 	seen := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
-	w.on().events.Namespace(w.Context(), nil, seen)
+	w.on().handlers.Namespace(w.Context(), nil, seen)
 	w.settle()
 	w.expectHeld(app, g)
 }
@@ -409,7 +409,7 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 	born := view.NewNamespace()
 	born.Name = ref.Namespace
 	w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: born.Name}}))
-	w.on().events.Namespace(w.Context(), nil, born)
+	w.on().handlers.Namespace(w.Context(), nil, born)
 	w.settle()
 	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
 	w.expectLock(born.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})

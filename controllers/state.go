@@ -14,35 +14,35 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// memory is the state of the controllers in memory. After a restart, everything is reconciled once.
-type memory struct {
-	tally      *summary.Summary
-	turns      *rollout.Turns
-	book       *rollout.Book
-	versions   *ownwrites.Versions[types.NamespacedName]
-	targets    *ownwrites.Versions[target.Key]
-	gates      *gatecontroller.State
-	watcher    *view.DependencyReader
-	calendar   *calendars.Reader
-	news       *events.Recorder
-	appliers   *gatecontroller.Appliers
-	background *gatecontroller.Background
-	passes     *rollout.Passes
+// state is the state of the controllers in memory. After a restart, everything is reconciled once.
+type state struct {
+	summary      *summary.Summary
+	slots        *rollout.Slots
+	rollouts     *rollout.Rollouts
+	versions     *ownwrites.Versions[types.NamespacedName]
+	targets      *ownwrites.Versions[target.Key]
+	gates        *gatecontroller.State
+	dependencies *view.DependencyReader
+	calendars    *calendars.Reader
+	targetEvents *events.Recorder
+	appliers     *gatecontroller.Appliers
+	background   *gatecontroller.Background
+	passes       *rollout.Passes
 }
 
-func newMemory() *memory {
-	return &memory{
-		tally: &summary.Summary{}, turns: &rollout.Turns{}, book: &rollout.Book{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gatecontroller.State{},
-		watcher: &view.DependencyReader{}, calendar: &calendars.Reader{}, news: &events.Recorder{}, appliers: &gatecontroller.Appliers{}, background: &gatecontroller.Background{}, passes: &rollout.Passes{},
+func newState() *state {
+	return &state{
+		summary: &summary.Summary{}, slots: &rollout.Slots{}, rollouts: &rollout.Rollouts{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gatecontroller.State{},
+		dependencies: &view.DependencyReader{}, calendars: &calendars.Reader{}, targetEvents: &events.Recorder{}, appliers: &gatecontroller.Appliers{}, background: &gatecontroller.Background{}, passes: &rollout.Passes{},
 	}
 }
 
 // gateCaches returns the state of Gates, each of which evicts a Gate that was deleted.
-func (m *memory) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
-	return []ownwrites.Cache{m.tally, m.turns, m.book, m.gates, m.watcher, m.calendar, m.news, m.passes, backoff}
+func (m *state) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
+	return []ownwrites.Cache{m.summary, m.slots, m.rollouts, m.gates, m.dependencies, m.calendars, m.targetEvents, m.passes, backoff}
 }
 
 // targetCaches returns the state of targets.
-func (m *memory) targetCaches() []ownwrites.Evictor[target.Key] {
-	return []ownwrites.Evictor[target.Key]{m.tally, m.turns, m.news, m.targets}
+func (m *state) targetCaches() []ownwrites.Evictor[target.Key] {
+	return []ownwrites.Evictor[target.Key]{m.summary, m.slots, m.targetEvents, m.targets}
 }

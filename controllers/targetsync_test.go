@@ -44,7 +44,7 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 			at, mapper := newJam(), cluster.Client.RESTMapper()
 			defer at.end()
 			config := at.on(cluster.Config, func(r *http.Request) bool {
-				return asks.definition && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/"+view.DefinitionOf(bucket.GroupKind()))
+				return asks.definition && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/"+view.DefinitionFor(bucket.GroupKind()))
 			})
 			if asks.mapping {
 				mapper = jammedMapper{mapper, at, bucket.GroupKind()}

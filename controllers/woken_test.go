@@ -17,7 +17,7 @@ import (
 type woken struct {
 	mu sync.Mutex
 	wokenNow
-	gates view.KeySetOf[types.NamespacedName]
+	gates view.UniqueKeys[types.NamespacedName]
 }
 
 // wokenNow is what was woken besides Gates, each once.
@@ -51,7 +51,7 @@ func (w *woken) Locks(namespaces ...string) {
 }
 
 func distinct[T comparable](to, keys []T) []T {
-	all := view.KeySetOf[T]{}
+	all := view.UniqueKeys[T]{}
 	all.AddKeys(to...)
 	all.AddKeys(keys...)
 	return all.Keys

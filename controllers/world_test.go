@@ -40,7 +40,7 @@ type world struct {
 	writes   *writes
 	registry *prometheus.Registry
 	// memory is what the controllers remember, and woken what is to be looked at.
-	memory *memory
+	memory *state
 	woken  *woken
 	// failed is what is to be tried again.
 	failed wokenNow
@@ -73,12 +73,12 @@ func newWorld(t *testing.T) *world {
 
 // forget forgets what the controllers remember.
 func (w *world) forget() {
-	w.memory = newMemory()
-	w.memory.tally.Changed = func(g summary.Gate, _ bool) { w.woken.Gate(g.NamespacedName) }
+	w.memory = newState()
+	w.memory.summary.Changed = func(g summary.Gate, _ bool) { w.woken.Gate(g.NamespacedName) }
 }
 
 // on returns the controllers as they are made of this world.
-func (w *world) on() *loops { return w.loops(w.memory, w.woken) }
+func (w *world) on() *reconcilers { return w.newReconcilers(w.memory, w.woken) }
 
 // NewNamespace creates another namespace of this world and returns its name.
 func (w *world) NewNamespace() string {
@@ -184,10 +184,10 @@ func (w *world) expectAll(key client.ObjectKey) {
 	if g := w.read(key); g != nil {
 		keys, err := w.on().gates.Selector.Governed(w.Context(), g)
 		w.Must(err)
-		if w.memory.gates.ResyncOf(g).IsZero() {
-			w.memory.tally.Expect(keys...)
+		if w.memory.gates.NextResync(g).IsZero() {
+			w.memory.summary.Expect(keys...)
 		}
-		w.Must(w.on().events.EnqueueAll(w.Context(), g))
+		w.Must(w.on().handlers.EnqueueAll(w.Context(), g))
 	}
 }
 
@@ -208,7 +208,7 @@ func (w *world) decideOn(key client.ObjectKey) (ctrl.Result, error) {
 	before, l := w.read(key), w.on()
 	result, err := l.gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
 	if after := w.read(key); before != nil || after != nil {
-		w.Must(l.events.Gate(w.Context(), before, after))
+		w.Must(l.handlers.Gate(w.Context(), before, after))
 	}
 	return result, err
 }
@@ -239,7 +239,7 @@ func (w *world) lookAtWoken() error {
 }
 
 // reconcileTarget reconciles a target with the reconciler of its kind, as Queues does.
-func (l *loops) reconcileTarget(ctx context.Context, key target.Key) (ctrl.Result, error) {
+func (l *reconcilers) reconcileTarget(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	if target.Pins(key.GroupKind) {
 		return l.gatedSources.Reconcile(ctx, ctrl.Request{NamespacedName: key.NamespacedName})
 	}
@@ -311,7 +311,7 @@ func (w *world) happens(before, after *unstructured.Unstructured, g *v1alpha1.Ga
 	w.Helper()
 	key := client.ObjectKeyFromObject(g)
 	w.woken.has(key)
-	w.on().events.Target(w.Context(), before, after, false)
+	w.on().handlers.Target(w.Context(), before, after, false)
 	w.Must(w.lookAtWoken())
 	if !w.woken.has(key) {
 		w.Errorf("gate %s is not enqueued", key)

@@ -32,21 +32,21 @@ const (
 type Reader struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Wake is told which Gates to look at if a ConfigMap has changed.
-	Wake enqueue.Enqueuer
+	// Queues is told which Gates to look at if a ConfigMap has changed.
+	Queues enqueue.Enqueuer
 	// Watches begins to watch a ConfigMap, see configMapWatches. Nil means that each look reads from the API server.
 	Watches func(key types.NamespacedName, changed func()) configMapWatch
 
 	mu       sync.Mutex
 	Followed map[types.NamespacedName]*followedConfigMap
-	shares   *calendarShares
+	budget   *budget
 	// read are the calendars of each Gate.
 	read map[types.UID]readCalendars
 	// Compiled are the specs of the Gates, compiled with these calendars.
 	Compiled gate.Compilations
-	// wake and stop are to be enqueued and stopped once mu is released.
-	wake []types.NamespacedName
-	stop []*followedConfigMap
+	// enqueued and stop are to be enqueued and stopped once mu is released.
+	enqueued []types.NamespacedName
+	stop     []*followedConfigMap
 }
 
 // readCalendars are the calendars of a Gate, and of which versions of ConfigMaps they are.
@@ -83,7 +83,7 @@ func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (ti
 	}
 	of := fmt.Sprintln(obj.Generation)
 	for _, key := range keys {
-		of += fmt.Sprintf("%+v %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
+		of += fmt.Sprintf("%+v %s %v\n", key, followed[configMapKey(key)].version(), states[configMapKey(key)])
 	}
 	r.mu.Lock()
 	before, ok := r.read[obj.UID]
@@ -121,23 +121,23 @@ func unreadConfigMap(name types.NamespacedName, err error) error {
 func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.unlock()
-	if r.shares == nil {
-		r.shares, r.read = newCalendarShares(mostOccurrences), map[types.UID]readCalendars{}
+	if r.budget == nil {
+		r.budget, r.read = newBudget(mostOccurrences), map[types.UID]readCalendars{}
 	}
 	for key, c := range calendars {
 		if c.Err == nil {
-			r.shares.take(key, c.Cost.Occurrences)
+			r.budget.take(key, c.Cost.Occurrences)
 		} else if !errors.Is(c.Err, timetable.ErrOverBudget) {
-			r.shares.drop(key)
-		} else if f := followed[configMapOf(key)]; f != nil && !r.shares.has(key) {
+			r.budget.drop(key)
+		} else if f := followed[configMapKey(key)]; f != nil && !r.budget.has(key) {
 			f.evict(key) // no Gate has room for it, so it must not stay in memory
 		}
 	}
-	changed := r.shares.divide()
+	changed := r.budget.divide()
 	for key, c := range calendars {
-		if c.Err == nil && r.shares.over[key] {
-			calendars[key] = timetable.Calendar{Err: errOverShare, Cost: c.Cost}
-			followed[configMapOf(key)].evict(key)
+		if c.Err == nil && r.budget.over[key] {
+			calendars[key] = timetable.Calendar{Err: errOverBudget, Cost: c.Cost}
+			followed[configMapKey(key)].evict(key)
 		}
 	}
 	r.reread(changed, by)
@@ -147,24 +147,24 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 // reread has Gates decided on again whose calendars are over their share from now on, or no longer. It is called with mu held.
 func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	for _, key := range changed {
-		f := r.Followed[configMapOf(key)]
+		f := r.Followed[configMapKey(key)]
 		if f == nil {
 			continue
 		}
-		if r.shares.over[key] {
+		if r.budget.over[key] {
 			f.evict(key)
 		}
 		for uid, user := range f.Gates {
 			if uid != except && slices.Contains(user.keys, key) {
 				delete(r.read, uid)
-				r.wake = append(r.wake, user.name)
+				r.enqueued = append(r.enqueued, user.name)
 			}
 		}
 	}
 }
 
-// AtHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
-func (r *Reader) AtHand(obj *v1alpha1.Gate, now time.Time) bool {
+// IsCached returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
+func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
 			return false
@@ -211,8 +211,8 @@ func (r *Reader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (time
 	return read, nil
 }
 
-// configMapOf returns the key of the ConfigMap of a calendar.
-func configMapOf(key timetable.CalendarKey) types.NamespacedName {
+// configMapKey returns the key of the ConfigMap of a calendar.
+func configMapKey(key timetable.CalendarKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
@@ -222,7 +222,7 @@ func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types
 	defer r.unlock()
 	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]timetable.CalendarKey{}
 	for _, key := range keys {
-		name := configMapOf(key)
+		name := configMapKey(key)
 		of[name] = append(of[name], key)
 		f := r.Followed[name]
 		if f == nil {
@@ -245,11 +245,11 @@ func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types
 			r.stop = append(r.stop, f)
 		}
 	}
-	if len(unused) > 0 && r.shares != nil {
+	if len(unused) > 0 && r.budget != nil {
 		for _, key := range unused {
-			r.shares.drop(key)
+			r.budget.drop(key)
 		}
-		r.reread(r.shares.divide(), by.UID)
+		r.reread(r.budget.divide(), by.UID)
 	}
 	if len(keys) == 0 {
 		delete(r.read, by.UID)
@@ -265,11 +265,11 @@ func (r *Reader) Forget(by types.UID) {
 
 // unlock releases mu, and then enqueues and stops what was changed while it was held.
 func (r *Reader) unlock() {
-	wake, stop := r.wake, r.stop
-	r.wake, r.stop = nil, nil
+	wake, stop := r.enqueued, r.stop
+	r.enqueued, r.stop = nil, nil
 	r.mu.Unlock()
 	for _, name := range wake {
-		r.Wake.Gate(name)
+		r.Queues.Gate(name)
 	}
 	for _, f := range stop {
 		f.stop()
@@ -282,7 +282,7 @@ func (r *Reader) Changed(name types.NamespacedName) {
 	defer r.unlock()
 	if f := r.Followed[name]; f != nil {
 		for _, user := range f.Gates {
-			r.wake = append(r.wake, user.name)
+			r.enqueued = append(r.enqueued, user.name)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestCalendarsOfManyGatesRetainLittle(t *testing.T) {
 	for name, padding := range map[string]int{"junk in other entries": 0, "texts of the largest size": 1<<20 - 1000, "many that fit": 60_000} {
 		t.Run(name, func(t *testing.T) {
 			reader, before := &largeConfigMaps{padding: padding}, heap()
-			r := &Reader{Wake: &wokenGates{}, APIReader: reader, Watches: func(key types.NamespacedName, _ func()) configMapWatch {
+			r := &Reader{Queues: &wokenGates{}, APIReader: reader, Watches: func(key types.NamespacedName, _ func()) configMapWatch {
 				return largeConfigMap{configmap.Metadata(reader.configMap(key))}
 			}}
 			for i := range 6 {
@@ -108,7 +108,7 @@ func TestCalendarsOfManyGatesRetainLittle(t *testing.T) {
 			}
 			for name, f := range r.Followed {
 				for key := range f.Read {
-					if !r.shares.has(key) {
+					if !r.budget.has(key) {
 						t.Errorf("%s: a calendar that does not count is in memory", name)
 					}
 				}

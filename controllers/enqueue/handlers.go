@@ -40,10 +40,10 @@ type Handlers struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Tally records the targets that are pending for a Gate.
-	Tally *summary.Summary
-	// Book has the targets that are released in waves: changes of their readiness enqueue them.
-	Book *waves.Rollouts
+	// Summary records the targets that are pending for a Gate.
+	Summary *summary.Summary
+	// Rollouts has the targets that are released in waves: changes of their readiness enqueue them.
+	Rollouts *waves.Rollouts
 	// Queues enqueues.
 	Queues Enqueuer
 
@@ -91,7 +91,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 		return nil
 	}
 	class, now := queue.Release, e.Clock.Now()
-	all, namespaces := view.KeySet{}, view.KeySetOf[string]{}
+	all, namespaces := view.KeySet{}, view.UniqueKeys[string]{}
 	for _, g := range []*v1alpha1.Gate{before, after} {
 		if g == nil {
 			continue
@@ -104,7 +104,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
 				class = queue.Resync
 			} else {
-				e.Tally.MarkPending(summary.KeyFor(g), governed)
+				e.Summary.MarkPending(summary.KeyFor(g), governed)
 			}
 			if verdict.Governing("", g, now).Effect == verdict.Closed && class != queue.Resync {
 				class = queue.Hold
@@ -121,7 +121,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 }
 
 // enqueue wakes targets, among them those that have the name of a Gate, and the GateLocks of namespaces, among them those that have it.
-func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys view.KeySet, namespaces view.KeySetOf[string]) error {
+func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys view.KeySet, namespaces view.UniqueKeys[string]) error {
 	name := client.ObjectKeyFromObject(g)
 	named, err := e.Selector.Named(ctx, name.String())
 	if err != nil {
@@ -147,10 +147,10 @@ func (e *Handlers) EnqueueAll(ctx context.Context, g *v1alpha1.Gate) error {
 	if err != nil {
 		return err
 	}
-	if e.Tally.Sums(summary.KeyFor(g)).Awaits {
-		e.Tally.MarkPending(summary.KeyFor(g), governed)
+	if e.Summary.Sums(summary.KeyFor(g)).Awaits {
+		e.Summary.MarkPending(summary.KeyFor(g), governed)
 	}
-	all, namespaces := view.KeySet{}, view.KeySetOf[string]{}
+	all, namespaces := view.KeySet{}, view.UniqueKeys[string]{}
 	all.AddKeys(governed...)
 	namespaces.AddKeys(view.NamespacesFor(g)...)
 	return e.enqueue(ctx, queue.Resync, g, all, namespaces)
@@ -172,8 +172,8 @@ func (e *Handlers) ForTargets(ctx context.Context) toolscache.ResourceEventHandl
 			case Matters(b, a):
 				e.Target(ctx, b, a, false)
 			default:
-				ReadinessChanged(e.Book, e.Queues, b, a)
-				e.watching(ctx, a)
+				ReadinessChanged(e.Rollouts, e.Queues, b, a)
+				e.enqueueDependents(ctx, a)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -196,28 +196,28 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 	key := target.KeyOf(&target.Object{Unstructured: *obj})
 	switch {
 	case isInInitialList:
-		e.Tally.Expect(key)
+		e.Summary.Expect(key)
 		class := queue.Resync
-		if classOf(obj, obj) == queue.Hold {
+		if changeClass(obj, obj) == queue.Hold {
 			class = queue.Hold
 		}
 		e.Queues.Targets(class, key)
 	case e.Versions.IsOwn(key, obj.GetResourceVersion()):
 		e.Queues.Targets(queue.Report, key)
 	default:
-		e.Queues.Targets(classOf(before, after), key)
+		e.Queues.Targets(changeClass(before, after), key)
 	}
 	if !slices.Equal(namesIn(before), namesIn(after)) {
 		e.Queues.Locks(obj.GetNamespace())
 	}
 	if before != nil && after != nil && !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) {
-		e.relabeled(ctx, after)
+		e.enqueueRelabeled(ctx, after)
 	}
-	e.watching(ctx, obj)
+	e.enqueueDependents(ctx, obj)
 }
 
-// classOf returns how urgent it is to look at a target that somebody has changed: what passes may have to be held.
-func classOf(before, after *unstructured.Unstructured) queue.Class {
+// changeClass returns how urgent it is to look at a target that somebody has changed: what passes may have to be held.
+func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	if before != nil && after != nil {
 		if _, passes := verdict.PassMoves(&target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}); passes {
 			return queue.Hold
@@ -226,8 +226,8 @@ func classOf(before, after *unstructured.Unstructured) queue.Class {
 	return queue.Change
 }
 
-// relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
-func (e *Handlers) relabeled(ctx context.Context, obj *unstructured.Unstructured) {
+// enqueueRelabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
+func (e *Handlers) enqueueRelabeled(ctx context.Context, obj *unstructured.Unstructured) {
 	for _, key := range view.IndexKeys(obj) {
 		for _, g := range e.indexed(ctx, view.TargetField, key) {
 			if view.HasEmptyReference(g) {
@@ -244,8 +244,8 @@ func namesIn(obj *unstructured.Unstructured) []string {
 	return verdict.NamedBy(obj)
 }
 
-// watching wakes the Gates that watch an object, and the GatedSources that depend on it.
-func (e *Handlers) watching(ctx context.Context, obj *unstructured.Unstructured) {
+// enqueueDependents wakes the Gates that watch an object, and the GatedSources that depend on it.
+func (e *Handlers) enqueueDependents(ctx context.Context, obj *unstructured.Unstructured) {
 	e.Queues.Targets(queue.Change, view.Followers(ctx, e.Selector.Targets, obj)...)
 	for _, g := range e.indexed(ctx, view.DependencyField, view.IndexKey(obj, obj.GetName())) {
 		e.Queues.Gate(client.ObjectKeyFromObject(g))
@@ -266,7 +266,7 @@ func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler
 			obj = tombstone.Obj
 		}
 		if l, ok := obj.(*lockv1alpha1.GateLock); ok {
-			e.lock(ctx, view.LockedNamespace(l))
+			e.enqueueLock(ctx, view.LockedNamespace(l))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -275,8 +275,8 @@ func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler
 	}
 }
 
-// lock has the GateLock of a namespace looked at, or that of all, and what is held there.
-func (e *Handlers) lock(ctx context.Context, namespace string) {
+// enqueueLock has the GateLock of a namespace looked at, or that of all, and what is held there.
+func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	e.Queues.Locks(namespace)
 	if namespace == v1alpha1.AnyName {
 		namespace = metav1.NamespaceAll

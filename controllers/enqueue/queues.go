@@ -85,7 +85,7 @@ func NewQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: "gatelock"}),
 		GateQueue: gateQueue{newOrdered("gate", queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
 			workqueue.TypedRateLimiter[reconcile.Request](Within{limiter(), FailureInterval}))},
-		TargetQueue:      newOrdered("target", queue.New[target.Key](), workqueue.TypedRateLimiter[target.Key](&limiterOf[target.Key]{limiter(), requestOf})),
+		TargetQueue:      newOrdered("target", queue.New[target.Key](), workqueue.TypedRateLimiter[target.Key](&mappedLimiter[target.Key]{limiter(), targetRequest})),
 		GatedSourceQueue: newOrdered("gatedsource", queue.New[reconcile.Request](), limiter()),
 	}
 }
@@ -149,32 +149,32 @@ func (w Within) When(item reconcile.Request) time.Duration {
 	return min(w.TypedRateLimiter.When(item), w.Most)
 }
 
-// limiterOf limits the retries of items by a limiter of requests.
-type limiterOf[T comparable] struct {
+// mappedLimiter limits the retries of items by a limiter of requests.
+type mappedLimiter[T comparable] struct {
 	requests  workqueue.TypedRateLimiter[reconcile.Request]
-	requestOf func(T) reconcile.Request
+	toRequest func(T) reconcile.Request
 }
 
-func requestOf(key target.Key) reconcile.Request {
+func targetRequest(key target.Key) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.GroupKind.String() + "/" + key.Name}}
 }
 
 // When implements workqueue.TypedRateLimiter.
-func (l *limiterOf[T]) When(item T) time.Duration { return l.requests.When(l.requestOf(item)) }
+func (l *mappedLimiter[T]) When(item T) time.Duration { return l.requests.When(l.toRequest(item)) }
 
 // Forget implements workqueue.TypedRateLimiter.
-func (l *limiterOf[T]) Forget(item T) { l.requests.Forget(l.requestOf(item)) }
+func (l *mappedLimiter[T]) Forget(item T) { l.requests.Forget(l.toRequest(item)) }
 
 // NumRequeues implements workqueue.TypedRateLimiter.
-func (l *limiterOf[T]) NumRequeues(item T) int { return l.requests.NumRequeues(l.requestOf(item)) }
+func (l *mappedLimiter[T]) NumRequeues(item T) int { return l.requests.NumRequeues(l.toRequest(item)) }
 
 // NewBackoff returns a limiter of the retries of Gates.
 func NewBackoff(requests workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimiter[types.UID] {
-	return &limiterOf[types.UID]{requests, backoffOf}
+	return &mappedLimiter[types.UID]{requests, backoffKey}
 }
 
-// backoffOf is by what a limiter knows a Gate: one that is created again under its name is another.
-func backoffOf(uid types.UID) reconcile.Request {
+// backoffKey is by what a limiter knows a Gate: one that is created again under its name is another.
+func backoffKey(uid types.UID) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: string(uid)}}
 }
 

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
-	result, err := r.look(ctx, obj, r.Clock.Now())
+	result, err := r.process(ctx, obj, r.Clock.Now())
 	if apierrors.IsConflict(err) {
 		// The cache is behind, which is usual right after a write of ours.
 		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
@@ -95,9 +95,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // CalendarRetry is how long an exception waits for the calendars of its Gate.
 const CalendarRetry = time.Second
 
-// look takes note of approvals, reports, and deletes or lets go what is over.
-func (r *Reconciler) look(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
-	g, ours, err := r.gateOf(ctx, obj)
+// process takes note of approvals, reports, and deletes or lets go what is over.
+func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
+	g, ours, err := r.gateFor(ctx, obj)
 	if err != nil || !ours {
 		return ctrl.Result{}, err
 	}
@@ -112,7 +112,7 @@ func (r *Reconciler) look(ctx context.Context, obj *v1alpha1.GateException, now 
 		return ctrl.Result{}, err
 	}
 	writer.Base.DeepCopyInto(obj)
-	if removal := removalOf(obj); !removal.IsZero() && !now.Before(removal) {
+	if removal := removalTime(obj); !removal.IsZero() && !now.Before(removal) {
 		return r.remove(ctx, obj, removal)
 	}
 	next, err := r.reconcile(ctx, writer, obj, g, now)
@@ -138,9 +138,9 @@ func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at
 	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
-// removalOf returns when an exception that is reported as expired is deleted, zero
+// removalTime returns when an exception that is reported as expired is deleted, zero
 // for never.
-func removalOf(obj *v1alpha1.GateException) time.Time {
+func removalTime(obj *v1alpha1.GateException) time.Time {
 	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && hasExpired(obj) {
 		return obj.Spec.ValidUntil.Add(ttl.Duration)
 	}
@@ -185,26 +185,26 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	}
 	r.announceApprovals(obj, g, approved, voided, now)
 	if refused {
-		r.tell(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: "+decision.Refused))
+		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: "+decision.Refused))
 	}
 	if message := timetable.SumUp(timetable.AmbiguitiesOfException(obj)); message != "" && before.Status.ObservedGeneration != obj.Generation {
-		r.tell(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.AmbiguousScheduleReason, message))
+		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.AmbiguousScheduleReason, message))
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
-	switch removal := removalOf(obj); {
+	switch removal := removalTime(obj); {
 	case !decision.Recheck.IsZero():
 		return decision.Recheck, nil
-	case removal.IsZero() && now.Sub(obj.Spec.ValidUntil.Time) < clockDoubt:
+	case removal.IsZero() && now.Sub(obj.Spec.ValidUntil.Time) < clockMargin:
 		return now.Add(ExceptionInterval), nil
 	default:
 		return removal, nil
 	}
 }
 
-// clockDoubt is how long an exception that is over is looked at, in case somebody
+// clockMargin is how long an exception that is over is looked at, in case somebody
 // sets the clock back.
-const clockDoubt = 24 * time.Hour
+const clockMargin = 24 * time.Hour
 
 // handleApprovals takes note of approvals, and returns false if there are some in the
 // annotations and nobody stamps them.
@@ -221,9 +221,9 @@ func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateExce
 	return approved, voided, stamped, nil
 }
 
-// gateOf returns the Gate of an exception, nil if it does not exist, and whether
+// gateFor returns the Gate of an exception, nil if it does not exist, and whether
 // the exception is a matter of this process.
-func (r *Reconciler) gateOf(ctx context.Context, obj *v1alpha1.GateException) (*v1alpha1.Gate, bool, error) {
+func (r *Reconciler) gateFor(ctx context.Context, obj *v1alpha1.GateException) (*v1alpha1.Gate, bool, error) {
 	g := &v1alpha1.Gate{}
 	err := r.Get(ctx, view.GateKeyFor(obj), g)
 	if err == nil {
@@ -308,28 +308,28 @@ func (r *Reconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, bef
 	said, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
 	switch {
 	case d.Active && !applied:
-		r.tell(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionActivatedReason, d.Message))
+		r.emit(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionActivatedReason, d.Message))
 	case applied && !d.Active && !d.Expired:
-		r.tell(obj, g, said, events.New(events.Warning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message))
+		r.emit(obj, g, said, events.New(events.Warning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message))
 	case conditions.Has(before, v1alpha1.ActiveCondition) && !hasExpired(before) && d.Expired:
-		r.tell(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionExpiredReason, d.Message))
+		r.emit(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionExpiredReason, d.Message))
 	}
 }
 
 func (r *Reconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
 	for _, a := range approved {
-		r.tell(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(events.Normal, v1alpha1.ExceptionApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)))
+		r.emit(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(events.Normal, v1alpha1.ExceptionApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)))
 	}
 	for _, a := range voided {
-		r.tell(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(
+		r.emit(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(
 			events.Warning, v1alpha1.ApprovalsVoidedReason,
 			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.ApprovedBy, a.RecordedAt.UTC().Format(time.RFC3339)),
 		))
 	}
 }
 
-// tell records an event on an exception and on its Gate, if there is one.
-func (r *Reconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, about events.Details, said events.Event) {
+// emit records an event on an exception and on its Gate, if there is one.
+func (r *Reconciler) emit(obj *v1alpha1.GateException, g *v1alpha1.Gate, about events.Details, said events.Event) {
 	about[events.ReasonKey] = said.Reason
 	about.Emit(r, obj, said)
 	if g != nil {
@@ -353,7 +353,7 @@ func (r *Reconciler) finalize(ctx context.Context, writer *exceptionWriter, g *v
 		return client.IgnoreNotFound(err)
 	}
 	if conditions.IsTrue(obj, v1alpha1.ActiveCondition) {
-		r.tell(obj, g, events.ForException(obj, "", now), events.New(events.Normal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted"))
+		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Normal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted"))
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts enqueue.Options) er
 		))).
 		Watches(&v1alpha1.GateException{}, ownwrites.EnqueueOthers(&r.versions)).
 		Watches(&v1alpha1.GateException{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(EffectChanged())).
-		Watches(&v1alpha1.Gate{}, handler.EnqueueRequestsFromMapFunc(r.ofGate), builder.WithPredicates(predicate.Or[client.Object](
+		Watches(&v1alpha1.Gate{}, handler.EnqueueRequestsFromMapFunc(r.gateExceptions), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, recordsChanged(),
 		))).
 		WatchesRawSource(opts.ClockWatch.Source(enqueue.RequestsForAll(r.Client, &v1alpha1.GateExceptionList{}))).
@@ -67,8 +67,8 @@ func (r *Reconciler) siblings(ctx context.Context, obj client.Object) []reconcil
 	return r.requests(ctx, view.GateKeyFor(e))
 }
 
-// ofGate returns the exceptions of a Gate that are not over.
-func (r *Reconciler) ofGate(ctx context.Context, obj client.Object) []reconcile.Request {
+// gateExceptions returns the exceptions of a Gate that are not over.
+func (r *Reconciler) gateExceptions(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.requests(ctx, client.ObjectKeyFromObject(obj))
 }
 

@@ -20,8 +20,8 @@ const (
 	maxList = 400
 )
 
-// Announced says when a Gate changes its state, and what decides that. It follows the name of the Gate.
-func Announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
+// AnnouncementText says when a Gate changes its state, and what decides that. It follows the name of the Gate.
+func AnnouncementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	verb := "closes"
 	if n.State == v1alpha1.StateOpened {
 		verb = "opens"
@@ -29,7 +29,7 @@ func Announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	if last := obj.Status.LastTransition; last != nil && last.State == n.State {
 		verb += " again"
 	}
-	text := fmt.Sprintf("%s at %s (in %s)", verb, n.At.UTC().Format(time.RFC3339), shortly(n.At.Sub(now)))
+	text := fmt.Sprintf("%s at %s (in %s)", verb, n.At.UTC().Format(time.RFC3339), formatDelay(n.At.Sub(now)))
 	switch {
 	case n.DecidedBy() != "":
 		text += fmt.Sprintf(" by '%s'%s", n.DecidedBy(), gate.WithEvent("", n.Event))
@@ -45,8 +45,8 @@ func Announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	return text
 }
 
-// shortly returns a duration in hours and minutes, or in seconds if it is shorter than that. News may be some seconds late.
-func shortly(d time.Duration) string {
+// formatDelay returns a duration in hours and minutes, or in seconds if it is shorter than that. News may be some seconds late.
+func formatDelay(d time.Duration) string {
 	if d = max(d.Round(time.Second), time.Second); d < time.Minute {
 		return d.String()
 	}
@@ -57,8 +57,8 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// Concern says what a change to a state is about. It follows what announced says.
-func (p *Prospects) Concern(obj *v1alpha1.Gate, state v1alpha1.State) string {
+// Describe says what a change to a state is about. It follows what announced says.
+func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	audit := ""
 	if obj.Audits() {
 		audit = ". The gate has mode Audit and holds nothing."
@@ -75,22 +75,22 @@ func (p *Prospects) Concern(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	case len(p.Held) == 0:
 		return ": nothing is held"
 	case len(p.Held) == 1:
-		return ": 1 target is held" + p.waits()
+		return ": 1 target is held" + p.describeWaiting()
 	}
-	return fmt.Sprintf(": %s are held", targets(len(p.Held))) + p.waits()
+	return fmt.Sprintf(": %s are held", targets(len(p.Held))) + p.describeWaiting()
 }
 
-// waits says what waits for the Gate to open, as far as anybody knows.
-func (p *Prospects) waits() string {
+// describeWaiting says what waits for the Gate to open, as far as anybody knows.
+func (p *Impact) describeWaiting() string {
 	switch {
-	case len(p.Fresh) == 0 && p.All:
+	case len(p.Outdated) == 0 && p.Complete:
 		return ", and nothing new waits"
-	case len(p.Fresh) == 0:
+	case len(p.Outdated) == 0:
 		return ""
-	case p.All:
-		return fmt.Sprintf(", and something new waits for %d: %s", len(p.Fresh), list(p.Fresh))
+	case p.Complete:
+		return fmt.Sprintf(", and something new waits for %d: %s", len(p.Outdated), list(p.Outdated))
 	}
-	return fmt.Sprintf(", and something new waits for at least %d: %s", len(p.Fresh), list(p.Fresh))
+	return fmt.Sprintf(", and something new waits for at least %d: %s", len(p.Outdated), list(p.Outdated))
 }
 
 func targets(n int) string {
@@ -111,8 +111,8 @@ func list(all []*target.Object) string {
 	return andMore(names, len(all))
 }
 
-// CalledOff says which changes of the state do not come. It follows the name of the Gate.
-func CalledOff(all []v1alpha1.Announcement) string {
+// CancellationText says which changes of the state do not come. It follows the name of the Gate.
+func CancellationText(all []v1alpha1.Announcement) string {
 	var names []string
 	for _, a := range all[:min(len(all), maxListed)] {
 		verb := "closing"

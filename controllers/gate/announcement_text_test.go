@@ -35,8 +35,8 @@ func TestOneTargetOfEachKindInEachNamespaceHears(t *testing.T) {
 		}
 	}
 	names := func() (names []string) {
-		slices.SortFunc(governed, inOrder)
-		for _, t := range (&Prospects{Governed: governed}).heralds() {
+		slices.SortFunc(governed, compareTargets)
+		for _, t := range (&Impact{Governed: governed}).eventTargets() {
 			names = append(names, t.GetNamespace()+" "+t.GetObjectKind().GroupVersionKind().Kind+" "+t.GetName())
 		}
 		return names
@@ -69,7 +69,7 @@ func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
 			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: make([]v1alpha1.DependencyReference, tc.watch)}}
 			g.Status.LastTransition = &v1alpha1.Transition{State: tc.last}
 			tc.Event.At = metav1.NewTime(start.Add(time.Hour))
-			equal(t, strings.Replace(Announced(g, tc.Event, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)
+			equal(t, strings.Replace(AnnouncementText(g, tc.Event, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)
 		})
 	}
 }
@@ -79,7 +79,7 @@ func TestTimeIsSaidShortly(t *testing.T) {
 		24 * time.Hour: "24h", 24*time.Hour - time.Second: "24h", 90 * time.Minute: "1h30m", time.Hour + time.Minute + 40*time.Second: "1h2m",
 		10 * time.Minute: "10m", time.Minute: "1m", time.Minute - time.Millisecond: "1m", 59*time.Minute + 31*time.Second: "1h", 40 * time.Second: "40s", time.Millisecond: "1s", 720 * time.Hour: "720h",
 	} {
-		if got := shortly(d); got != want {
+		if got := formatDelay(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}
 	}
@@ -98,5 +98,5 @@ func TestMessagesAreNeverLong(t *testing.T) {
 	for range 5 {
 		off = append(off, v1alpha1.Announcement{At: metav1.NewTime(start), State: v1alpha1.StateOpened})
 	}
-	equal(t, CalledOff(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
+	equal(t, CancellationText(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
 }

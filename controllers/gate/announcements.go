@@ -21,7 +21,7 @@ import (
 // announcer tells in time that Gates open and close.
 type announcer struct {
 	selector   *view.Selector
-	tally      *summary.Summary
+	summary    *summary.Summary
 	events     kuberecorder.EventRecorder
 	background *Background
 }
@@ -29,14 +29,14 @@ type announcer struct {
 // settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
 const settleFor = time.Minute
 
-// look returns the changes to announce, and the time of the next check. While targets are being held or released, and before all targets are
+// forecast returns the changes to announce, and the time of the next check. While targets are being held or released, and before all targets are
 // reconciled, it announces nothing, because the number of held targets is unknown.
-func (t announcer) look(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
+func (t announcer) forecast(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
 	unchanged := gate.Forecast{Announced: obj.Status.Memory.Announced}
-	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.tally.IsComplete() {
+	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.summary.IsComplete() {
 		return unchanged
 	}
-	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(summary.KeyFor(obj)).IsSettled() {
+	if last := obj.Status.LastTransition; last != nil && !t.summary.Sums(summary.KeyFor(obj)).IsSettled() {
 		if settled := last.At.Add(settleFor); now.Before(settled) {
 			unchanged.Next = settled
 			return unchanged
@@ -52,20 +52,20 @@ func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecas
 		return
 	}
 	seen, log := obj.DeepCopy(), ctrl.LoggerFrom(ctx) // obj may change from here on
-	t.background.do(ctx, func(ctx context.Context) { t.tell(ctrl.LoggerInto(ctx, log), seen, f, at) })
+	t.background.do(ctx, func(ctx context.Context) { t.announce(ctrl.LoggerInto(ctx, log), seen, f, at) })
 }
 
-// tell tells a forecast of an instant.
-func (t announcer) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
-	p, err := prospectsOf(ctx, t.selector, obj, f, at)
+// announce tells a forecast of an instant.
+func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
+	p, err := findImpact(ctx, t.selector, obj, f, at)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the targets of the gate")
 	}
 	name := client.ObjectKeyFromObject(obj).String()
 	if len(f.Canceled) > 0 {
 		said := events.Details{events.GateKey: name, events.ReasonKey: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: events.Token(at)}
-		text := CalledOff(f.Canceled) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
-		t.say(obj, p, said, v1alpha1.AnnouncementCalledOffReason, func(*Prospects) string { return text })
+		text := CancellationText(f.Canceled) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
+		t.emit(obj, p, said, v1alpha1.AnnouncementCalledOffReason, func(*Impact) string { return text })
 	}
 	for _, n := range f.Notices {
 		reason := v1alpha1.GateClosesSoonReason
@@ -74,23 +74,23 @@ func (t announcer) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast
 		}
 		said := events.ForDecision(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.DecidedBy()}, at)
 		said[events.AtKey] = n.At.UTC().Format(time.RFC3339)
-		t.say(obj, p, said, reason, func(p *Prospects) string {
+		t.emit(obj, p, said, reason, func(p *Impact) string {
 			if err != nil {
-				return Announced(obj, n, at)
+				return AnnouncementText(obj, n, at)
 			}
-			return Announced(obj, n, at) + p.Concern(obj, n.State)
+			return AnnouncementText(obj, n, at) + p.Describe(obj, n.State)
 		})
 	}
 }
 
-// say says something on a Gate and on some of its targets: an alert hears of those alone. An alert on a target in another namespace than that
+// emit says something on a Gate and on some of its targets: an alert hears of those alone. An alert on a target in another namespace than that
 // of the Gate says nothing of other namespaces. The text follows the name of the Gate.
-func (t announcer) say(obj *v1alpha1.Gate, p Prospects, said events.Details, reason string, text func(*Prospects) string) {
+func (t announcer) emit(obj *v1alpha1.Gate, p Impact, said events.Details, reason string, text func(*Impact) string) {
 	said.Emit(t.events, obj, events.New(events.Normal, reason, "Gate "+text(&p)))
-	for _, herald := range p.heralds() {
+	for _, herald := range p.eventTargets() {
 		about := p
 		if namespace := herald.GetNamespace(); namespace != obj.Namespace {
-			about = p.in(namespace)
+			about = p.inNamespace(namespace)
 		}
 		said.Emit(t.events, herald, events.New(events.Normal, reason, "Gate '"+said[events.GateKey]+"' "+text(&about)))
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// AppliersFor is how long a read applier is cached: many Gates close at the same time, and one object applies them all.
-const AppliersFor = 10 * time.Second
+// ApplierMaxAge is how long a read applier is cached: many Gates close at the same time, and one object applies them all.
+const ApplierMaxAge = 10 * time.Second
 
 // Appliers caches the objects that apply Gates, as they were read in full. The zero value is ready for use.
 type Appliers struct {
@@ -57,20 +57,20 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if age := now.Sub(a.at); age < 0 || age >= AppliersFor || a.read == nil {
+	if age := now.Sub(a.at); age < 0 || age >= ApplierMaxAge || a.read == nil {
 		a.at, a.read = now, map[applier.Reference]*unstructured.Unstructured{}
 	}
 	obj, ok = a.read[ref]
 	return obj, ok
 }
 
-// originOf says on what it depends whether a Gate governs what applies it.
-func originOf(g *v1alpha1.Gate) string {
+// ownApplierKey says on what it depends whether a Gate governs what applies it.
+func ownApplierKey(g *v1alpha1.Gate) string {
 	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }
 
-// heldOrigin returns what a Gate governs of that which applies it from Git. Labels count as the cache has them.
-func heldOrigin(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *Appliers, now time.Time) (held []applier.Reference, err error) {
+// governedAppliers returns what a Gate governs of that which applies it from Git. Labels count as the cache has them.
+func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *Appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.Scope(ctx)
 	for _, root := range applier.Appliers(g.Labels) {
 		if !s.Reaches(g.Namespace, root.Namespace) {
@@ -104,8 +104,8 @@ func heldOrigin(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *A
 	return held, failed()
 }
 
-// originMessage says that a Gate governs what applies it, and what to do.
-func originMessage(g *v1alpha1.Gate, held []applier.Reference) string {
+// ownApplierMessage says that a Gate governs what applies it, and what to do.
+func ownApplierMessage(g *v1alpha1.Gate, held []applier.Reference) string {
 	names := ""
 	for i, ref := range held {
 		if i > 0 {

@@ -25,7 +25,7 @@ import (
 // diagnostics find unintended settings: references that match nothing, and a Gate that holds its own applier.
 type diagnostics struct {
 	selector *view.Selector
-	Memory   *State
+	state    *State
 	appliers *Appliers
 	events   kuberecorder.EventRecorder
 	metrics  *events.Metrics
@@ -37,15 +37,15 @@ const EmptyFor = time.Minute
 // maxNamed is how many references a message names.
 const maxNamed = 5
 
-// emptiness is what a look at references has found.
-type emptiness struct {
+// referenceCheck is what a look at references has found.
+type referenceCheck struct {
 	// generation of the Gate, total number of its targets and time of its next resync, as they were then.
 	generation, total int64
 	resync            time.Time
 	// refs match nothing, each since an instant.
 	refs []emptyReference
-	// told is true once an event has reported them.
-	told bool
+	// reported is true once an event has reported them.
+	reported bool
 }
 
 type emptyReference struct {
@@ -55,30 +55,30 @@ type emptyReference struct {
 
 // findings is what was found.
 type findings struct {
-	empty emptiness
-	// origin is on what it depends whether the Gate holds what applies it, and held says that it does, nil if that is unknown.
-	origin string
-	held   *string
+	empty referenceCheck
+	// applierKey is on what it depends whether the Gate holds what applies it, and held says that it does, nil if that is unknown.
+	applierKey string
+	held       *string
 	// n is how many references have matched nothing for long enough, which message says.
 	n       int
 	message string
-	// again is when to look again, zero for at the next change.
-	again time.Time
+	// recheck is when to look again, zero for at the next change.
+	recheck time.Time
 }
 
-// look looks at a Gate whose targets are settled. It returns nil if it is not the time to look.
-func (a diagnostics) look(ctx context.Context, before, obj *v1alpha1.Gate, s summary.Sums, now time.Time) *findings {
+// check looks at a Gate whose targets are settled. It returns nil if it is not the time to look.
+func (a diagnostics) check(ctx context.Context, before, obj *v1alpha1.Gate, s summary.Sums, now time.Time) *findings {
 	if !s.IsSettled() {
 		return nil
 	}
-	found := &findings{empty: emptiness{generation: obj.Generation, total: s.Total}}
-	a.lookForEmpty(ctx, before, obj, now, found)
-	a.lookForOrigin(ctx, obj, now, found)
+	found := &findings{empty: referenceCheck{generation: obj.Generation, total: s.Total}}
+	a.checkReferences(ctx, before, obj, now, found)
+	a.checkAppliers(ctx, obj, now, found)
 	return found
 }
 
-// note remembers what was found, and tells what is new once the status says so, too.
-func (a diagnostics) note(before, obj *v1alpha1.Gate, found *findings, now time.Time) {
+// report remembers what was found, and tells what is new once the status says so, too.
+func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now time.Time) {
 	if found == nil {
 		return
 	}
@@ -87,23 +87,23 @@ func (a diagnostics) note(before, obj *v1alpha1.Gate, found *findings, now time.
 		events.ForGate(key.String(), obj, now).Emit(a.events, obj, events.New(events.Warning, reason, conditions.GetMessage(obj, condition)))
 	}
 	if view.HasEmptyReference(obj) {
-		if !view.HasEmptyReference(before) && !found.empty.told {
+		if !view.HasEmptyReference(before) && !found.empty.reported {
 			tell(meta.ReadyCondition, v1alpha1.NoTargetsReason)
 		}
-		found.empty.told = true
+		found.empty.reported = true
 	}
 	if conditions.IsTrue(obj, v1alpha1.HoldsItsOwnSourceCondition) && !conditions.IsTrue(before, v1alpha1.HoldsItsOwnSourceCondition) {
 		tell(v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition)
 	}
-	a.Memory.found(obj, found)
+	a.state.recordFindings(obj, found)
 	events.SetOrDelete(a.metrics.Empty, key, found.n)
 }
 
-// lookForEmpty looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
+// checkReferences looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
 // fewer targets, or it is time to look at all targets again. Else only those are that matched nothing before.
-func (a diagnostics) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
-	last, origin, resync := a.Memory.accident(obj)
-	found.origin, found.empty.resync = origin, resync
+func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
+	last, origin, resync := a.state.lastFindings(obj)
+	found.applierKey, found.empty.resync = origin, resync
 	all := last.generation != obj.Generation || found.empty.total < last.total || !last.resync.Equal(found.empty.resync)
 	var names []string
 	for i := range obj.Spec.Targets {
@@ -122,11 +122,11 @@ func (a diagnostics) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gat
 		found.empty.refs = append(found.empty.refs, e)
 		if now.Sub(e.since) >= EmptyFor {
 			names = append(names, fmt.Sprintf("spec.targets[%d] %s", i, verdict.TextOf(ref)))
-		} else if at := e.since.Add(EmptyFor); found.again.IsZero() || at.Before(found.again) {
-			found.again = at
+		} else if at := e.since.Add(EmptyFor); found.recheck.IsZero() || at.Before(found.recheck) {
+			found.recheck = at
 		}
 	}
-	found.n, found.empty.told = len(names), len(names) > 0 && last.told
+	found.n, found.empty.reported = len(names), len(names) > 0 && last.reported
 	if found.n > 0 {
 		found.message = emptyMessage(names, len(obj.Spec.Targets))
 	}
@@ -157,21 +157,21 @@ func matchesNothing(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, ref
 	return err == nil && len(found) == 0
 }
 
-// lookForOrigin looks whether a Gate governs what applies it, if that may have changed: its spec, its labels or its state have, or this
+// checkAppliers looks whether a Gate governs what applies it, if that may have changed: its spec, its labels or its state have, or this
 // process has just begun. An object that cannot be read now is looked at again later.
-func (a diagnostics) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *findings) {
-	by := originOf(obj)
-	if found.origin == by {
+func (a diagnostics) checkAppliers(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *findings) {
+	by := ownApplierKey(obj)
+	if found.applierKey == by {
 		return
 	}
-	held, err := heldOrigin(ctx, a.selector, obj, a.appliers, now)
+	held, err := governedAppliers(ctx, a.selector, obj, a.appliers, now)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the gate holds its own applier")
 		return
 	}
-	found.origin = by
+	found.applierKey = by
 	found.held = new(string)
 	if len(held) > 0 {
-		*found.held = originMessage(obj, held)
+		*found.held = ownApplierMessage(obj, held)
 	}
 }

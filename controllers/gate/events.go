@@ -77,7 +77,7 @@ func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []le
 		return
 	}
 	name := client.ObjectKeyFromObject(obj).String()
-	held := n.toldOfRequests(ctx, name)
+	held := n.heldTargets(ctx, name)
 	for _, request := range handled {
 		kind, reason := events.Normal, request.EventReason()
 		onGate, onTarget := fmt.Sprintf("Gate %s", request), fmt.Sprintf("Request for gate '%s': %s", name, request)
@@ -108,9 +108,9 @@ func RequestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// toldOfRequests returns the targets that a Gate holds, in order, at most
+// heldTargets returns the targets that a Gate holds, in order, at most
 // maxTold of them.
-func (n recorder) toldOfRequests(ctx context.Context, gate string) []*target.Object {
+func (n recorder) heldTargets(ctx context.Context, gate string) []*target.Object {
 	held, err := n.targets.HeldBy(ctx, gate)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot report the request on targets") // events are best effort

@@ -39,7 +39,7 @@ func (p *gatePass) after(s v1alpha1.GateStatus) *v1alpha1.Gate {
 // closeFirst closes a Gate on request without its calendars if reading them requires a request to the API server. It returns whether the
 // Gate is closed, and must then be decided again with its calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
-	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.AtHand(p.before, now) {
+	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.IsCached(p.before, now) {
 		return false, nil
 	}
 	p.decision = p.Decider.Decide(ctx, gate.NewSnapshot(p.before, nil, exceptions...), now)
@@ -64,17 +64,17 @@ func (p *gatePass) writeDecision(ctx context.Context) error {
 func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	d := p.decision
 	if due := p.before.Status.NextTransition; d.Changed && due != nil && due.State == d.State && !due.At.After(d.At) {
-		p.State.wasDue(p.before, due)
+		p.State.recordDue(p.before, due)
 	}
 	if d.AffectsTargets {
-		p.Tally.Await(summary.KeyFor(after))
-		p.State.Decides(after, d.At)
+		p.Summary.Await(summary.KeyFor(after))
+		p.State.StartDecision(after, d.At)
 	}
 	if err := p.writer.WriteStatus(ctx, after); err != nil {
 		return err
 	}
 	if d.AffectsTargets {
-		p.State.decided(p.writer.Base)
+		p.State.recordDecision(p.writer.Base)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 		told.ambiguities(after, d.At)
 	}
 	if d.Changed {
-		p.State.changes(after)
+		p.State.recordChange(after)
 		told.announce(ctx, after, d.Decision, d.At)
 	}
 }
@@ -114,30 +114,30 @@ type targetProgress struct {
 // progress collects the progress of the targets. At the resync interval, it enqueues all targets.
 func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	d, obj := p.decision, p.decision.Decided()
-	t := &targetProgress{forecast: p.announcer().look(obj, p.snapshot, d.At)}
+	t := &targetProgress{forecast: p.announcer().forecast(obj, p.snapshot, d.At)}
 	t.rechecks = append(slices.Clone(d.Rechecks), t.forecast.Next)
 	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
 	if asked = asked && v != obj.Status.LastHandledReconcileAt; asked {
 		t.HandledReconcileAt = v
 	}
-	if p.State.isDue(obj, asked, d.At) || p.Tally.Sums(summary.KeyFor(obj)).Awaits {
-		if err := p.Events.EnqueueAll(ctx, obj); err != nil {
+	if p.State.isDue(obj, asked, d.At) || p.Summary.Sums(summary.KeyFor(obj)).Awaits {
+		if err := p.Handlers.EnqueueAll(ctx, obj); err != nil {
 			return t, err
 		}
 	}
-	t.sums = p.Tally.Sums(summary.KeyFor(obj))
+	t.sums = p.Summary.Sums(summary.KeyFor(obj))
 	uncounted := int64(0)
-	t.Failures, uncounted, t.Err = p.failuresOf(ctx, obj, d)
+	t.Failures, uncounted, t.Err = p.targetFailures(ctx, obj, d)
 	t.sums.Failed += uncounted
-	t.released = releaser{p.Turns, p.Tally, p.Book, p.State}.release(obj, t.sums, d.At)
-	t.rechecks = append(t.rechecks, t.wake)
-	if t.complete = p.Tally.IsComplete(); !t.complete {
+	t.released = releaser{p.Slots, p.Summary, p.Rollouts, p.State}.release(obj, t.sums, d.At)
+	t.rechecks = append(t.rechecks, t.recheck)
+	if t.complete = p.Summary.IsComplete(); !t.complete {
 		return t, nil
 	}
-	t.Targets, t.Settled, t.Announced = countsOf(t.sums), t.sums.IsSettled(), t.forecast.Announced
+	t.Targets, t.Settled, t.Announced = targetCounts(t.sums), t.sums.IsSettled(), t.forecast.Announced
 	t.Passes, t.Release, t.Stop = p.Passes.Entries(obj.UID), t.status, t.stop
-	if t.found = p.diagnostics().look(ctx, p.before, obj, t.sums, d.At); t.found != nil {
-		t.rechecks = append(t.rechecks, t.found.again)
+	if t.found = p.diagnostics().check(ctx, p.before, obj, t.sums, d.At); t.found != nil {
+		t.rechecks = append(t.rechecks, t.found.recheck)
 		t.Unmatched, t.Applier = t.found.message, t.found.held
 	}
 	return t, nil
@@ -148,26 +148,26 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	t, err := p.progress(ctx)
 	if err != nil || !t.complete {
-		p.Turns.Recall(p.before.UID, t.called)
+		p.Slots.Recall(p.before.UID, t.granted)
 		return ctrl.Result{RequeueAfter: p.requeueAfter(p.decision.Decided(), t.rechecks)}, errors.Join(err, p.writeDecision(ctx))
 	}
 	after := p.after(p.decision.Status(&t.Progress))
 	events := releaseEvents(p.before, after, t.waves)
 	at := p.mayWrite(after, t.sums, p.decision.At)
-	isUrgent := p.decision.IsNew && !p.written || !t.forecast.IsEmpty() || p.decision.Err != nil || len(t.called)+len(events) > 0 || failsNow(p.before, t.sums)
+	isUrgent := p.decision.IsNew && !p.written || !t.forecast.IsEmpty() || p.decision.Err != nil || len(t.granted)+len(events) > 0 || failsNow(p.before, t.sums)
 	if !at.IsZero() && !isUrgent {
 		return ctrl.Result{RequeueAfter: p.requeueAfter(after, append(t.rechecks, at))}, p.writer.removeLines(ctx, p.before)
 	}
 	if err := p.write(ctx, after); err != nil {
-		p.Turns.Recall(after.UID, t.called)
+		p.Slots.Recall(after.UID, t.granted)
 		return ctrl.Result{}, err
 	}
-	p.Turns.Recorded(after.UID, t.n)
-	p.Events.Queues.Targets(queue.Release, t.called...) // those that have a release slot
+	p.Slots.Recorded(after.UID, t.n)
+	p.Handlers.Queues.Targets(queue.Release, t.granted...) // those that have a release slot
 	p.notifyDecision(ctx, after)
 	p.announcer().start(ctx, after, t.forecast, p.decision.At)
 	p.eventRecorder().waves(ctx, after, events, p.decision.At)
-	p.diagnostics().note(p.before, after, t.found, p.decision.At)
+	p.diagnostics().report(p.before, after, t.found, p.decision.At)
 	p.measure(ctx, after, t.sums)
 	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
 }

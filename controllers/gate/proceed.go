@@ -18,8 +18,8 @@ type proceed struct {
 	err string
 }
 
-// ahead is how far the clock of the requester may be ahead.
-const ahead = time.Minute
+// maxAhead is how far the clock of the requester may be ahead.
+const maxAhead = time.Minute
 
 // takeProceed removes the request that the decision has recorded from the status of an open Gate and returns it, nil if there is none.
 // A value that Flux restores from Git is older than a later request, or than the opening of the Gate.
@@ -31,11 +31,11 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	status.Proceed, status.LastHandledProceed = nil, p.Value
 	v, err := annotations.Proceed.Parse(p.Value)
 	wave, named := v.Keys["wave"]
-	at, before := v.At, timeOf(status.Waves.ProceededAt)
+	at, before := v.At, timeOrZero(status.Waves.ProceededAt)
 	switch {
 	case err != nil:
 		p.err = "it " + err.Error()
-	case at.After(p.RecordedAt.Add(ahead)):
+	case at.After(p.RecordedAt.Add(maxAhead)):
 		p.err = "it is in the future"
 	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
 		p.err = "it is from before the gate opened"
@@ -49,7 +49,7 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	return p
 }
 
-func timeOf(at *metav1.MicroTime) time.Time {
+func timeOrZero(at *metav1.MicroTime) time.Time {
 	if at == nil {
 		return time.Time{}
 	}

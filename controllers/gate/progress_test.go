@@ -18,15 +18,15 @@ import (
 // that has nothing left to write tells it at once.
 func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
 	for n, interval := range map[int]time.Duration{1: time.Second, 39: time.Second, 40: 2 * time.Second, 200: 10 * time.Second} {
-		r := &Reconciler{State: &State{}, Tally: &summary.Summary{}}
+		r := &Reconciler{State: &State{}, Summary: &summary.Summary{}}
 		gates := make([]*v1alpha1.Gate, n)
 		for i := range gates {
 			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
-			r.State.see(g, start)
-			r.Tally.MarkPending(summary.KeyFor(g), []target.Key{{NamespacedName: client.ObjectKeyFromObject(g)}})
+			r.State.add(g, start)
+			r.Summary.MarkPending(summary.KeyFor(g), []target.Key{{NamespacedName: client.ObjectKeyFromObject(g)}})
 			gates[i] = g
 		}
-		pending := r.Tally.Sums(summary.KeyFor(gates[0]))
+		pending := r.Summary.Sums(summary.KeyFor(gates[0]))
 		for second := range 21 {
 			now := start.Add(time.Duration(second) * time.Second)
 			for _, g := range gates {

@@ -53,19 +53,19 @@ type Reconciler struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Tally has what became of the targets, Turns those that wait to be released.
-	Tally *summary.Summary
-	Turns *rollout.Turns
-	// Book has the targets of Gates that release in waves.
-	Book *rollout.Book
+	// Summary has what became of the targets, Turns those that wait to be released.
+	Summary *summary.Summary
+	Slots   *rollout.Slots
+	// Rollouts has the targets of Gates that release in waves.
+	Rollouts *rollout.Rollouts
 	// Passes has what became of passes.
 	Passes *rollout.Passes
-	// Events wakes who has to know that a Gate has changed.
-	Events *enqueue.Handlers
+	// Handlers wakes who has to know that a Gate has changed.
+	Handlers *enqueue.Handlers
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *events.Metrics
-	// Wake enqueues a Gate whose close is due before others.
-	Wake enqueue.Enqueuer
+	// Queues enqueues a Gate whose close is due before others.
+	Queues enqueue.Enqueuer
 	// Backoff says when to try again what failed.
 	Backoff workqueue.TypedRateLimiter[types.UID]
 
@@ -83,7 +83,7 @@ func (r *Reconciler) diagnostics() diagnostics {
 }
 
 func (r *Reconciler) announcer() announcer {
-	return announcer{r.Selector, r.Tally, r.EventRecorder, r.Background}
+	return announcer{r.Selector, r.Summary, r.EventRecorder, r.Background}
 }
 
 func (r *Reconciler) eventRecorder() recorder {
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.State.see(obj, now)
+	r.State.add(obj, now)
 	writer := newGateWriter(r.Gates, obj)
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.finalize(ctx, obj, writer)
 	case obj.Spec.Suspend:
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
-		r.Tally.StopAwaiting(summary.KeyFor(obj))
+		r.Summary.StopAwaiting(summary.KeyFor(obj))
 		return ctrl.Result{}, writer.suspended(ctx, obj, now)
 	}
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
@@ -160,25 +160,25 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *
 	if err := p.writeDecision(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(wakeDelay)))}, nil
+	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(progressDelay)))}, nil
 }
 
-// wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
-const wakeDelay = time.Second
+// progressDelay is how long the targets of a Gate that has changed are given to be woken by that change.
+const progressDelay = time.Second
 
 // requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
 // decision took a while, so the delay is counted from the current time. A Gate that closes then comes before other Gates of its namespace.
 func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
-	now, resync := r.Clock.Now(), r.State.ResyncOf(obj)
+	now, resync := r.Clock.Now(), r.State.NextResync(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
-		r.Wake.PrioritizeGate(client.ObjectKeyFromObject(obj), UrgencyOf(obj.Status.NextTransition, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
+		r.Queues.PrioritizeGate(client.ObjectKeyFromObject(obj), ClassAt(obj.Status.NextTransition, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
 	}
 	return Until(now, append(edges, resync))
 }
 
-// UrgencyOf returns the class of a Gate at its next edge: Hold if it closes at that edge, also if only by the clock of the API server, which
+// ClassAt returns the class of a Gate at its next edge: Hold if it closes at that edge, also if only by the clock of the API server, which
 // may be ahead.
-func UrgencyOf(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
+func ClassAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
 	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
 		return queue.Hold
 	}
@@ -204,7 +204,7 @@ func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *g
 	}
 	for _, t := range held {
 		if !view.NamesGate(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
-			return waitFor(r.Tally, summary.KeyFor(obj))
+			return waitFor(r.Summary, summary.KeyFor(obj))
 		}
 	}
 	locked, err := r.Locks.Naming(ctx, key.String())
@@ -212,7 +212,7 @@ func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *g
 		return ctrl.Result{}, err
 	}
 	if len(locked) > 0 {
-		return waitFor(r.Tally, summary.KeyFor(obj))
+		return waitFor(r.Summary, summary.KeyFor(obj))
 	}
 	if err := writer.removeFinalizer(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -231,5 +231,5 @@ func waitFor(t *summary.Summary, g summary.Gate) (ctrl.Result, error) {
 	if len(all) > 0 {
 		return ctrl.Result{}, errors.Join(all...)
 	}
-	return ctrl.Result{RequeueAfter: wakeDelay}, nil
+	return ctrl.Result{RequeueAfter: progressDelay}, nil
 }

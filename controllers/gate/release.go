@@ -17,10 +17,10 @@ import (
 
 // releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
 type releaser struct {
-	turns  *rollout.Turns
-	tally  *summary.Summary
-	book   *rollout.Book
-	memory *State
+	slots    *rollout.Slots
+	summary  *summary.Summary
+	rollouts *rollout.Rollouts
+	state    *State
 }
 
 // released is the progress of a release.
@@ -28,13 +28,13 @@ type released struct {
 	// status is that of the release, nil if there is none, and stop is why it has stopped.
 	status *v1alpha1.ReleaseStatus
 	stop   gate.Stop
-	// called are those that have their turn now, once the status of the Gate says so: a restart must not give others
+	// granted are those that have their turn now, once the status of the Gate says so: a restart must not give others
 	// their turn at once.
-	called []target.Key
+	granted []target.Key
 	// n were released since the status was written last.
 	n int64
-	// wake is when to go on, zero if nothing waits.
-	wake time.Time
+	// recheck is when to go on, zero if nothing waits.
+	recheck time.Time
 	// waves is the decision on the waves, nil if there was none.
 	waves *waveDecision
 }
@@ -48,26 +48,26 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	if gate.HasWaves(obj) {
 		done := r.inWaves(obj, before, s, now)
 		if gate.HasNewProceed(obj, done.status) { // it waited for the one before
-			done.wake = now
+			done.recheck = now
 		}
 		return done
 	}
 	before = r.withoutWaves(obj, before)
-	waiting, n := r.turns.Counts(obj.UID)
+	waiting, n := r.slots.Counts(obj.UID)
 	status := ptr.Deref(before.status, v1alpha1.ReleaseStatus{})
-	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.tally.IsComplete()) {
+	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.summary.IsComplete()) {
 		return before // there is nothing to release, or the targets are unknown
 	}
 	if status.NextAt == nil { // the last one is over
 		status.Released = 0
 	}
-	return r.call(obj, released{status: &status, stop: before.stop}, now, rollout.Which{All: true})
+	return r.grantSlots(obj, released{status: &status, stop: before.stop}, now, rollout.Eligible{All: true})
 }
 
 // end ends the release of a Gate that has closed, or that releases all its targets at once.
 func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	if obj.Spec.Release != nil && obj.Status.Release != nil {
-		waiting, n := r.turns.Counts(obj.UID)
+		waiting, n := r.slots.Counts(obj.UID)
 		ended.status = obj.Status.Release.DeepCopy()
 		if w := ended.status.Waves; ended.status.NextAt != nil || w != nil && w.OpenedAt != nil {
 			ended.status.Released += n
@@ -81,7 +81,7 @@ func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	if !gate.HasWaves(obj) {
 		ended = r.withoutWaves(obj, ended)
 	}
-	r.turns.Forget(obj.UID)
+	r.slots.Forget(obj.UID)
 	return ended
 }
 
@@ -92,20 +92,20 @@ func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	}
 	status := *before.status
 	status.Waves, status.Proceed = nil, nil
-	r.book.Forget(obj.UID)
+	r.rollouts.Forget(obj.UID)
 	return released{status: &status}
 }
 
-// call gives as many targets their turn as are due, of those that may have it.
-func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may rollout.Which) released {
+// grantSlots gives as many targets their turn as are due, of those that may have it.
+func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, may rollout.Eligible) released {
 	perMinute, status := obj.Spec.Release.PerMinute, done.status
-	waiting, n := r.turns.Counts(obj.UID)
+	waiting, n := r.slots.Counts(obj.UID)
 	due, next := math.MaxInt, now
 	if perMinute > 0 {
-		due, next = slots.Due(perMinute, timeOf(status.NextAt), now)
+		due, next = slots.Due(perMinute, timeOrZero(status.NextAt), now)
 	}
-	called, left := r.turns.Call(obj.UID, due, status.LastNamespace, may)
-	done.n, done.called = n, called
+	called, left := r.slots.Call(obj.UID, due, status.LastNamespace, may)
+	done.n, done.granted = n, called
 	if len(called) > 0 {
 		status.LastNamespace = called[len(called)-1].Namespace
 	} else if status.NextAt != nil {
@@ -117,7 +117,7 @@ func (r releaser) call(obj *v1alpha1.Gate, done released, now time.Time, may rol
 	case perMinute == 0 || !inWaves && waiting == 0:
 		status.NextAt = nil
 	case !inWaves || len(called)+left > 0:
-		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), slots.NextCheck(next, now)
+		status.NextAt, done.recheck = ptr.To(metav1.NewMicroTime(next)), slots.NextCheck(next, now)
 	default: // something has to happen before another target may have a turn
 	}
 	return done

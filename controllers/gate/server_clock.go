@@ -20,8 +20,8 @@ type ServerClock struct {
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
-	// began is when latest began to collect. Before that, previous did.
-	began            time.Time
+	// since is when latest began to collect. Before that, previous did.
+	since            time.Time
 	latest, previous time.Duration
 	reported         atomic.Bool
 }
@@ -39,14 +39,14 @@ func (t datedTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err == nil && resp.StatusCode < http.StatusInternalServerError { // a proxy may have another clock
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			t.clock.Saw(date)
+			t.clock.Record(date)
 		}
 	}
 	return resp, err
 }
 
-// Saw records the time of a response.
-func (c *ServerClock) Saw(date time.Time) {
+// Record records the time of a response.
+func (c *ServerClock) Record(date time.Time) {
 	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,11 +56,11 @@ func (c *ServerClock) Saw(date time.Time) {
 
 // rotate drops what is too old. It also does so if the clock was set back.
 func (c *ServerClock) rotate(now time.Time) {
-	switch age := now.Sub(c.began); {
+	switch age := now.Sub(c.since); {
 	case age < 0, age >= 2*behindFor:
-		c.began, c.previous, c.latest = now, 0, 0
+		c.since, c.previous, c.latest = now, 0, 0
 	case age >= behindFor:
-		c.began, c.previous, c.latest = now, c.latest, 0
+		c.since, c.previous, c.latest = now, c.latest, 0
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 // State is the state of Gates in memory. Nothing depends on it after a restart. The zero value is ready for use.
 type State struct {
 	mu    sync.Mutex
-	gates map[types.UID]*remembered
+	gates map[types.UID]*gateState
 }
 
-// remembered is the state of one Gate.
-type remembered struct {
+// gateState is the state of one Gate.
+type gateState struct {
 	// resync is when to look at all targets again although nothing has changed.
 	resync time.Time
 	// decided is the Gate with the last decision that matters to targets, nil once the cache has it.
@@ -29,24 +29,24 @@ type remembered struct {
 	// changed says that the Gate has another state, until all targets are as that wants them.
 	changed bool
 	// empty are the references that match nothing, and when that was looked at.
-	empty emptiness
-	// origin is of what it was last looked at whether the Gate governs what applies it.
-	origin string
-	// looked is what the Gate was when all its targets were looked at. Only with waves.
-	looked lookedAt
+	empty referenceCheck
+	// applierKey is of what it was last looked at whether the Gate governs what applies it.
+	applierKey string
+	// reconciled is what the Gate was when all its targets were looked at. Only with waves.
+	reconciled openedVersion
 	// due is when the Gate was due to have the state that it has, until all targets are as it wants them.
 	due *v1alpha1.Transition
 }
 
-// see records a Gate that is reconciled.
-func (m *State) see(g *v1alpha1.Gate, now time.Time) {
+// add records a Gate that is reconciled.
+func (m *State) add(g *v1alpha1.Gate, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.gates == nil {
-		m.gates = map[types.UID]*remembered{}
+		m.gates = map[types.UID]*gateState{}
 	}
 	if m.gates[g.UID] == nil {
-		m.gates[g.UID] = &remembered{resync: resyncAfter(g, now)}
+		m.gates[g.UID] = &gateState{resync: resyncAfter(g, now)}
 	}
 }
 
@@ -58,27 +58,27 @@ func (m *State) Forget(uid types.UID) {
 }
 
 // lock returns the state of a Gate until mu is unlocked. That of a Gate that was not seen is not kept.
-func (m *State) lock(g *v1alpha1.Gate) *remembered {
+func (m *State) lock(g *v1alpha1.Gate) *gateState {
 	m.mu.Lock()
 	if known := m.gates[g.UID]; known != nil {
 		return known
 	}
-	return &remembered{}
+	return &gateState{}
 }
 
 func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
 	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
 }
 
-// Decides records that a decision is about to be written that is for the targets of a Gate: all of them will be looked at.
-func (m *State) Decides(g *v1alpha1.Gate, now time.Time) {
+// StartDecision records that a decision is about to be written that is for the targets of a Gate: all of them will be looked at.
+func (m *State) StartDecision(g *v1alpha1.Gate, now time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.written, known.resync = now, resyncAfter(g, now)
 }
 
-// decided records a Gate with a decision that is for its targets, as it was written.
-func (m *State) decided(written *v1alpha1.Gate) {
+// recordDecision records a Gate with a decision that is for its targets, as it was written.
+func (m *State) recordDecision(written *v1alpha1.Gate) {
 	known := m.lock(written)
 	defer m.mu.Unlock()
 	known.decided = written
@@ -112,8 +112,8 @@ func (m *State) isDue(g *v1alpha1.Gate, asked bool, now time.Time) bool {
 	return true
 }
 
-// ResyncOf returns when all targets of a Gate are looked at again.
-func (m *State) ResyncOf(g *v1alpha1.Gate) time.Time {
+// NextResync returns when all targets of a Gate are looked at again.
+func (m *State) NextResync(g *v1alpha1.Gate) time.Time {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	return known.resync
@@ -135,22 +135,22 @@ func (m *State) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duratio
 	return time.Time{}
 }
 
-// wasDue records the transition by which a Gate is about to get its state.
-func (m *State) wasDue(g *v1alpha1.Gate, due *v1alpha1.Transition) {
+// recordDue records the transition by which a Gate is about to get its state.
+func (m *State) recordDue(g *v1alpha1.Gate, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.due = due
 }
 
-// changes records that a Gate has another state.
-func (m *State) changes(g *v1alpha1.Gate) {
+// recordChange records that a Gate has another state.
+func (m *State) recordChange(g *v1alpha1.Gate) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.changed = true
 }
 
-// settles returns once whether a Gate has another state, and by which transition it was due, because all targets are as that wants them.
-func (m *State) settles(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
+// takeChange returns once whether a Gate has another state, and by which transition it was due, because all targets are as that wants them.
+func (m *State) takeChange(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	changed, due = known.changed, known.due
@@ -158,34 +158,34 @@ func (m *State) settles(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transitio
 	return changed, due
 }
 
-// found records the diagnostics of a Gate.
-func (m *State) found(g *v1alpha1.Gate, found *findings) {
+// recordFindings records the diagnostics of a Gate.
+func (m *State) recordFindings(g *v1alpha1.Gate, found *findings) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
-	known.empty, known.origin = found.empty, found.origin
+	known.empty, known.applierKey = found.empty, found.applierKey
 }
 
-// accident returns the diagnostics of a Gate that were recorded last, and when all its targets are looked at again.
-func (m *State) accident(g *v1alpha1.Gate) (last emptiness, origin string, resync time.Time) {
+// lastFindings returns the diagnostics of a Gate that were recorded last, and when all its targets are looked at again.
+func (m *State) lastFindings(g *v1alpha1.Gate) (last referenceCheck, origin string, resync time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
-	return known.empty, known.origin, known.resync
+	return known.empty, known.applierKey, known.resync
 }
 
-// lookedAt is what a Gate was when all its targets were looked at.
-type lookedAt struct {
+// openedVersion is what a Gate was when all its targets were looked at.
+type openedVersion struct {
 	generation int64
 	opened     time.Time
 }
 
-// isLookedAt returns whether all targets of an open Gate were looked at once since it has opened, with the spec that it has. They are
+// isReconciled returns whether all targets of an open Gate were looked at once since it has opened, with the spec that it has. They are
 // now if they are settled.
-func (m *State) isLookedAt(g *v1alpha1.Gate, settled bool) bool {
+func (m *State) isReconciled(g *v1alpha1.Gate, settled bool) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()
-	now := lookedAt{g.Generation, g.Status.LastTransition.At.Time}
+	now := openedVersion{g.Generation, g.Status.LastTransition.At.Time}
 	if settled {
-		known.looked = now
+		known.reconciled = now
 	}
-	return known.looked.generation == now.generation && known.looked.opened.Equal(now.opened)
+	return known.reconciled.generation == now.generation && known.reconciled.opened.Equal(now.opened)
 }

@@ -17,9 +17,9 @@ import (
 // retried are the reasons of failures of targets that a retry may resolve.
 var retried = []string{v1alpha1.WriteFailedReason, v1alpha1.StatusWriteFailedReason, v1alpha1.ReadFailedReason}
 
-// failuresOf returns the failures of targets, references, calendars and dependencies of a Gate, the number of targets among them that are not
+// targetFailures returns the failures of targets, references, calendars and dependencies of a Gate, the number of targets among them that are not
 // counted yet, and the failures that a retry may resolve.
-func (r *Reconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d decision) (failures []v1alpha1.TargetFailure, uncounted int64, err error) {
+func (r *Reconciler) targetFailures(ctx context.Context, obj *v1alpha1.Gate, d decision) (failures []v1alpha1.TargetFailure, uncounted int64, err error) {
 	var causes []string
 	for _, f := range slices.Concat(r.Selector.Faults(ctx, obj), d.faults) {
 		failures = append(failures, f.TargetFailure)
@@ -29,7 +29,7 @@ func (r *Reconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d decis
 	}
 	failures = append(failures, calendars.Faults(d.Decision)...)
 	uncounted = int64(len(failures))
-	for _, f := range r.Tally.Failures(summary.KeyFor(obj)) {
+	for _, f := range r.Summary.Failures(summary.KeyFor(obj)) {
 		failures = append(failures, v1alpha1.TargetFailure{
 			Kind: f.Key.Kind, Namespace: f.Key.Namespace, Name: f.Key.Name, Reason: f.Reason, Message: f.Message,
 		})
@@ -47,8 +47,8 @@ func (r *Reconciler) failuresOf(ctx context.Context, obj *v1alpha1.Gate, d decis
 	}
 }
 
-// countsOf returns the numbers of targets for the status.
-func countsOf(s summary.Sums) v1alpha1.TargetCounts {
+// targetCounts returns the numbers of targets for the status.
+func targetCounts(s summary.Sums) v1alpha1.TargetCounts {
 	return v1alpha1.TargetCounts{
 		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.SuspendedByOthers, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
@@ -61,7 +61,7 @@ func failsNow(before *v1alpha1.Gate, s summary.Sums) bool {
 
 // mayWrite returns when the status of a Gate may be written, zero for now.
 func (r *Reconciler) mayWrite(obj *v1alpha1.Gate, s summary.Sums, now time.Time) time.Time {
-	return r.State.mayWrite(obj, s.IsSettled(), enqueue.ProgressInterval*time.Duration(max(1, r.Tally.Unsettled()/enqueue.ProgressPerSecond)), now)
+	return r.State.mayWrite(obj, s.IsSettled(), enqueue.ProgressInterval*time.Duration(max(1, r.Summary.Unsettled()/enqueue.ProgressPerSecond)), now)
 }
 
 // measure sets the metrics of a Gate. If all targets are as a scheduled transition wants them, it observes how late that
@@ -74,7 +74,7 @@ func (r *Reconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s summary.
 	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil || gate.ReleasesInWaves(obj) {
 		return
 	}
-	changed, due := r.State.settles(obj)
+	changed, due := r.State.takeChange(obj)
 	if changed {
 		r.eventRecorder().summary(obj, s, r.Clock.Now())
 	}

@@ -27,20 +27,20 @@ func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent
 	for i, one := range all {
 		said := events.ForGate(name, obj, now)
 		said[eventv1.MetaTokenKey] = fmt.Sprintf("%s/%d", events.Token(now), i)
-		if one.by != "" || one.why != "" {
-			said[events.RequesterKey], said[events.MessageKey] = one.by, one.why
+		if one.requestedBy != "" || one.requestMessage != "" {
+			said[events.RequesterKey], said[events.MessageKey] = one.requestedBy, one.requestMessage
 		}
 		said.Emit(n, obj, one.Event)
-		if one.on == nil {
+		if one.target == nil {
 			continue
 		}
-		adapter, err := target.For("", one.on.Kind)
+		adapter, err := target.For("", one.target.Kind)
 		if err != nil {
 			continue
 		}
-		key := target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: one.on.Namespace, Name: one.on.Name}}
+		key := target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: one.target.Namespace, Name: one.target.Name}}
 		if t, err := n.targets.Get(ctx, key); err == nil && t != nil {
-			said.Emit(n, t, events.New(one.Type, one.Reason, fmt.Sprintf("Stops the release of gate '%s': %s", name, one.on.Message)))
+			said.Emit(n, t, events.New(one.Type, one.Reason, fmt.Sprintf("Stops the release of gate '%s': %s", name, one.target.Message)))
 		}
 	}
 }
@@ -48,28 +48,28 @@ func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent
 // waveEvent is an event about a release in waves.
 type waveEvent struct {
 	events.Event
-	// by is the user who continues the release, why the reason.
-	by, why string
-	// on is the target that gets an event, too, nil if there is none.
-	on *v1alpha1.WaitingTarget
+	// requestedBy is the user who continues the release, why the reason.
+	requestedBy, requestMessage string
+	// target is the target that gets an event, too, nil if there is none.
+	target *v1alpha1.WaitingTarget
 }
 
 // releaseEvents returns the events about the release of a Gate, from its status before and after a pass.
 func releaseEvents(before, after *v1alpha1.Gate, d *waveDecision) []waveEvent {
 	var told []waveEvent
 	if d != nil {
-		told = tellWaves(gate.WaveNames(after), d)
+		told = progressEvents(gate.WaveNames(after), d)
 	}
-	return append(told, tellStop(before, after, len(told) > 0)...)
+	return append(told, stopEvents(before, after, len(told) > 0)...)
 }
 
-// tellWaves returns the events about a decision on waves with some names.
-func tellWaves(names []string, d *waveDecision) (told []waveEvent) {
+// progressEvents returns the events about a decision on waves with some names.
+func progressEvents(names []string, d *waveDecision) (told []waveEvent) {
 	say := func(kind, reason, format string, args ...any) {
 		told = append(told, waveEvent{Event: events.New(kind, reason, fmt.Sprintf(format, args...))})
 	}
 	if d.proceed != nil {
-		told = append(told, d.proceed.told(names, d.before, d.Decision))
+		told = append(told, d.proceed.event(names, d.before, d.Decision))
 	}
 	for wave := d.before.Done; wave < d.Done; wave++ {
 		switch next := wave + 1; {
@@ -83,16 +83,16 @@ func tellWaves(names []string, d *waveDecision) (told []waveEvent) {
 	return told
 }
 
-// refused says why a proceed has done nothing.
-func (p *proceed) refused(why string) waveEvent {
+// refusal says why a proceed has done nothing.
+func (p *proceed) refusal(why string) waveEvent {
 	return waveEvent{events.New(events.Warning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
 		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))), p.RequestedBy, p.Message, nil}
 }
 
-// told says what a proceed has done.
-func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) waveEvent {
+// event says what a proceed has done.
+func (p *proceed) event(names []string, before waves.Progress, d waves.Decision) waveEvent {
 	if p.err != "" || before.Done == len(names) {
-		return p.refused("no release is on")
+		return p.refusal("no release is on")
 	}
 	text := "The release continues with its waves as they are"
 	if d.Excused > before.Excused {
@@ -107,14 +107,14 @@ func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) 
 	return waveEvent{events.New(events.Normal, v1alpha1.ReleaseContinuedReason, text), p.RequestedBy, p.Message, nil}
 }
 
-// tellStop returns what is new of what stops the release of a Gate, which was as it is in before. That it goes on may be told already.
-func tellStop(before, obj *v1alpha1.Gate, goesOn bool) (told []waveEvent) {
+// stopEvents returns what is new of what stops the release of a Gate, which was as it is in before. That it goes on may be told already.
+func stopEvents(before, obj *v1alpha1.Gate, goesOn bool) (told []waveEvent) {
 	was, is := conditions.Get(before, v1alpha1.ReleaseStoppedCondition), conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
 	switch {
-	case is != nil && (was == nil || was.Reason != is.Reason || causeOf(before, was) != causeOf(obj, is)):
+	case is != nil && (was == nil || was.Reason != is.Reason || stopCause(before, was) != stopCause(obj, is)):
 		stopped := waveEvent{Event: events.New(events.Warning, v1alpha1.ReleaseStoppedCondition, upperFirst(is.Message))}
 		if is.Reason == v1alpha1.WaveFailedReason {
-			stopped.on = &obj.Status.Release.Waves.WaitingFor[0]
+			stopped.target = &obj.Status.Release.Waves.WaitingFor[0]
 		}
 		return []waveEvent{stopped}
 	case is == nil && was != nil && !goesOn && conditions.IsTrue(obj, v1alpha1.OpenedCondition):
@@ -123,8 +123,8 @@ func tellStop(before, obj *v1alpha1.Gate, goesOn bool) (told []waveEvent) {
 	return nil
 }
 
-// causeOf returns what has stopped the release of a Gate: the first target that has failed, or what is wrong with the waves.
-func causeOf(g *v1alpha1.Gate, stop *metav1.Condition) string {
+// stopCause returns what has stopped the release of a Gate: the first target that has failed, or what is wrong with the waves.
+func stopCause(g *v1alpha1.Gate, stop *metav1.Condition) string {
 	if stop.Reason != v1alpha1.WaveFailedReason || g.Status.Release == nil || g.Status.Release.Waves == nil || len(g.Status.Release.Waves.WaitingFor) == 0 {
 		return stop.Message
 	}

@@ -31,7 +31,7 @@ type waveDecision struct {
 // inWaves gives those targets their turn that may have it by the waves of a Gate.
 func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now time.Time) released {
 	opened := obj.Status.LastTransition.At
-	if s.Awaits || !r.tally.IsComplete() || !r.memory.isLookedAt(obj, s.IsSettled()) {
+	if s.Awaits || !r.summary.IsComplete() || !r.state.isReconciled(obj, s.IsSettled()) {
 		return done
 	}
 	status := &v1alpha1.ReleaseStatus{}
@@ -45,7 +45,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 	if status.Waves.Current == "" {
 		return r.afterWaves(obj, status, now)
 	}
-	members, current := r.book.Members(obj.UID, obj.Generation)
+	members, current := r.rollouts.Members(obj.UID, obj.Generation)
 	if !current {
 		return done
 	}
@@ -53,7 +53,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 	for i := range obj.Spec.Release.Waves {
 		release.Soaks = append(release.Soaks, obj.Spec.Release.Waves[i].Soak.Or(0))
 	}
-	d := &waveDecision{before: progressOf(obj, status.Waves, members)}
+	d := &waveDecision{before: waveProgress(obj, status.Waves, members)}
 	if len(status.Waves.Done) == 0 && status.Waves.Total == 0 && !release.IsNeeded() {
 		status.Waves.Current = ""
 		return r.afterWaves(obj, status, now)
@@ -62,10 +62,10 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 		d.proceed = takeProceed(obj, status)
 	}
 	d.Decision = release.Decide(d.before, d.proceed != nil && d.proceed.err == "", now)
-	noteWaves(obj, status.Waves, d.Decision)
-	done = r.call(obj, released{status: status, stop: stopOf(obj, d.Decision), waves: d}, now, rollout.Which{All: d.Over, Some: d.May})
-	if !d.Again.IsZero() && (done.wake.IsZero() || d.Again.Before(done.wake)) {
-		done.wake = d.Again
+	recordWaves(obj, status.Waves, d.Decision)
+	done = r.grantSlots(obj, released{status: status, stop: releaseStop(obj, d.Decision), waves: d}, now, rollout.Eligible{All: d.Over, Some: d.May})
+	if !d.Again.IsZero() && (done.recheck.IsZero() || d.Again.Before(done.recheck)) {
+		done.recheck = d.Again
 	}
 	return done
 }
@@ -77,18 +77,18 @@ func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus,
 		n := len(gate.WaveNames(obj))
 		done.waves = &waveDecision{before: waves.Progress{Done: n}, Decision: waves.Decision{Progress: waves.Progress{Done: n}}, proceed: p}
 	}
-	if waiting, n := r.turns.Counts(obj.UID); waiting == 0 && n == 0 {
+	if waiting, n := r.slots.Counts(obj.UID); waiting == 0 && n == 0 {
 		status.NextAt = nil
 		return done
 	}
-	return r.call(obj, done, now, rollout.Which{All: true})
+	return r.grantSlots(obj, done, now, rollout.Eligible{All: true})
 }
 
-// progressOf returns how far a release is by the status of a Gate. Finished waves count as far as the waves are still those of
+// waveProgress returns how far a release is by the status of a Gate. Finished waves count as far as the waves are still those of
 // the spec.
-func progressOf(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
+func waveProgress(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
 	names := gate.WaveNames(obj)
-	p := waves.Progress{ReadySince: timeOf(w.ReadySince), Accepted: w.FaultsAccepted}
+	p := waves.Progress{ReadySince: timeOrZero(w.ReadySince), Accepted: w.FaultsAccepted}
 	for p.Done < len(w.Done) && p.Done < len(names) && w.Done[p.Done] == names[p.Done] {
 		p.Done++
 	}
@@ -108,8 +108,8 @@ func progressOf(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.
 	return p
 }
 
-// noteWaves notes a decision in the status of a Gate.
-func noteWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) {
+// recordWaves notes a decision in the status of a Gate.
+func recordWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) {
 	names := gate.WaveNames(obj)
 	w.Done, w.Current, w.Ready, w.Total, w.ReadySince, w.ProceededPast = names[:d.Done:d.Done], "", 0, 0, nil, ""
 	w.FaultsAccepted = d.Accepted
@@ -135,13 +135,13 @@ var phases = map[waves.Phase]string{
 	waves.Held: "Held", waves.Blocked: "HeldByOthers", waves.Progressing: "Progressing", waves.Rechecking: "Progressing", waves.Failed: "Failed",
 }
 
-// stopOf returns why a release has stopped, and what to do.
-func stopOf(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
+// releaseStop returns why a release has stopped, and what to do.
+func releaseStop(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
 	names := gate.WaveNames(obj)
 	proceed := fmt.Sprintf("kubectl gate proceed %s -n %s", obj.Name, obj.Namespace)
 	switch {
 	case d.Fault != nil:
-		return gate.Stop{Reason: v1alpha1.InvalidWavesReason, Message: faultOf(names, d.Fault) + " Nothing more is released until that is fixed, or until a user runs " + proceed}
+		return gate.Stop{Reason: v1alpha1.InvalidWavesReason, Message: faultMessage(names, d.Fault) + " Nothing more is released until that is fixed, or until a user runs " + proceed}
 	case len(d.Stops) > 0:
 		first, more := d.Stops[0], ""
 		if n := len(d.Stops) - 1; n > 0 {
@@ -153,8 +153,8 @@ func stopOf(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
 	return gate.Stop{}
 }
 
-// faultOf says what is wrong with waves, and how to mend it.
-func faultOf(names []string, f *waves.Fault) string {
+// faultMessage says what is wrong with waves, and how to mend it.
+func faultMessage(names []string, f *waves.Fault) string {
 	switch f.Kind {
 	case waves.Overlap:
 		return fmt.Sprintf("waves %s and %s both match %s: change its labels or the waves.", names[f.Waves[0]], names[f.Waves[1]], f.Targets[0])

@@ -41,7 +41,7 @@ func (r *Reconciler) notify(s *PromotionState) {
 		}
 		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, "Promoted '%s' from '%s' (%s)%s", done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
 	}
-	if before, after := failureOf(s.before), failureOf(s.After); after != nil && !reflect.DeepEqual(before, after) {
+	if before, after := readyFailure(s.before), readyFailure(s.After); after != nil && !reflect.DeepEqual(before, after) {
 		emit(events.Warning, after.Reason, "", "%s", after.Message)
 	}
 }
@@ -53,8 +53,8 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// failureOf returns the reason and message of the condition Ready if it reports a failure, nil if it does not.
-func failureOf(g *v1alpha1.GatedSource) *metav1.Condition {
+// readyFailure returns the reason and message of the condition Ready if it reports a failure, nil if it does not.
+func readyFailure(g *v1alpha1.GatedSource) *metav1.Condition {
 	ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Pinned == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
 		return nil

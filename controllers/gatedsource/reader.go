@@ -102,11 +102,11 @@ func (r *Reconciler) source(ctx context.Context, g *v1alpha1.GatedSource, name s
 	if obj == nil || err != nil {
 		return nil, nil, err
 	}
-	return obj, sourceOf(obj, g.UID), nil
+	return obj, newSource(obj, g.UID), nil
 }
 
-// sourceOf returns the facts about a source that a decision depends on.
-func sourceOf(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
+// newSource returns the facts about a source that a decision depends on.
+func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
 	spec, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec")
 	observed, _, _ := unstructured.NestedInt64(obj.Object, target.ObservedGenerationPath...)
 	t, generation := &target.Object{Unstructured: *obj}, obj.GetGeneration()
@@ -150,7 +150,7 @@ func (r *Reconciler) older(ctx context.Context, g *v1alpha1.GatedSource) (string
 	}
 	oldest := g
 	for _, t := range found {
-		other := view.ReferencesOf(t)
+		other := view.SourceReferences(t)
 		if other.Name != g.Name && other.Spec.SourceRef.Kind == g.Spec.SourceRef.Kind && other.PinnedName() == g.PinnedName() && byAge(other, oldest) < 0 {
 			oldest = other
 		}

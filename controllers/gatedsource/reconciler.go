@@ -49,11 +49,11 @@ type Reconciler struct {
 	Targets view.TargetReader
 	// Gates looks up the Gates of a GatedSource.
 	Gates *view.GateIndex
-	// Tally counts the outcomes for the Gates. Turns has the GatedSources that wait for a release slot.
-	Tally *summary.Summary
-	Turns *rollout.Turns
-	// Wake enqueues Gates and GatedSources.
-	Wake enqueue.Enqueuer
+	// Summary counts the outcomes for the Gates. Turns has the GatedSources that wait for a release slot.
+	Summary *summary.Summary
+	Slots   *rollout.Slots
+	// Queues enqueues Gates and GatedSources.
+	Queues enqueue.Enqueuer
 	// Stamped returns whether the API server stamps who approves.
 	Stamped func(context.Context) (bool, error)
 	// Shard selects the GatedSources of this process by their labels.
@@ -88,15 +88,15 @@ func TargetKey(name types.NamespacedName) target.Key {
 // Reconcile promotes the revision that the Gates of a GatedSource let through, and reports the outcome to them.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := TargetKey(req.NamespacedName)
-	r.Tally.StartReconcile(key)
+	r.Summary.StartReconcile(key)
 	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.writer.Versions, key)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case isBehind:
-		return enqueue.RequeueUrgent(r.Wake, key, view.CacheDelay), nil
+		return enqueue.RequeueUrgent(r.Queues, key, view.CacheDelay), nil
 	case obj == nil:
-		r.forget(key)
+		r.evict(key)
 		return ctrl.Result{}, nil
 	case !r.Shard.Matches(labels.Set(obj.GetLabels())):
 		r.report(key, &PromotionState{Now: r.Clock.Now()})
@@ -111,11 +111,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.report(key, s)
 	}
 	if err != nil {
-		r.Wake.Prioritize(key)
+		r.Queues.Prioritize(key)
 		return ctrl.Result{}, err
 	}
 	if next := s.NextCheck(r.Gates.AllGates != nil); !next.IsZero() {
-		return enqueue.RequeueUrgent(r.Wake, key, next.Sub(r.Clock.Now())), nil
+		return enqueue.RequeueUrgent(r.Queues, key, next.Sub(r.Clock.Now())), nil
 	}
 	return ctrl.Result{}, nil
 }
@@ -187,8 +187,8 @@ func (r *Reconciler) write(ctx context.Context, s *PromotionState) error {
 func (r *Reconciler) takesSlots(s *PromotionState) bool {
 	has := true
 	for _, g := range s.Gates {
-		if g.HasPace() && !r.Turns.Wait(g.Object.UID, target.KeyOf(s.Object), rollout.NewItem(g.Object, s.Object)) {
-			r.Wake.Gate(summary.KeyFor(g.Object).NamespacedName)
+		if g.HasPace() && !r.Slots.Wait(g.Object.UID, target.KeyOf(s.Object), rollout.NewItem(g.Object, s.Object)) {
+			r.Queues.Gate(summary.KeyFor(g.Object).NamespacedName)
 			has = false
 		}
 	}
@@ -203,7 +203,7 @@ func (r *Reconciler) leaveSlots(s *PromotionState) {
 	}
 	for _, g := range s.Gates {
 		if g.Object != nil && g.Object.Spec.Release != nil {
-			r.Turns.Leave(g.Object.UID, target.KeyOf(s.Object), s.step.Promoted != nil)
+			r.Slots.Leave(g.Object.UID, target.KeyOf(s.Object), s.step.Promoted != nil)
 		}
 	}
 }
@@ -216,21 +216,21 @@ func (r *Reconciler) report(key target.Key, s *PromotionState) {
 		if !g.Audits || i < 0 {
 			continue
 		}
-		before := r.Tally.Outcome(key, entries[i].Gate)
+		before := r.Summary.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
-		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Tally.IsComplete() {
+		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Summary.IsComplete() {
 			r.TargetEvents.Audited(s.current(), g, s.Now)
 		}
 	}
-	r.Tally.Put(key, entries, s.Now)
+	r.Summary.Put(key, entries, s.Now)
 	r.Rollout.Record(key, s.Gates, s.Member)
 	if s.After != nil {
 		r.GateMetrics.RecordWaiting(key.NamespacedName, s.After.Status)
 	}
 }
 
-// forget deletes the state of a GatedSource that is gone.
-func (r *Reconciler) forget(key target.Key) {
+// evict deletes the state of a GatedSource that is gone.
+func (r *Reconciler) evict(key target.Key) {
 	for _, cache := range r.Caches {
 		cache.Evict(key)
 	}

@@ -43,8 +43,8 @@ type Reconciler struct {
 	Gates *view.GateIndex
 	// Targets reads targets.
 	Targets view.TargetReader
-	// Tally takes the failures.
-	Tally *summary.Summary
+	// Summary takes the failures.
+	Summary *summary.Summary
 }
 
 // Reconcile makes the GateLock of a namespace, which is the name in the request, or that of all namespaces what all Gates want it
@@ -56,16 +56,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	obj, err := r.Locks.Lock(ctx, namespace)
 	if err != nil {
-		return ctrl.Result{}, r.unread(ctx, namespace, err, now)
+		return ctrl.Result{}, r.recordUnread(ctx, namespace, err, now)
 	}
 	if obj == nil {
-		r.Tally.Evict(talliedLock(namespace))
+		r.Summary.Evict(summaryKey(namespace))
 		return ctrl.Result{}, nil
 	}
 	for retry := 0; ; retry++ {
 		read := obj
 		obj = read.DeepCopy()
-		shares, gates, err := r.shares(ctx, obj, now)
+		shares, gates, err := r.parts(ctx, obj, now)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -79,13 +79,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 				continue
 			}
 		}
-		r.note(namespace, gates, left, err, now)
+		r.recordOutcome(namespace, gates, left, err, now)
 		return ctrl.Result{}, err
 	}
 }
 
-// talliedLock is by what the Tally knows a GateLock.
-func talliedLock(namespace string) target.Key {
+// summaryKey is by what the Tally knows a GateLock.
+func summaryKey(namespace string) target.Key {
 	return target.Key{
 		GroupKind:      lockv1alpha1.GroupVersion.WithKind(lockv1alpha1.GateLockKind).GroupKind(),
 		NamespacedName: types.NamespacedName{Namespace: namespace, Name: view.LockKey(namespace, "").Name},
@@ -96,31 +96,31 @@ func talliedLock(namespace string) target.Key {
 var errLockFull = errors.New("the GateLock has no room for all that the gate selects by labels, or the API server would refuse each write of the kind. " +
 	"The controller alone holds the others, until other gates open or select less")
 
-// note takes note of a GateLock that is not as Gates want it, because it has no room for what is left out or cannot be written, or
+// recordOutcome takes note of a GateLock that is not as Gates want it, because it has no room for what is left out or cannot be written, or
 // is again.
-func (r *Reconciler) note(namespace string, gates []*v1alpha1.Gate, left []string, err error, now time.Time) {
+func (r *Reconciler) recordOutcome(namespace string, gates []*v1alpha1.Gate, left []string, err error, now time.Time) {
 	if err != nil {
-		r.fail(namespace, gates, v1alpha1.WriteFailedReason, err, now)
+		r.recordFailure(namespace, gates, v1alpha1.WriteFailedReason, err, now)
 		return
 	}
 	gates = slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !slices.Contains(left, client.ObjectKeyFromObject(g).String()) })
 	if len(gates) > 0 {
-		r.fail(namespace, gates, v1alpha1.LockFullReason, errLockFull, now)
+		r.recordFailure(namespace, gates, v1alpha1.LockFullReason, errLockFull, now)
 		return
 	}
-	r.Tally.Evict(talliedLock(namespace))
+	r.Summary.Evict(summaryKey(namespace))
 }
 
-func (r *Reconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
+func (r *Reconciler) recordFailure(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
 	var entries []summary.Entry
 	for _, g := range gates {
 		entries = append(entries, summary.Entry{Gate: summary.KeyFor(g), Uncounted: true, Failure: &summary.Failure{Reason: reason, Message: err.Error()}})
 	}
-	r.Tally.Put(talliedLock(namespace), entries, now)
+	r.Summary.Put(summaryKey(namespace), entries, now)
 }
 
-// unread takes note that the GateLock of a namespace cannot be read.
-func (r *Reconciler) unread(ctx context.Context, namespace string, err error, now time.Time) error {
+// recordUnread takes note that the GateLock of a namespace cannot be read.
+func (r *Reconciler) recordUnread(ctx context.Context, namespace string, err error, now time.Time) error {
 	var opts []client.ListOption
 	if namespace != v1alpha1.AnyName {
 		opts = append(opts, client.InNamespace(namespace))
@@ -133,7 +133,7 @@ func (r *Reconciler) unread(ctx context.Context, namespace string, err error, no
 		_, has := r.refsIn(g, namespace)
 		return !has
 	})
-	r.fail(namespace, gates, v1alpha1.ReadFailedReason, err, now)
+	r.recordFailure(namespace, gates, v1alpha1.ReadFailedReason, err, now)
 	return err
 }
 
@@ -154,9 +154,9 @@ func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) erro
 	return err
 }
 
-// shares returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
+// parts returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
 // it is. It returns the Gates of this shard among them.
-func (r *Reconciler) shares(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
+func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
 	namespace := view.LockedNamespace(obj)
 	all, err := view.ListGates(ctx, r.Gates.Reader)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *Reconciler) shares(ctx context.Context, obj *lockv1alpha1.GateLock, now
 		known[name] = true
 		refs, has := r.refsIn(g, namespace)
 		has = has || named[name] && r.Reaches(namespace, g.Namespace)
-		share, stays := shareOf(g, refs, now)
+		share, stays := newPart(g, refs, now)
 		_, was := obj.Spec.Gates[name]
 		switch {
 		case !has && !stays || !g.DeletionTimestamp.IsZero():
@@ -234,10 +234,10 @@ func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.Targ
 	return refs, g.Namespace == namespace || len(refs) > 0
 }
 
-// shareOf returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
+// newPart returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
 // suspended. A Gate that respects a resume locks nothing, and neither does one with mode Audit: it lets go. It has an entry all the
 // same, as an open Gate has one, because what names a Gate that the GateLock does not know is locked.
-func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Part, stays bool) {
+func newPart(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Part, stays bool) {
 	switch verdict.Governing("", g, now).Effect {
 	case verdict.Undecided, verdict.Suspended:
 		return lock.Part{}, true

@@ -52,16 +52,16 @@ func (r *Reconciler) list(ctx context.Context, version, namespace string) ([]*me
 	return machines, nil
 }
 
-func nameOf(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyFromObject(m).String() }
+func fullName(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyFromObject(m).String() }
 
 // baseName returns the name in namespace/name.
 func baseName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// stateOf returns what matters of a Machine.
-func stateOf(m *metav1.PartialObjectMetadata, selected bool) machinecerts.Machine {
+// machineState returns what matters of a Machine.
+func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.Machine {
 	_, controlPlane := m.Labels[controlPlaneLabel]
 	return machinecerts.Machine{
-		Name: nameOf(m), Cluster: m.Namespace + "/" + m.Labels[clusterNameLabel], ControlPlane: controlPlane, Selected: selected,
+		Name: fullName(m), Cluster: m.Namespace + "/" + m.Labels[clusterNameLabel], ControlPlane: controlPlane, Selected: selected,
 		Deleting: !m.DeletionTimestamp.IsZero(), Expiry: m.Annotations[expiryAnnotation], Status: m.Annotations[statusAnnotation],
 		Record: recordOn(m), Request: requestOn(m),
 	}

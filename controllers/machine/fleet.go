@@ -64,7 +64,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 	}
 	f.policy.Idle = status.Stopped != nil
 	if f.waits {
-		f.again(f.now.Add(retryDelay))
+		f.recheckAt(f.now.Add(retryDelay))
 	}
 	if !f.installed {
 		f.unready(v1alpha1.CRDNotFoundReason, "kind Machine of cluster.x-k8s.io is not installed")
@@ -123,7 +123,7 @@ func (f *fleet) unready(reason, message string) {
 func (f *fleet) decide() machinecerts.Decision {
 	machines := make([]machinecerts.Machine, len(f.machines))
 	for i, m := range f.machines {
-		machines[i] = stateOf(m, f.selector.Matches(labels.Set(m.Labels)))
+		machines[i] = machineState(m, f.selector.Matches(labels.Set(m.Labels)))
 	}
 	return machinecerts.Decide(f.policy, machines, f.now)
 }
@@ -135,7 +135,7 @@ func (f *fleet) act(ctx context.Context, d machinecerts.Decision) error {
 		failed = append(failed, f.check(end.Machine, f.end(ctx, end)))
 	}
 	if len(d.Ends) > 0 {
-		f.again(f.now.Add(retryDelay)) // the next one begins on fresh reads
+		f.recheckAt(f.now.Add(retryDelay)) // the next one begins on fresh reads
 		return errors.Join(failed...)
 	}
 	for _, name := range d.Next {
@@ -157,7 +157,7 @@ func refused(err error) bool {
 // check returns the error of a write unless another client was faster.
 func (f *fleet) check(machine string, err error) error {
 	if ownwrites.Raced(err) {
-		f.again(f.now.Add(retryDelay))
+		f.recheckAt(f.now.Add(retryDelay))
 		return nil
 	}
 	if err != nil {
@@ -167,12 +167,12 @@ func (f *fleet) check(machine string, err error) error {
 }
 
 func (f *fleet) find(name string) *metav1.PartialObjectMetadata {
-	return f.machines[slices.IndexFunc(f.machines, func(m *metav1.PartialObjectMetadata) bool { return nameOf(m) == name })]
+	return f.machines[slices.IndexFunc(f.machines, func(m *metav1.PartialObjectMetadata) bool { return fullName(m) == name })]
 }
 
 // begin requests a refresh. The request and its record are one conditional write.
 func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) error {
-	state := stateOf(m, true)
+	state := machineState(m, true)
 	expiry, err := time.Parse(time.RFC3339, state.Expiry)
 	if err != nil {
 		return err

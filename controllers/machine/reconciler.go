@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, name := range p.orphans() {
 		f := &fleet{pass: p, selector: labels.Nothing(), policy: machinecerts.Policy{Name: name, Idle: true, Timeout: v1alpha1.DefaultMachineTimeout}}
 		d := f.decide()
-		p.again(d.Recheck)
+		p.recheckAt(d.Recheck)
 		failed = append(failed, f.act(ctx, d))
 	}
 	if err := errors.Join(failed...); err != nil {
@@ -98,12 +98,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p.next.IsZero() && len(p.refreshes) == 0 {
 		return ctrl.Result{}, nil
 	}
-	p.again(p.now.Add(resyncInterval))
+	p.recheckAt(p.now.Add(resyncInterval))
 	return ctrl.Result{RequeueAfter: max(p.next.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// again schedules the next pass not later than at an instant, unless that is zero.
-func (p *pass) again(at time.Time) {
+// recheckAt schedules the next pass not later than at an instant, unless that is zero.
+func (p *pass) recheckAt(at time.Time) {
 	if p.next.IsZero() || !at.IsZero() && at.Before(p.next) {
 		p.next = at
 	}
@@ -143,11 +143,11 @@ func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRe
 		d = f.decide()
 	}
 	if d.Due > 0 || d.Running != "" {
-		p.again(p.now.Add(pollInterval))
+		p.recheckAt(p.now.Add(pollInterval))
 	}
-	p.again(d.Recheck)
+	p.recheckAt(d.Recheck)
 	if err := f.report(ctx, d, failed); ownwrites.Raced(err) {
-		p.again(p.now.Add(retryDelay))
+		p.recheckAt(p.now.Add(retryDelay))
 	} else {
 		failed = errors.Join(failed, err)
 	}

@@ -125,13 +125,13 @@ func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 func (k *kinds) sync(ctx context.Context) (changed bool, err error) {
 	k.syncing.Lock()
 	defer k.syncing.Unlock()
-	refreshes, err := k.versionOf(ctx, refreshDefinition, k.refreshes)
+	refreshes, err := k.servedVersion(ctx, refreshDefinition, k.refreshes)
 	if err != nil {
 		return false, err
 	}
 	machines := ""
 	if refreshes != "" { // without config/machines there is no permission to read them
-		if machines, err = k.versionOf(ctx, machineDefinition, k.machines); err != nil {
+		if machines, err = k.servedVersion(ctx, machineDefinition, k.machines); err != nil {
 			return false, err
 		}
 	}
@@ -142,8 +142,8 @@ func (k *kinds) sync(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// versionOf returns the version of a kind to watch. It is empty if the kind is not served or its definition is being deleted.
-func (k *kinds) versionOf(ctx context.Context, definition, before string) (string, error) {
+// servedVersion returns the version of a kind to watch. It is empty if the kind is not served or its definition is being deleted.
+func (k *kinds) servedVersion(ctx context.Context, definition, before string) (string, error) {
 	found := &apiextensionsv1.CustomResourceDefinition{}
 	if err := k.reader.Get(ctx, client.ObjectKey{Name: definition}, found); err != nil || !found.DeletionTimestamp.IsZero() {
 		return "", client.IgnoreNotFound(err)

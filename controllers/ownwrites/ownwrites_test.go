@@ -261,7 +261,7 @@ func TestStatusOfEachKind(t *testing.T) {
 	for _, obj := range []client.Object{
 		&v1alpha1.Gate{}, &v1alpha1.GateException{}, &v1alpha1.GatedSource{}, &v1alpha1.GateReceiver{}, &v1alpha1.CalendarFeed{}, &v1alpha1.MachineCertificateRefresh{},
 	} {
-		if !reflect.ValueOf(statusOf(obj)).MethodByName("DeepCopyInto").IsValid() {
+		if !reflect.ValueOf(statusPointer(obj)).MethodByName("DeepCopyInto").IsValid() {
 			t.Errorf("%T has no status", obj)
 		}
 	}

@@ -130,7 +130,7 @@ func IsOlder(version string, others ...string) bool {
 func EnqueueOthers(v *Versions[types.NamespacedName]) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		key := client.ObjectKeyFromObject(e.ObjectNew)
-		if v.IsByOthers(key, e.ObjectNew.GetResourceVersion()) && !equality.Semantic.DeepEqual(statusOf(e.ObjectOld), statusOf(e.ObjectNew)) {
+		if v.IsByOthers(key, e.ObjectNew.GetResourceVersion()) && !equality.Semantic.DeepEqual(statusPointer(e.ObjectOld), statusPointer(e.ObjectNew)) {
 			queue.AddAfter(reconcile.Request{NamespacedName: key}, othersDelay)
 		}
 	}}

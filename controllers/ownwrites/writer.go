@@ -50,11 +50,11 @@ func (w *Writer[T]) Write(ctx context.Context, change func(T) bool) error {
 // WriteStatus writes the status of an object unless it equals what was last read or written. It is one write, so that no client acts on a
 // part of it.
 func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
-	if equality.Semantic.DeepEqual(statusOf(w.Base), statusOf(decided)) {
+	if equality.Semantic.DeepEqual(statusPointer(w.Base), statusPointer(decided)) {
 		return nil
 	}
 	return w.write(ctx, func(obj T) bool {
-		reflect.ValueOf(statusOf(decided)).MethodByName("DeepCopyInto").Call([]reflect.Value{reflect.ValueOf(statusOf(obj))})
+		reflect.ValueOf(statusPointer(decided)).MethodByName("DeepCopyInto").Call([]reflect.Value{reflect.ValueOf(statusPointer(obj))})
 		return true
 	}, func(obj T) error {
 		return w.Client.Status().Patch(ctx, obj, Locked(w.Base), client.FieldOwner(v1alpha1.FieldManager))
@@ -82,14 +82,14 @@ func (w *Writer[T]) write(ctx context.Context, change func(T) bool, patch func(T
 		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(w.Base), latest); err != nil {
 			return err
 		}
-		if latest.GetUID() != w.Base.GetUID() || !equality.Semantic.DeepEqual(statusOf(latest), statusOf(w.Base)) || !w.Unchanged(w.Base, latest) {
+		if latest.GetUID() != w.Base.GetUID() || !equality.Semantic.DeepEqual(statusPointer(latest), statusPointer(w.Base)) || !w.Unchanged(w.Base, latest) {
 			return err
 		}
 		w.Base = latest
 	}
 }
 
-// statusOf returns a pointer to the status of an object.
-func statusOf(obj client.Object) any {
+// statusPointer returns a pointer to the status of an object.
+func statusPointer(obj client.Object) any {
 	return reflect.ValueOf(obj).Elem().FieldByName("Status").Addr().Interface()
 }

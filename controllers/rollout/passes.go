@@ -67,7 +67,7 @@ func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	defer p.mu.Unlock()
 	var entries []v1alpha1.HistoryEntry
 	for of, pass := range p.gates[gate] {
-		entries = append(entries, entriesOf(of.target, pass)...)
+		entries = append(entries, historyEntries(of.target, pass)...)
 	}
 	slices.SortFunc(entries, func(a, b v1alpha1.HistoryEntry) int {
 		return cmp.Or(a.At.Compare(b.At.Time), strings.Compare(a.Target, b.Target), -strings.Compare(a.Reason, b.Reason))
@@ -75,8 +75,8 @@ func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	return entries
 }
 
-// entriesOf returns the entries of one pass: that it began, and that it ended or was refused.
-func entriesOf(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEntry) {
+// historyEntries returns the entries of one pass: that it began, and that it ended or was refused.
+func historyEntries(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEntry) {
 	e := v1alpha1.HistoryEntry{
 		Target: key.String(), RequestedBy: pass.By, Message: pass.Reason, RequestedAt: pass.RequestedAt(),
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// Turns has the targets that wait for their turn to be released, by Gate.
-type Turns = slots.Slots[types.UID, target.Key]
+// Slots has the targets that wait for their turn to be released, by Gate.
+type Slots = slots.Slots[types.UID, target.Key]
 
-// Book has the targets of the Gates that release in waves.
-type Book = waves.Rollouts
+// Rollouts has the targets of the Gates that release in waves.
+type Rollouts = waves.Rollouts
 
-// Which says which targets may have their turn.
-type Which = slots.Eligible[target.Key]
+// Eligible says which targets may have their turn.
+type Eligible = slots.Eligible[target.Key]
 
 // NewItem returns what decides on the turn of a target.
 func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
@@ -42,8 +42,8 @@ func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
 
 // Recorder records the targets of Gates that release in waves, and enqueues the Gates whose rollout may continue.
 type Recorder struct {
-	Book *Book
-	Wake enqueue.Enqueuer
+	Rollouts *Rollouts
+	Queues   enqueue.Enqueuer
 }
 
 // Record records a target for those of its Gates that release in waves, and deletes it for all others.
@@ -57,16 +57,16 @@ func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func
 		gates = append(gates, of)
 		m := member(g)
 		m.Message = format.OneLine(strings.Join(strings.Fields(m.Message), " "), MaxMessage)
-		changed, added := r.Book.Put(of, g.Object.Generation, key, m)
+		changed, added := r.Rollouts.Put(of, g.Object.Generation, key, m)
 		if changed && gate.ReleasesInWaves(g.Object) {
-			r.Wake.GateSoon(of.NamespacedName)
+			r.Queues.GateSoon(of.NamespacedName)
 		}
 		if added { // its changes of readiness were not observed before
-			r.Wake.Targets(queue.Report, key)
+			r.Queues.Targets(queue.Report, key)
 		}
 	}
-	for _, of := range r.Book.Keep(key, gates...) {
-		r.Wake.GateSoon(of.NamespacedName)
+	for _, of := range r.Rollouts.Keep(key, gates...) {
+		r.Queues.GateSoon(of.NamespacedName)
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// activations is by what we know the Secrets that we have written.
-var activations = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
+// activationIdentity is by what we know the Secrets that we have written.
+var activationIdentity = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
 
 // activator puts certificates to use: it promotes them from one Secret into another.
 type activator struct {
@@ -39,7 +39,7 @@ type activator struct {
 	Clock clock.PassiveClock
 }
 
-func namesOf(obj *target.Object) activation.Names {
+func secretNames(obj *target.Object) activation.Names {
 	names := activation.Names{Certificate: obj.GetName(), Live: obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation]}
 	if activator, ok := target.As[target.Activator](&obj.Unstructured); ok {
 		names.Staged = activator.StagedSecret(obj)
@@ -47,8 +47,8 @@ func namesOf(obj *target.Object) activation.Names {
 	return names
 }
 
-// activationOf is the activation of one Certificate.
-type activationOf struct {
+// activationRun is the activation of one Certificate.
+type activationRun struct {
 	*activator
 	obj   *target.Object
 	names activation.Names
@@ -56,14 +56,14 @@ type activationOf struct {
 
 	decision activation.Decision
 	// closed are the Gates that the Certificate waits for.
-	closed closedTo
+	closed closedGates
 	// err is what another try may mend.
 	err error
 }
 
 // run promotes the certificate of a Certificate if it is time to. It decides again if somebody else wrote meanwhile.
-func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationOf {
-	of := &activationOf{activator: a, obj: obj, names: namesOf(obj), now: now}
+func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationRun {
+	of := &activationRun{activator: a, obj: obj, names: secretNames(obj), now: now}
 	for retry := 0; ; retry++ {
 		err := of.try(ctx)
 		switch {
@@ -82,20 +82,20 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 }
 
 // failure returns why the certificate is not put to use, nil if nothing is wrong.
-func (a *activationOf) failure() *summary.Failure {
+func (a *activationRun) failure() *summary.Failure {
 	if a.decision.Outcome != activation.Refused {
 		return nil
 	}
 	return &summary.Failure{Reason: v1alpha1.ActivationFailedReason, Message: a.decision.Message}
 }
 
-func (a *activationOf) refuse(message string) {
+func (a *activationRun) refuse(message string) {
 	a.decision = activation.Decision{Message: message, Live: a.decision.Live}
 }
 
 // try reads the live Secret before the staged one: what is written is never
 // older than what somebody else has promoted meanwhile, for that is a conflict.
-func (a *activationOf) try(ctx context.Context) error {
+func (a *activationRun) try(ctx context.Context) error {
 	if message := a.names.Invalid(); message != "" {
 		a.refuse(message)
 		return nil
@@ -109,7 +109,7 @@ func (a *activationOf) try(ctx context.Context) error {
 		return err
 	}
 	decide := func(when activation.When) {
-		a.decision = activation.Decide(a.names, activations, contents(staged), contents(live), when, a.now)
+		a.decision = activation.Decide(a.names, activationIdentity, contents(staged), contents(live), when, a.now)
 	}
 	if decide(activation.When{Open: true}); a.decision.Outcome != activation.Promote {
 		return nil
@@ -122,7 +122,7 @@ func (a *activationOf) try(ctx context.Context) error {
 		return nil
 	}
 	if a.decision.Previous != nil {
-		if refused, err := a.keep(ctx, live); err != nil || refused != "" {
+		if refused, err := a.storePrevious(ctx, live); err != nil || refused != "" {
 			a.refuse(refused)
 			return err
 		}
@@ -133,19 +133,19 @@ func (a *activationOf) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.tellPromoted()
+	a.emitActivated()
 	a.decision.Outcome, a.decision.Live = activation.Activated, a.decision.Staged
 	return nil
 }
 
-// keep writes what is in use to another Secret. It is what it was in between, if
+// storePrevious writes what is in use to another Secret. It is what it was in between, if
 // we ended there: the live Secret is still the same.
-func (a *activationOf) keep(ctx context.Context, live *corev1.Secret) (refused string, err error) {
+func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) (refused string, err error) {
 	previous, err := a.read(ctx, a.names.Previous())
 	if err != nil {
 		return "", err
 	}
-	if refused := a.names.RefusePrevious(activations, contents(previous)); refused != "" {
+	if refused := a.names.RefusePrevious(activationIdentity, contents(previous)); refused != "" {
 		return refused, nil
 	}
 	if previous != nil && activation.Same(previous.Data, a.decision.Previous) {
@@ -164,7 +164,7 @@ func (a *activationOf) keep(ctx context.Context, live *corev1.Secret) (refused s
 }
 
 // read reads a Secret from the API server. No Secret is ever cached.
-func (a *activationOf) read(ctx context.Context, name string) (*corev1.Secret, error) {
+func (a *activationRun) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := a.Live.Get(ctx, client.ObjectKey{Namespace: a.obj.GetNamespace(), Name: name}, secret)
 	if apierrors.IsNotFound(err) {
@@ -175,7 +175,7 @@ func (a *activationOf) read(ctx context.Context, name string) (*corev1.Secret, e
 
 // write makes the data of a Secret as wanted, in one write, if it is as it was
 // read. Server-side apply would leave the keys that others wrote.
-func (a *activationOf) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
+func (a *activationRun) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
 	want.Labels = map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager}
 	if want.Annotations == nil {
 		want.Annotations = map[string]string{}
@@ -210,8 +210,8 @@ func contents(s *corev1.Secret) *activation.Secret {
 	return c
 }
 
-// tellPromoted records an event on the Certificate.
-func (a *activationOf) tellPromoted() {
+// emitActivated records an event on the Certificate.
+func (a *activationRun) emitActivated() {
 	d := a.decision
 	if d.Early {
 		a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, "Activated into Secret '%s' although %s: certificate %s, which ends at %s; the one before ends at %s",
@@ -224,7 +224,7 @@ func (a *activationOf) tellPromoted() {
 
 // condition returns the condition Activated, and records an event if it begins
 // to tell of a failure.
-func (a *activationOf) condition() *metav1.Condition {
+func (a *activationRun) condition() *metav1.Condition {
 	condition := activatedCondition(a.names, a.decision, a.closed)
 	was := conditions.Get(a.obj, condition.Type)
 	if condition.Reason == v1alpha1.ActivationFailedReason &&

@@ -14,10 +14,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// closedTo are the Gates that a Certificate waits for, sorted by name.
-type closedTo []verdict.Gate
+// closedGates are the Gates that a Certificate waits for, sorted by name.
+type closedGates []verdict.Gate
 
-func (c closedTo) names() []string {
+func (c closedGates) names() []string {
 	names := make([]string, len(c))
 	for i, g := range c {
 		names[i] = g.Name
@@ -26,7 +26,7 @@ func (c closedTo) names() []string {
 }
 
 // String says which Gates have to open, and when they do.
-func (c closedTo) String() string {
+func (c closedGates) String() string {
 	all := make([]string, len(c))
 	for i, g := range c {
 		all[i] = "'" + g.Name + "'"
@@ -45,7 +45,7 @@ func (c closedTo) String() string {
 
 // when returns when a certificate may be promoted: while all Gates that govern the
 // Certificate are open, or at the margin.
-func (a *activationOf) when(ctx context.Context) (activation.When, error) {
+func (a *activationRun) when(ctx context.Context) (activation.When, error) {
 	gates, err := a.Gates.Live(ctx, a.obj, a.Clock.Now())
 	if err != nil {
 		return activation.When{}, err
@@ -58,7 +58,7 @@ func (a *activationOf) when(ctx context.Context) (activation.When, error) {
 }
 
 // activatedCondition returns the condition Activated of a Certificate.
-func activatedCondition(names activation.Names, d activation.Decision, closed closedTo) metav1.Condition {
+func activatedCondition(names activation.Names, d activation.Decision, closed closedGates) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ActivatedCondition, Status: metav1.ConditionFalse}
 	ends := ""
 	if d.Live != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
+// recordOutcome puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
 // before a restart is not told once more. A target that the Gate has just let go was told that.
-func (r *Reconciler) note(key target.Key, s *Result, now time.Time) {
+func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
-	s.notePasses(key, r.Passes, r.Wake)
+	s.recordPasses(key, r.Passes, r.Queues)
 	for _, g := range s.Gates {
 		if !g.Audits || !g.IsOurs() {
 			continue
@@ -26,14 +26,14 @@ func (r *Reconciler) note(key target.Key, s *Result, now time.Time) {
 		if i < 0 || entries[i].Outcome != summary.Other {
 			continue
 		}
-		before := r.Tally.Outcome(key, entries[i].Gate)
+		before := r.Summary.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
-		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Tally.IsComplete() {
+		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Summary.IsComplete() {
 			r.TargetEvents.Audited(s.Ruling.Object, g, s.Ruling.Now)
 		}
 	}
-	r.Tally.Put(key, entries, now)
-	r.rollout().Record(key, s.Gates, s.member)
+	r.Summary.Put(key, entries, now)
+	r.rolloutRecorder().Record(key, s.Gates, s.member)
 }
 
 // audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
@@ -58,8 +58,8 @@ func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	return summary.Other
 }
 
-// notePasses has the Gates of a target write down what became of a pass.
-func (s *Result) notePasses(key target.Key, passes *rollout.Passes, wake enqueue.Enqueuer) {
+// recordPasses has the Gates of a target write down what became of a pass.
+func (s *Result) recordPasses(key target.Key, passes *rollout.Passes, wake enqueue.Enqueuer) {
 	pass := s.Ruling.Observed.Pass
 	if s.Wrote && s.Ruling.Step.Ends != (verdict.Pass{}) {
 		pass = s.Ruling.Step.Ends

@@ -44,14 +44,14 @@ type Reconciler struct {
 	Gates *view.GateIndex
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Tally counts what became of targets.
-	Tally *summary.Summary
-	// Turns has the targets that wait for a release slot.
-	Turns *rollout.Turns
-	// Book has the targets of Gates that release in waves.
-	Book *rollout.Book
-	// Wake wakes a Gate when a target waits for its turn.
-	Wake enqueue.Enqueuer
+	// Summary counts what became of targets.
+	Summary *summary.Summary
+	// Slots has the targets that wait for a release slot.
+	Slots *rollout.Slots
+	// Rollouts has the targets of Gates that release in waves.
+	Rollouts *rollout.Rollouts
+	// Queues wakes a Gate when a target waits for its turn.
+	Queues enqueue.Enqueuer
 	// Passes has what the history of Gates says of passes.
 	Passes *rollout.Passes
 
@@ -67,7 +67,7 @@ type Reconciler struct {
 
 // New returns a Reconciler with the dependencies of r.
 func New(r Reconciler) *Reconciler {
-	r.slots = releaseSlots{r.Turns, r.Wake}
+	r.slots = releaseSlots{r.Slots, r.Queues}
 	r.writer = &writer{Client: r.Client, Live: r.Live, Versions: r.Versions}
 	r.activator = &activator{Client: r.Client, EventRecorder: r.EventRecorder, Live: r.Live, Gates: r.Gates, Clock: r.Clock}
 	return &r
@@ -76,15 +76,15 @@ func New(r Reconciler) *Reconciler {
 // Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
 func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	r.Tally.StartReconcile(key)
+	r.Summary.StartReconcile(key)
 	obj, isBehind, err := view.FetchTarget(ctx, r.Targets, r.Versions, key)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case isBehind:
-		return enqueue.RequeueUrgent(r.Wake, key, view.CacheDelay), nil
+		return enqueue.RequeueUrgent(r.Queues, key, view.CacheDelay), nil
 	case obj == nil:
-		r.forget(key)
+		r.evict(key)
 		return ctrl.Result{}, nil
 	}
 	res, err := r.pass(ctx, obj, now)
@@ -100,10 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 		res, err = r.pass(ctx, obj, now)
 	}
 	if err == nil || res.Failure != nil {
-		r.note(key, &res, now)
+		r.recordOutcome(key, &res, now)
 	}
 	if err != nil {
-		r.Wake.Prioritize(key)
+		r.Queues.Prioritize(key)
 		return ctrl.Result{}, err
 	}
 	return r.result(key, res), nil
@@ -156,7 +156,7 @@ func (r *Reconciler) Rule(ctx context.Context, obj *target.Object, gates []verdi
 	s := verdict.Situation{
 		Object: obj, Definition: r.Targets.Definition(key.GroupKind), Gates: gates, Now: now, Sharded: r.Gates.AllGates != nil, Unknown: verdict.Lockers | verdict.Live | verdict.Slots,
 	}
-	s.Reporter = s.Sharded && (r.Versions.IsOwn(key, obj.GetResourceVersion()) || !r.Tally.IsComplete())
+	s.Reporter = s.Sharded && (r.Versions.IsOwn(key, obj.GetResourceVersion()) || !r.Summary.IsComplete())
 	for {
 		ruling := verdict.Rule(s)
 		if ruling.Needs == 0 {
@@ -192,7 +192,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 		lever = target.Lever(obj)
 	}
 	if step.Claim {
-		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj), ruling.Observed.PassAnnotations()})
+		claimed, err := r.writer.apply(ctx, obj, holdConfig{ruling.Observed.HeldBy, target.Lever(obj), ruling.Observed.PassAnnotations()})
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	if !step.Hold {
 		lever = nil
 	}
-	_, err := r.writer.apply(ctx, obj, share{step.Names, lever, step.PassAnnotations()})
+	_, err := r.writer.apply(ctx, obj, holdConfig{step.Names, lever, step.PassAnnotations()})
 	return err
 }
 
@@ -232,7 +232,7 @@ func (r *Reconciler) report(ctx context.Context, res Result) (Result, error) {
 		res.NotLaterThan(a.decision.Recheck)
 		res.Failure, failed = a.failure(), a.err
 	}
-	if r.Targets.Definition(target.KeyOf(obj).GroupKind).Untold {
+	if r.Targets.Definition(target.KeyOf(obj).GroupKind).NoConditions {
 		return res, failed // events are emitted all the same
 	}
 	list := res.Ruling.Conditions(activated)
@@ -254,13 +254,13 @@ func (r *Reconciler) result(key target.Key, res Result) ctrl.Result {
 	if res.At.IsZero() {
 		return ctrl.Result{}
 	}
-	return enqueue.RequeueUrgent(r.Wake, key, res.At.Sub(r.Clock.Now()))
+	return enqueue.RequeueUrgent(r.Queues, key, res.At.Sub(r.Clock.Now()))
 }
 
-// forget evicts a target that was deleted.
-func (r *Reconciler) forget(key target.Key) {
+// evict evicts a target that was deleted.
+func (r *Reconciler) evict(key target.Key) {
 	for _, cache := range r.Caches {
 		cache.Evict(key)
 	}
-	r.rollout().Record(key, nil, nil)
+	r.rolloutRecorder().Record(key, nil, nil)
 }

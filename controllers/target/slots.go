@@ -13,14 +13,14 @@ import (
 
 // releaseSlots has the release slots of targets, and enqueues the Gates that give them.
 type releaseSlots struct {
-	Turns *rollout.Turns
-	Wake  enqueue.Enqueuer
+	slots  *rollout.Slots
+	queues enqueue.Enqueuer
 }
 
 // missing returns the Gates with a pace that have no slot for a target yet.
 func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
 	for _, g := range gates {
-		if g.HasPace() && !s.Turns.HasSlot(g.Object.UID, target.KeyOf(obj)) {
+		if g.HasPace() && !s.slots.HasSlot(g.Object.UID, target.KeyOf(obj)) {
 			names = append(names, g.Name)
 		}
 	}
@@ -31,11 +31,11 @@ func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names [
 func (s releaseSlots) await(ruling *verdict.Ruling) {
 	for _, g := range ruling.Queues {
 		key := client.ObjectKeyFromObject(g.Object)
-		s.Turns.Wait(g.Object.UID, target.KeyOf(ruling.Object), rollout.NewItem(g.Object, ruling.Object))
+		s.slots.Wait(g.Object.UID, target.KeyOf(ruling.Object), rollout.NewItem(g.Object, ruling.Object))
 		if gate.ReleasesInWaves(g.Object) {
-			s.Wake.GateSoon(key) // it is enqueued at once when all targets are reconciled
+			s.queues.GateSoon(key) // it is enqueued at once when all targets are reconciled
 		} else {
-			s.Wake.Gate(key)
+			s.queues.Gate(key)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	for i, g := range ruling.Slots {
 		gates[i] = g.Object.UID
 	}
-	return s.Turns.Take(target.KeyOf(ruling.Object), gates...)
+	return s.slots.Take(target.KeyOf(ruling.Object), gates...)
 }
 
 // leave returns the slots of a target that no longer waits: it was released, or must not be.
@@ -58,7 +58,7 @@ func (s releaseSlots) leave(res *Result) {
 	released := res.Wrote && !ruling.Step.Hold && ruling.Step.Outcome != verdict.Passing
 	for _, g := range res.Gates {
 		if g.Object != nil && g.Object.Spec.Release != nil {
-			s.Turns.Leave(g.Object.UID, target.KeyOf(ruling.Object), released)
+			s.slots.Leave(g.Object.UID, target.KeyOf(ruling.Object), released)
 		}
 	}
 }

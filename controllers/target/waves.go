@@ -10,7 +10,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-func (r *Reconciler) rollout() rollout.Recorder { return rollout.Recorder{Book: r.Book, Wake: r.Wake} }
+func (r *Reconciler) rolloutRecorder() rollout.Recorder {
+	return rollout.Recorder{Rollouts: r.Rollouts, Queues: r.Queues}
+}
 
 // member returns what a target is for a Gate that releases it in waves.
 func (s *Result) member(g verdict.Gate) waves.Member {

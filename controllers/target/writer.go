@@ -26,20 +26,20 @@ type writer struct {
 	Versions *ownwrites.Versions[target.Key]
 }
 
-// share is what we have of a target: in whose names it is held, by which spec, nil for let go, and what is noted of a pass.
-type share struct {
-	names []string
-	lever map[string]any
-	noted map[string]string
+// holdConfig is what we have of a target: in whose names it is held, by which spec, nil for let go, and what is noted of a pass.
+type holdConfig struct {
+	names           []string
+	lever           map[string]any
+	passAnnotations map[string]string
 }
 
 // apply writes who holds a target, by server-side apply of nothing else. Values that others have
 // set are taken from them: that is what a hold is. It returns the target on its new version,
 // otherwise as it was.
-func (w *writer) apply(ctx context.Context, obj *target.Object, h share) (*target.Object, error) {
-	config := configOf(obj)
+func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*target.Object, error) {
+	config := newApplyConfig(obj)
 	annotations := map[string]string{}
-	maps.Copy(annotations, h.noted)
+	maps.Copy(annotations, h.passAnnotations)
 	if len(h.names) > 0 {
 		annotations[v1alpha1.HeldByAnnotation] = target.FormatHeldBy(h.names)
 	}
@@ -53,7 +53,7 @@ func (w *writer) apply(ctx context.Context, obj *target.Object, h share) (*targe
 	if err != nil {
 		return nil, err
 	}
-	latest := metadataOf(obj)
+	latest := newMetadata(obj)
 	if err := w.Patch(ctx, latest, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []meta
 }
 
 func (w *writer) applyConditions(ctx context.Context, obj *target.Object, list []metav1.Condition) error {
-	config := configOf(obj)
+	config := newApplyConfig(obj)
 	config.SetConditions(list)
 	err := w.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
@@ -133,7 +133,7 @@ func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list [
 	if err != nil {
 		return err
 	}
-	metadata := metadataOf(obj)
+	metadata := newMetadata(obj)
 	err = w.Status().Patch(ctx, metadata, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	if err == nil {
 		w.Versions.Wrote(target.KeyOf(obj), metadata.ResourceVersion)
@@ -141,17 +141,17 @@ func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list [
 	return client.IgnoreNotFound(err)
 }
 
-// metadataOf returns what the answer to a patch of a target is read into. Only the metadata
+// newMetadata returns what the answer to a patch of a target is read into. Only the metadata
 // is asked for: with thousands of targets it is the decoding of whole objects that costs.
-func metadataOf(obj *target.Object) *metav1.PartialObjectMetadata {
+func newMetadata(obj *target.Object) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	metadata.SetGroupVersionKind(obj.GroupVersionKind())
 	return metadata
 }
 
-// configOf returns a configuration for server-side apply of a target on the
+// newApplyConfig returns a configuration for server-side apply of a target on the
 // version that was read.
-func configOf(obj *target.Object) *target.Object {
+func newApplyConfig(obj *target.Object) *target.Object {
 	config := &target.Object{}
 	config.SetGroupVersionKind(obj.GroupVersionKind())
 	config.SetName(obj.GetName())

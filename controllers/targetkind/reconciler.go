@@ -35,8 +35,8 @@ type Reconciler struct {
 	Gates   client.Reader
 	Targets *view.TargetCache
 	Locks   *view.LockCache
-	Tally   *summary.Summary
-	Wake    enqueue.Enqueuer
+	Summary *summary.Summary
+	Queues  enqueue.Enqueuer
 	// AllGates has the metadata of the Gates of all shards, nil unless there are shards.
 	AllGates ctrlcache.Cache
 
@@ -56,8 +56,8 @@ func (r *Reconciler) Start(ctx context.Context) error {
 			return err
 		}
 		r.Targets.WhenRead(adapter.GroupKind(), func() {
-			r.wakeKind(ctx, adapter.GroupKind()) // what was looked at while it was read
-			r.Tally.Evict(ReadOf(adapter))
+			r.enqueueKind(ctx, adapter.GroupKind()) // what was looked at while it was read
+			r.Summary.Evict(ReadKey(adapter))
 		})
 	}
 	close(r.Ready)
@@ -74,22 +74,22 @@ func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	}
 }
 
-// ReadOf returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
-func ReadOf(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
+// ReadKey returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
+func ReadKey(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
-// WakeAll enqueues all targets.
-func (r *Reconciler) WakeAll(ctx context.Context) {
+// EnqueueAll enqueues all targets.
+func (r *Reconciler) EnqueueAll(ctx context.Context) {
 	for _, adapter := range target.All() {
-		r.wakeKind(ctx, adapter.GroupKind())
+		r.enqueueKind(ctx, adapter.GroupKind())
 	}
 }
 
-// wakeKind enqueues all targets of a kind.
-func (r *Reconciler) wakeKind(ctx context.Context, kind schema.GroupKind) {
+// enqueueKind enqueues all targets of a kind.
+func (r *Reconciler) enqueueKind(ctx context.Context, kind schema.GroupKind) {
 	all, err := r.Targets.All(ctx, kind)
 	view.LogReadError(err)
 	for _, t := range all {
-		r.Wake.Targets(queue.Resync, target.KeyOf(t))
+		r.Queues.Targets(queue.Resync, target.KeyOf(t))
 	}
 }
 
@@ -114,10 +114,10 @@ func (r *Reconciler) watchAllGates(ctx context.Context) error {
 		selector := view.Selector{Targets: r.Targets}
 		named, err := selector.Named(ctx, key.String())
 		view.LogReadError(err)
-		r.Wake.Targets(queue.Release, named...)
+		r.Queues.Targets(queue.Release, named...)
 		namespaces, err := r.Locks.Naming(ctx, key.String())
 		view.LogReadError(err)
-		r.Wake.Locks(namespaces...)
+		r.Queues.Locks(namespaces...)
 	}})
 	return err
 }
@@ -141,10 +141,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	gates, err := view.ListGates(ctx, r.Gates)
 	for _, g := range gates {
 		if of(g) {
-			r.Wake.Gate(client.ObjectKeyFromObject(g))
+			r.Queues.Gate(client.ObjectKeyFromObject(g))
 		}
 		if req.Name == view.GateLockDefinition {
-			r.Wake.Locks(view.NamespacesFor(g)...)
+			r.Queues.Locks(view.NamespacesFor(g)...)
 		}
 	}
 	return ctrl.Result{}, err
@@ -157,16 +157,16 @@ func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool,
 		changed, err = r.Locks.Sync(ctx)
 		return changed, func(*v1alpha1.Gate) bool { return true }, err
 	}
-	kind, ok, err := r.Targets.Definitions.KindOf(ctx, definition)
+	kind, ok, err := r.Targets.Definitions.KindFor(ctx, definition)
 	if !ok || err != nil {
 		return false, nil, err
 	}
 	if changed, err = r.Targets.Sync(ctx, kind); err == nil && changed {
 		if _, watched := r.Targets.Kind(kind); !watched {
-			r.Tally.ForgetKind(kind)
+			r.Summary.ForgetKind(kind)
 		}
-		r.wakeKind(ctx, kind) // how they are held may depend on the definition
-		r.Targets.WhenRead(kind, func() { r.wakeKind(context.WithoutCancel(ctx), kind) })
+		r.enqueueKind(ctx, kind) // how they are held may depend on the definition
+		r.Targets.WhenRead(kind, func() { r.enqueueKind(context.WithoutCancel(ctx), kind) })
 	}
 	return changed, func(gate *v1alpha1.Gate) bool {
 		of := func(apiVersion, name string) bool {

@@ -44,8 +44,8 @@ func (e UnsupportedError) Error() string { return string(e) }
 // Is returns whether it counts as another error.
 func (UnsupportedError) Is(err error) bool { return errors.Is(ErrNotInstalled, err) }
 
-// DefinitionOf returns the name of the CustomResourceDefinition of a kind.
-func DefinitionOf(kind schema.GroupKind) string {
+// DefinitionFor returns the name of the CustomResourceDefinition of a kind.
+func DefinitionFor(kind schema.GroupKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	return plural.GroupResource().String()
 }
@@ -53,7 +53,7 @@ func DefinitionOf(kind schema.GroupKind) string {
 // KindForDefinition returns the supported kind of a CustomResourceDefinition.
 func KindForDefinition(name string) (schema.GroupKind, bool) {
 	for _, adapter := range target.All() {
-		if kind := adapter.GroupKind(); DefinitionOf(kind) == name {
+		if kind := adapter.GroupKind(); DefinitionFor(kind) == name {
 			return kind, true
 		}
 	}
@@ -121,7 +121,7 @@ func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before st
 		return d.FindBuiltIn(ctx, added)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := d.reader.Get(ctx, client.ObjectKey{Name: d.nameOf(kind)}, crd); err != nil {
+	if err := d.reader.Get(ctx, client.ObjectKey{Name: d.nameFor(kind)}, crd); err != nil {
 		return found{}, client.IgnoreNotFound(err) // not found is an answer
 	}
 	f := found{installed: true, version: crds.ServedVersion(crd, before)}
@@ -135,7 +135,7 @@ func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before st
 	}
 	s, err := target.ReadSchema(raw)
 	f.Fault = UnsupportedError(added.Fault(s, crd.Spec.Scope == apiextensionsv1.NamespaceScoped))
-	f.definition.Untold = !s.AcceptsConditions() || !hasStatus(crd, f.version)
+	f.definition.NoConditions = !s.AcceptsConditions() || !hasStatus(crd, f.version)
 	return f, err
 }
 
@@ -155,7 +155,7 @@ func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found,
 		}
 		return found{}, err
 	}
-	f := found{installed: true, version: mapping.GroupVersionKind.Version, definition: target.Definition{Untold: true}}
+	f := found{installed: true, version: mapping.GroupVersionKind.Version, definition: target.Definition{NoConditions: true}}
 	document, err := d.Document(ctx, mapping.GroupVersionKind.GroupVersion())
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // another try would say the same: all other kinds are held
 		f.Fault = UnsupportedError(fmt.Sprintf("the schema of kind %s of %s cannot be read: %v; mend that, and restart the controller", kind.Kind, kind.Group, err))
@@ -169,25 +169,25 @@ func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found,
 	return f, err
 }
 
-// nameOf returns the name of the CustomResourceDefinition of a kind. A kind that is built in here has a regular plural.
-func (d *Definitions) nameOf(kind schema.GroupKind) string {
+// nameFor returns the name of the CustomResourceDefinition of a kind. A kind that is built in here has a regular plural.
+func (d *Definitions) nameFor(kind schema.GroupKind) string {
 	if name, ok := d.named(kind); ok {
 		return name
 	}
 	if _, added := target.Added(kind); !added {
-		return DefinitionOf(kind)
+		return DefinitionFor(kind)
 	}
 	mapping, err := d.Mapper.RESTMapping(kind)
 	if err != nil {
-		return DefinitionOf(kind) // its definition tells when it comes, see kindOf
+		return DefinitionFor(kind) // its definition tells when it comes, see kindOf
 	}
 	name := mapping.Resource.GroupResource().String()
 	d.name(kind, name)
 	return name
 }
 
-// KindOf returns the supported kind of a CustomResourceDefinition.
-func (d *Definitions) KindOf(ctx context.Context, definition string) (schema.GroupKind, bool, error) {
+// KindFor returns the supported kind of a CustomResourceDefinition.
+func (d *Definitions) KindFor(ctx context.Context, definition string) (schema.GroupKind, bool, error) {
 	if kind, ok := KindForDefinition(definition); ok {
 		return kind, true, nil
 	}

@@ -66,30 +66,30 @@ type evaluation struct {
 	at      time.Time
 }
 
-// SightingMaxAge is how long what was seen of an object counts while it does not change
+// EvaluationMaxAge is how long what was seen of an object counts while it does not change
 // in the cache, whose watch may be broken.
-const SightingMaxAge = 10 * time.Minute
+const EvaluationMaxAge = 10 * time.Minute
 
 // DependencyReader reads the dependencies of Gates, and caches what it read.
 type DependencyReader struct {
 	Reach
 	Targets TargetReader
 
-	mu        sync.Mutex
-	sightings map[types.UID][]evaluation
+	mu          sync.Mutex
+	evaluations map[types.UID][]evaluation
 }
 
 // Read returns the state of the dependencies of a Gate, and why some cannot be read. They are read from the API server, in full, which is
 // what an expression needs and what the cache of targets does not keep. A dependency that has not changed since it was read is not read
 // again, unless all must be, and cached is true. One that cannot be read is not ready: the Gate must not open, or stay open, on an old state.
 func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []Fault, cached bool) {
-	self, err := selfOf(obj)
+	self, err := gateContent(obj)
 	if err != nil {
 		panic(err) // what was decoded from JSON always converts
 	}
 	ctx, cancel := context.WithTimeout(ctx, DependencyTimeout)
 	defer cancel()
-	before, seen := r.seenBefore(obj.UID, len(obj.Spec.DependsOn)), make([]evaluation, len(obj.Spec.DependsOn))
+	before, seen := r.cachedEvaluations(obj.UID, len(obj.Spec.DependsOn)), make([]evaluation, len(obj.Spec.DependsOn))
 	known := make([]bool, len(seen))
 	var group sync.WaitGroup
 	for i := range obj.Spec.DependsOn {
@@ -114,41 +114,41 @@ func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now tim
 			faults = append(faults, f)
 		}
 	}
-	r.remember(obj.UID, seen)
+	r.store(obj.UID, seen)
 	return status, faults, slices.Contains(known, true)
 }
 
-// seenBefore returns what was seen of the dependencies of a Gate.
-func (r *DependencyReader) seenBefore(gate types.UID, n int) []evaluation {
+// cachedEvaluations returns what was seen of the dependencies of a Gate.
+func (r *DependencyReader) cachedEvaluations(gate types.UID, n int) []evaluation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known := r.sightings[gate]; len(known) == n {
+	if known := r.evaluations[gate]; len(known) == n {
 		return known
 	}
 	return make([]evaluation, n)
 }
 
-func (r *DependencyReader) remember(gate types.UID, seen []evaluation) {
+func (r *DependencyReader) store(gate types.UID, seen []evaluation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sightings == nil {
-		r.sightings = map[types.UID][]evaluation{}
+	if r.evaluations == nil {
+		r.evaluations = map[types.UID][]evaluation{}
 	}
-	r.sightings[gate] = seen
+	r.evaluations[gate] = seen
 }
 
 // Forget evicts a Gate.
 func (r *DependencyReader) Forget(gate types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sightings, gate)
+	delete(r.evaluations, gate)
 }
 
 // unchanged returns whether a dependency of a Gate is in the cache as it was when
 // it was read, so that reading it again would show the same.
 func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *evaluation, ref *v1alpha1.DependencyReference, now time.Time) bool {
 	age := now.Sub(seen.at)
-	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= SightingMaxAge {
+	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= EvaluationMaxAge {
 		return false
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -162,7 +162,7 @@ func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, se
 	case len(cached) == 0:
 		return seen.version == ""
 	}
-	return seen.version == versionOf(&cached[0].Unstructured)
+	return seen.version == objectVersion(&cached[0].Unstructured)
 }
 
 // readsGate returns whether the readiness of a dependency may depend on its Gate.
@@ -170,12 +170,12 @@ func readsGate(ref *v1alpha1.DependencyReference) bool {
 	return strings.Contains(ref.ReadyExpr, "self")
 }
 
-func versionOf(u *unstructured.Unstructured) string {
+func objectVersion(u *unstructured.Unstructured) string {
 	return string(u.GetUID()) + "/" + u.GetResourceVersion()
 }
 
-// selfOf returns the content of a Gate, as expressions read it.
-func selfOf(obj *v1alpha1.Gate) (map[string]any, error) {
+// gateContent returns the content of a Gate, as expressions read it.
+func gateContent(obj *v1alpha1.Gate) (map[string]any, error) {
 	self, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (r *DependencyReader) evaluate(ctx context.Context, obj *v1alpha1.Gate, sel
 	seen := evaluation{gate: obj.ResourceVersion, ref: *ref}
 	var content map[string]any
 	if dep != nil {
-		content, seen.version = dep.Object, versionOf(dep)
+		content, seen.version = dep.Object, objectVersion(dep)
 	}
 	if dep == nil || ref.ReadyExpr != "" {
 		seen.ready, seen.message = gate.EvaluateReadyExpr(ctx, content, self, ref.ReadyExpr)

@@ -29,12 +29,12 @@ func Followers(ctx context.Context, targets TargetReader, source *unstructured.U
 
 // follows returns whether a GatedSource follows or has pinned a source.
 func follows(t *target.Object, source *unstructured.Unstructured) bool {
-	g := ReferencesOf(t)
+	g := SourceReferences(t)
 	return g.Spec.SourceRef.Kind == source.GetKind() && slices.Contains([]string{g.Spec.SourceRef.Name, g.PinnedName()}, source.GetName())
 }
 
-// ReferencesOf returns a GatedSource with nothing but its name, its age and the references to its sources.
-func ReferencesOf(t *target.Object) *v1alpha1.GatedSource {
+// SourceReferences returns a GatedSource with nothing but its name, its age and the references to its sources.
+func SourceReferences(t *target.Object) *v1alpha1.GatedSource {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(t.Object, path...)
 		return value

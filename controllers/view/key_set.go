@@ -2,17 +2,17 @@ package view
 
 import "github.com/fluxcd/gating-controller/internal/target"
 
-// KeySetOf is a list of keys, each once, in the order in which they came.
-type KeySetOf[T comparable] struct {
+// UniqueKeys is a list of keys, each once, in the order in which they came.
+type UniqueKeys[T comparable] struct {
 	Keys []T
 	Has  map[T]bool
 }
 
 // KeySet is a set of targets.
-type KeySet = KeySetOf[target.Key]
+type KeySet = UniqueKeys[target.Key]
 
 // AddKeys adds keys that the set lacks.
-func (s *KeySetOf[T]) AddKeys(keys ...T) {
+func (s *UniqueKeys[T]) AddKeys(keys ...T) {
 	if s.Has == nil {
 		s.Has = map[T]bool{}
 	}

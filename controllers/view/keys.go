@@ -49,7 +49,7 @@ func NamespaceFor(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 // NamespacesFor returns the namespace of a Gate, and those of the targets that its spec names, v1alpha1.AnyName among them if that
 // is more than one.
 func NamespacesFor(g *v1alpha1.Gate) []string {
-	namespaces := KeySetOf[string]{}
+	namespaces := UniqueKeys[string]{}
 	namespaces.AddKeys(g.Namespace)
 	for i := range g.Spec.Targets {
 		namespaces.AddKeys(NamespaceFor(&g.Spec.Targets[i], g))

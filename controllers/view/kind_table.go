@@ -43,8 +43,8 @@ type watchedKind struct {
 	// synced is closed once the objects are read, grace once nobody is to wait
 	// for that any more.
 	synced, grace <-chan struct{}
-	// told is closed once the handler has had an event for each of them.
-	told <-chan struct{}
+	// delivered is closed once the handler has had an event for each of them.
+	delivered <-chan struct{}
 	// failed ends the wait some time later.
 	failed func()
 }
@@ -55,13 +55,13 @@ func NewWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, s
 	end := sync.OnceFunc(func() { close(grace) })
 	time.AfterFunc(ReadPatience, end)
 	return watchedKind{
-		GroupVersionKind: gvk, definition: definition, synced: synced, told: synced, grace: grace,
+		GroupVersionKind: gvk, definition: definition, synced: synced, delivered: synced, grace: grace,
 		failed: sync.OnceFunc(func() { time.AfterFunc(ReadGrace, end) }),
 	}
 }
 
-// syncingOf returns the lock that is held while a kind is synced.
-func (c *kindTable) syncingOf(kind schema.GroupKind) *sync.Mutex {
+// syncLock returns the lock that is held while a kind is synced.
+func (c *kindTable) syncLock(kind schema.GroupKind) *sync.Mutex {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if c.syncing[kind] == nil {
@@ -127,7 +127,7 @@ func (c *kindTable) WhenRead(kind schema.GroupKind, do func()) {
 	}
 	go func() {
 		select {
-		case <-watched.told:
+		case <-watched.delivered:
 		case <-watched.grace:
 		}
 		do()

@@ -94,7 +94,7 @@ func TrimTargets(obj any) (any, error) {
 // the cluster has no definition, or one by which it cannot be held. It returns whether that changed anything. The
 // error is ErrNotInstalled if there is a definition that is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
-	alone := c.syncingOf(kind)
+	alone := c.syncLock(kind)
 	alone.Lock()
 	defer alone.Unlock()
 	known, watched := c.Kind(kind)
@@ -178,7 +178,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 		return err
 	}
 	kind := NewWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
-	kind.told = registration.HasSyncedChecker().Done()
+	kind.delivered = registration.HasSyncedChecker().Done()
 	c.Kinds[gvk.GroupKind()] = kind
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// remembered is a request as the model keeps it: for ever.
-type remembered struct {
+// gateState is a request as the model keeps it: for ever.
+type gateState struct {
 	action  v1alpha1.RequestAction
 	who     string
 	webhook bool
@@ -27,17 +27,17 @@ type remembered struct {
 	late int
 }
 
-func (r remembered) begins() time.Time {
+func (r gateState) begins() time.Time {
 	if r.at.After(r.seen) {
 		return r.at
 	}
 	return r.seen
 }
 
-func (r remembered) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
+func (r gateState) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
 // refuses returns whether a close in force refuses an open request.
-func (r remembered) refuses(open remembered) bool {
+func (r gateState) refuses(open gateState) bool {
 	switch {
 	case r.action != v1alpha1.RequestClose || !r.lasts(open.begins()):
 		return false
@@ -48,7 +48,7 @@ func (r remembered) refuses(open remembered) bool {
 }
 
 // isLater returns whether a request certainly came after another one, if both were seen at once.
-func (r remembered) isLater(other remembered) bool {
+func (r gateState) isLater(other gateState) bool {
 	apart := time.Minute
 	if r.webhook && other.webhook {
 		apart = 0
@@ -57,7 +57,7 @@ func (r remembered) isLater(other remembered) bool {
 }
 
 // model plays all requests that were ever accepted.
-type model []remembered
+type model []gateState
 
 // stateAt returns the state of a Gate at an instant.
 func (m model) stateAt(at time.Time, byDefault v1alpha1.State) v1alpha1.State {
@@ -75,9 +75,9 @@ func (m model) stateAt(at time.Time, byDefault v1alpha1.State) v1alpha1.State {
 }
 
 // inForce returns the requests that have begun at an instant and that no other one has ended. They may be over.
-func (m model) inForce(at time.Time) (inForce []remembered) {
+func (m model) inForce(at time.Time) (inForce []gateState) {
 	all := slices.Clone(m)
-	slices.SortStableFunc(all, func(a, b remembered) int {
+	slices.SortStableFunc(all, func(a, b gateState) int {
 		if order := cmp.Or(a.begins().Compare(b.begins()), cmp.Compare(a.late, b.late), a.seen.Compare(b.seen)); order != 0 {
 			return order
 		}
@@ -93,10 +93,10 @@ func (m model) inForce(at time.Time) (inForce []remembered) {
 		switch {
 		case r.begins().After(at):
 		case r.action == v1alpha1.RequestClose:
-			inForce = append(slices.DeleteFunc(inForce, func(o remembered) bool { return o.action == v1alpha1.RequestOpen }), r)
+			inForce = append(slices.DeleteFunc(inForce, func(o gateState) bool { return o.action == v1alpha1.RequestOpen }), r)
 		case r.withdraws && !ends(inForce, r):
-		case !slices.ContainsFunc(inForce, func(c remembered) bool { return c.refuses(r) }):
-			inForce = []remembered{r}
+		case !slices.ContainsFunc(inForce, func(c gateState) bool { return c.refuses(r) }):
+			inForce = []gateState{r}
 		}
 	}
 	return inForce
@@ -117,7 +117,7 @@ func valueFor(action v1alpha1.RequestAction, at time.Time, lasts time.Duration) 
 }
 
 // endOf returns when a request ends whose own duration, if it has one, ends it at r.end.
-func endOf(r remembered, window *v1alpha1.Duration) time.Time {
+func endOf(r gateState, window *v1alpha1.Duration) time.Time {
 	endless := r.end.Equal(r.at.Add(forEver))
 	switch {
 	case window != nil && (r.end.IsZero() || r.action == v1alpha1.RequestOpen && r.lasts(r.at.Add(window.Duration))):
@@ -129,18 +129,18 @@ func endOf(r remembered, window *v1alpha1.Duration) time.Time {
 }
 
 // ends returns whether another request ends one of some requests in force.
-func ends(inForce []remembered, r remembered) bool {
-	return slices.ContainsFunc(inForce, func(o remembered) bool { return o.action != r.action && o.lasts(r.begins()) })
+func ends(inForce []gateState, r gateState) bool {
+	return slices.ContainsFunc(inForce, func(o gateState) bool { return o.action != r.action && o.lasts(r.begins()) })
 }
 
 // add remembers an accepted request, in place of the plan that it moves.
-func (m model) add(r remembered) model {
+func (m model) add(r gateState) model {
 	if r.withdraws && !ends(m.inForce(r.seen), r) {
-		m = slices.DeleteFunc(m, func(o remembered) bool {
+		m = slices.DeleteFunc(m, func(o gateState) bool {
 			return o.begins().After(r.seen) && o.action != r.action && (o.action == v1alpha1.RequestOpen || o.who == r.who)
 		})
 	}
-	return append(slices.DeleteFunc(m, func(o remembered) bool {
+	return append(slices.DeleteFunc(m, func(o gateState) bool {
 		return r.at.After(r.seen) && o.at.After(r.seen) && o.action == r.action && (r.action == v1alpha1.RequestOpen || o.who == r.who)
 	}), r)
 }
@@ -158,8 +158,8 @@ func TestDroppedRequestsHaveNoEffect(t *testing.T) {
 		}
 		byDefault := g.Spec.Default
 		var m model
-		draw := func(action v1alpha1.RequestAction) remembered {
-			r := remembered{action: action, seen: now, webhook: rapid.Bool().Draw(t, "webhook")}
+		draw := func(action v1alpha1.RequestAction) gateState {
+			r := gateState{action: action, seen: now, webhook: rapid.Bool().Draw(t, "webhook")}
 			r.who = rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "who")
 			r.at = now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds behind")) * time.Second)
 			if r.webhook {
@@ -184,7 +184,7 @@ func TestDroppedRequestsHaveNoEffect(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 14).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(61, 3000).Draw(t, "seconds later")) * time.Second)
-			asked := map[v1alpha1.RequestAction]remembered{}
+			asked := map[v1alpha1.RequestAction]gateState{}
 			for _, action := range rapid.SampledFrom([][]v1alpha1.RequestAction{
 				{v1alpha1.RequestOpen}, {v1alpha1.RequestClose}, {v1alpha1.RequestClose, v1alpha1.RequestOpen}, {},
 			}).Draw(t, "actions") {

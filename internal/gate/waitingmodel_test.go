@@ -16,7 +16,7 @@ import (
 
 // unapproved is an open request that waits for approval or is planned, as the model keeps it.
 type unapproved struct {
-	remembered
+	gateState
 	lasts []time.Duration
 	// name is how approvals name it.
 	name     string
@@ -36,7 +36,7 @@ func (u unapproved) ending(begin time.Time) (end time.Time) {
 }
 
 // voidedBy returns whether a close comes before the approval of an open request.
-func (r remembered) voidedBy(closed remembered, now time.Time) bool {
+func (r gateState) voidedBy(closed gateState, now time.Time) bool {
 	begins := closed.begins()
 	switch {
 	case closed.action != v1alpha1.RequestClose || begins.After(now) || begins.Before(r.seen):
@@ -60,7 +60,7 @@ type eyes struct {
 
 // ask draws a request and writes it.
 func (e *eyes) ask(action v1alpha1.RequestAction) unapproved {
-	u := unapproved{remembered: remembered{action: action, seen: e.now, webhook: rapid.IntRange(0, 3).Draw(e.T, "webhook") == 0}}
+	u := unapproved{gateState: gateState{action: action, seen: e.now, webhook: rapid.IntRange(0, 3).Draw(e.T, "webhook") == 0}}
 	u.who = rapid.SampledFrom([]string{"alice", "bob"}).Draw(e.T, "who")
 	u.at = e.now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(e.T, "seconds behind")) * time.Second)
 	if u.webhook {
@@ -117,8 +117,8 @@ func (e *eyes) named(u unapproved) string {
 // begin has the planned requests wait whose time has come.
 func (e *eyes) begin() {
 	e.pending = slices.DeleteFunc(e.pending, func(u unapproved) bool {
-		return slices.ContainsFunc(e.accepts, func(c remembered) bool { return u.voidedBy(c, e.now) }) ||
-			u.at.After(u.seen) && u.waits(e.now) && slices.ContainsFunc(e.accepts.inForce(u.at), func(c remembered) bool { return c.refuses(u.remembered) })
+		return slices.ContainsFunc(e.accepts, func(c gateState) bool { return u.voidedBy(c, e.now) }) ||
+			u.at.After(u.seen) && u.waits(e.now) && slices.ContainsFunc(e.accepts.inForce(u.at), func(c gateState) bool { return c.refuses(u.gateState) })
 	})
 	before := slices.Clone(e.pending)
 	e.pending = slices.DeleteFunc(e.pending, func(u unapproved) bool {
@@ -132,10 +132,10 @@ func (e *eyes) begin() {
 func (e *eyes) accept(u unapproved, broken bool) {
 	if u.action == v1alpha1.RequestOpen && u.at.After(e.now) { // an open replaces any planned open
 		e.pending = slices.DeleteFunc(e.pending, func(o unapproved) bool { return !o.waits(e.now) })
-		e.accepts = slices.DeleteFunc(e.accepts, func(o remembered) bool { return o.action == u.action && o.at.After(e.now) })
+		e.accepts = slices.DeleteFunc(e.accepts, func(o gateState) bool { return o.action == u.action && o.at.After(e.now) })
 	}
 	if u.action == v1alpha1.RequestClose || broken {
-		e.accepts = e.accepts.add(u.remembered)
+		e.accepts = e.accepts.add(u.gateState)
 		return
 	}
 	if u.waits(e.now) {
@@ -171,7 +171,7 @@ func (e *eyes) count() {
 				u.end = u.at
 			}
 		}
-		e.accepts = append(e.accepts, u.remembered)
+		e.accepts = append(e.accepts, u.gateState)
 		return true
 	})
 }

@@ -84,8 +84,8 @@ type Definition struct {
 	Spec map[string]bool
 	// Handles is true if the status has the last handled reconcile request.
 	Handles bool
-	// Untold is true if the status cannot keep our conditions.
-	Untold bool
+	// NoConditions is true if the status cannot keep our conditions.
+	NoConditions bool
 }
 
 // Plan is how to hold an object.

@@ -27,7 +27,7 @@ func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Visible,
 	if err != nil {
 		return nil, err
 	}
-	known, err := a.known(ctx, gates, exceptions, nil)
+	known, err := a.content(ctx, gates, exceptions, nil)
 	if err != nil {
 		return nil, err
 	}

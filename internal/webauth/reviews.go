@@ -69,8 +69,8 @@ func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metr
 	}
 }
 
-// tokenOf returns the bearer token of a request, empty if it has none.
-func tokenOf(r *http.Request) (string, error) {
+// bearerToken returns the bearer token of a request, empty if it has none.
+func bearerToken(r *http.Request) (string, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) > 1 {
 		return "", refuse(http.StatusUnauthorized, "the request has more than one Authorization header")
@@ -104,7 +104,7 @@ func (v *Reviews) Identify(ctx context.Context, token string) (*user, error) {
 		if !known && !v.unknown.AllowN(now, 1) {
 			return nil, refuse(http.StatusTooManyRequests, "too many unknown tokens are sent")
 		}
-		reviewed, err := v.share(ctx, "token "+key, func(ctx context.Context) (any, error) { return v.reviewToken(ctx, key, token) })
+		reviewed, err := v.once(ctx, "token "+key, func(ctx context.Context) (any, error) { return v.reviewToken(ctx, key, token) })
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (v *Reviews) May(ctx context.Context, u *user, a authorizationv1.ResourceAt
 	if !v.rate(u).AllowN(v.clock.Now(), 1) {
 		return false, refuse(http.StatusTooManyRequests, "you send too many requests")
 	}
-	reviewed, err := v.share(ctx, "access "+key, func(ctx context.Context) (any, error) {
+	reviewed, err := v.once(ctx, "access "+key, func(ctx context.Context) (any, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: *u.DeepCopy()}
 		review.Spec.ResourceAttributes = &a
 		if err := v.create(ctx, u.name(), "access", review); err != nil {
@@ -180,8 +180,8 @@ func (v *Reviews) rate(u *user) *rate.Limiter {
 	return limiter
 }
 
-// share runs a review once for all concurrent requests for it. One that is cancelled does not end it for the others.
-func (v *Reviews) share(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
+// once runs a review once for all concurrent requests for it. One that is cancelled does not end it for the others.
+func (v *Reviews) once(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
 	shared := v.pending.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()

@@ -28,8 +28,8 @@ func newSnapshots(clock clock.PassiveClock) *snapshots {
 	return &snapshots{clock, limit.New(1, 1, readShare, readBurst), cache.NewLRUExpireCacheWithClock(maxSnapshots, clock)}
 }
 
-// errNoTurn is returned for a Gate whose targets cannot be read because others are.
-var errNoTurn = errors.New("the targets cannot be read now, because those of many other gates are requested: load the page again in a moment")
+// errNoSlot is returned for a Gate whose targets cannot be read because others are.
+var errNoSlot = errors.New("the targets cannot be read now, because those of many other gates are requested: load the page again in a moment")
 
 // get returns a recent snapshot of a Gate, or reads one for a viewer.
 func (s *snapshots) get(ctx context.Context, gate types.UID, viewer string, read func(context.Context, *snapshot) error) (*snapshot, error) {
@@ -40,7 +40,7 @@ func (s *snapshots) get(ctx context.Context, gate types.UID, viewer string, read
 	defer cancel()
 	end, err := s.limiter.Begin(waits, viewer)
 	if err != nil {
-		return nil, errNoTurn
+		return nil, errNoSlot
 	}
 	begin := s.clock.Now()
 	defer func() { end(s.clock.Since(begin)) }()

@@ -64,7 +64,7 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 				e := explain.Explain(obj, known)
 				state, listed := explain.StateTo(e)
 				if listed {
-					taken.lines = append(taken.lines, sources.lineOf(ctx, obj, state, mapping, known.Now))
+					taken.lines = append(taken.lines, sources.newLine(ctx, obj, state, mapping, known.Now))
 				}
 				return true
 			}); err != nil {
@@ -124,8 +124,8 @@ type sources struct {
 	known map[explain.Ref]*unstructured.Unstructured
 }
 
-// lineOf says what an object is and what waits behind it.
-func (s *sources) lineOf(ctx context.Context, obj *unstructured.Unstructured, state explain.State, mapping *meta.RESTMapping, now time.Time) line {
+// newLine says what an object is and what waits behind it.
+func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, state explain.State, mapping *meta.RESTMapping, now time.Time) line {
 	l := line{resource: mapping.Resource.GroupResource()}
 	var source *unstructured.Unstructured
 	if ref, ok := explain.SourceOf(obj); ok && state.IsHeld() {
@@ -161,7 +161,7 @@ func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstr
 // Targets implements ui.Reader.
 func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Target, notes []string, err error) {
 	taken, err := v.snapshots.get(ctx, g.UID, v.user.name(), func(ctx context.Context, taken *snapshot) error { return v.readTargets(ctx, g, taken) })
-	if errors.Is(err, errNoTurn) {
+	if errors.Is(err, errNoSlot) {
 		return nil, []string{err.Error()}, nil
 	}
 	if err != nil {

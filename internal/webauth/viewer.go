@@ -57,8 +57,8 @@ func (v *viewer) mayList(ctx context.Context, resource string, namespaces []stri
 	return allowed, err
 }
 
-// namespacesOf returns the namespaces of Gates, each once.
-func namespacesOf(gates []*v1alpha1.Gate) []string {
+// namespacesIn returns the namespaces of Gates, each once.
+func namespacesIn(gates []*v1alpha1.Gate) []string {
 	all := map[string]bool{}
 	for _, g := range gates {
 		all[g.Namespace] = true
@@ -76,19 +76,19 @@ func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Visible
 	if name != "" {
 		gates, err = v.named(ctx, gates, namespace, name)
 	} else {
-		gates, notes, err = v.seen(ctx, gates)
+		gates, notes, err = v.visibleGates(ctx, gates)
 	}
 	if err != nil {
 		return nil, err
 	}
-	exceptions, note, err := v.seenExceptions(ctx, gates, namespace)
+	exceptions, note, err := v.visibleExceptions(ctx, gates, namespace)
 	if err != nil {
 		return nil, err
 	}
 	if note != "" {
 		notes = append(notes, note)
 	}
-	known, err := v.known(ctx, gates, exceptions, v.readable)
+	known, err := v.content(ctx, gates, exceptions, v.readable)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +108,13 @@ func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, n
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return g.Name != name }), nil
 }
 
-// seen returns the Gates that the viewer may list, with notes on what is left out.
-func (v *viewer) seen(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
+// visibleGates returns the Gates that the viewer may list, with notes on what is left out.
+func (v *viewer) visibleGates(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
 	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
 	if err != nil || everywhere {
 		return gates, nil, err
 	}
-	namespaces := namespacesOf(gates)
+	namespaces := namespacesIn(gates)
 	allowed, err := v.mayList(ctx, "gates", namespaces)
 	if err != nil {
 		return nil, nil, err
@@ -133,8 +133,8 @@ func (v *viewer) seen(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1al
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !allowed[g.Namespace] }), notes, nil
 }
 
-// seenExceptions returns the exceptions of Gates that the viewer may list, with a note on what is left out.
-func (v *viewer) seenExceptions(ctx context.Context, gates []*v1alpha1.Gate, namespace string) (seen []*v1alpha1.GateException, note string, err error) {
+// visibleExceptions returns the exceptions of Gates that the viewer may list, with a note on what is left out.
+func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, namespace string) (seen []*v1alpha1.GateException, note string, err error) {
 	all, err := v.exceptions(ctx, namespace)
 	if err != nil || len(gates) == 0 {
 		return nil, "", err
@@ -143,7 +143,7 @@ func (v *viewer) seenExceptions(ctx context.Context, gates []*v1alpha1.Gate, nam
 	for _, g := range gates {
 		names[g.Namespace+"/"+g.Name] = true
 	}
-	namespaces := namespacesOf(gates)
+	namespaces := namespacesIn(gates)
 	allowed, err := v.mayList(ctx, "gateexceptions", namespaces)
 	if err != nil {
 		return nil, "", err
@@ -166,8 +166,8 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 	return fmt.Errorf("you may not get configmap %s in namespace %q: that needs the verb \"get\", which the ClusterRole view has", name.Name, name.Namespace), nil
 }
 
-// known returns the content of pages. The last argument returns why the viewer may not read a ConfigMap; nil allows all.
-func (w *Viewers) known(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Visible, error) {
+// content returns the content of pages. The last argument returns why the viewer may not read a ConfigMap; nil allows all.
+func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Visible, error) {
 	known := &ui.Visible{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
 	versions := map[string]string{}
 	for _, e := range exceptions {

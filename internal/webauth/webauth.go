@@ -49,7 +49,7 @@ func New(o Options) *Viewers { return &Viewers{o, newSnapshots(o.Clock)} }
 
 // Of implements ui.Viewers.
 func (w *Viewers) Of(r *http.Request) (ui.Viewer, error) {
-	token, err := tokenOf(r)
+	token, err := bearerToken(r)
 	switch {
 	case err != nil:
 		return ui.Viewer{}, err

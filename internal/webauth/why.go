@@ -44,7 +44,7 @@ func (v *viewer) Why(ctx context.Context, kind, namespace, name string) (*explai
 	} else if err != nil {
 		return nil, refuse(http.StatusBadGateway, "%s %q in namespace %q cannot be read: %w", resource, name, namespace, forViewers(err))
 	}
-	known, notes, err := v.over(ctx, obj)
+	known, notes, err := v.governing(ctx, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (w *Viewers) kind(name string) (*meta.RESTMapping, error) {
 	return nil, ui.Missing{Cause: fmt.Errorf("gates hold no objects of kind %q here", name)}
 }
 
-// over returns the Gates that govern an object, as far as the viewer may see them, with notes on what is left out.
-func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Cluster, notes []string, err error) {
+// governing returns the Gates that govern an object, as far as the viewer may see them, with notes on what is left out.
+func (v *viewer) governing(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Cluster, notes []string, err error) {
 	known = &explain.Cluster{Labels: v.labels(ctx), Own: v.Own, Now: v.Clock.Now(), Command: command}
 	all, err := v.gates(ctx, "")
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (know
 		}
 		notes = append(notes, "you may not list gates in all namespaces: a gate of another namespace that governs the object is not shown")
 	}
-	seen, err := v.known(ctx, known.Gates, nil, v.readable)
+	seen, err := v.content(ctx, known.Gates, nil, v.readable)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (v *viewer) over(ctx context.Context, obj *unstructured.Unstructured) (know
 
 // hide leaves out the Gates of namespaces that the viewer may not see, and returns the others.
 func (v *viewer) hide(ctx context.Context, known *explain.Cluster, obj *unstructured.Unstructured, absent []string) ([]string, error) {
-	namespaces := append(namespacesOf(known.Gates), obj.GetNamespace())
+	namespaces := append(namespacesIn(known.Gates), obj.GetNamespace())
 	for _, name := range absent {
 		namespace, _, _ := strings.Cut(name, "/")
 		namespaces = append(namespaces, namespace)

@@ -25,7 +25,7 @@ func calendarIn(namespace string, n int) timetable.CalendarKey {
 }
 
 // overOf returns the calendars that are over, in order.
-func overOf(s *calendarShares) (names []string) {
+func overOf(s *budget) (names []string) {
 	for key := range s.over {
 		names = append(names, key.Namespace+"/"+key.Name)
 	}
@@ -46,7 +46,7 @@ func TestCalendarsAreDividedByNamespace(t *testing.T) {
 		"both take more than there is":       {map[string][]int{"a": {51}, "b": {51}}, "a/c00 b/c00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newCalendarShares(100)
+			s := newBudget(100)
 			for namespace, taken := range tc.taken {
 				for i, n := range taken {
 					s.take(calendarIn(namespace, i), n)
@@ -68,9 +68,9 @@ func TestTheDivisionDependsOnTheCalendarsAlone(t *testing.T) {
 		for range 1 + r.IntN(20) {
 			sizes[calendarIn(string(rune('a'+r.IntN(4))), r.IntN(8))] = r.IntN(60)
 		}
-		var all []*calendarShares
+		var all []*budget
 		for range 2 {
-			s := newCalendarShares(100)
+			s := newBudget(100)
 			for key, size := range sizes { // in any order
 				s.take(key, r.IntN(200))
 				s.divide()
@@ -134,10 +134,10 @@ func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 	}
 	first, second, other := calendarGate("a", "c1"), calendarGate("a", "c2"), calendarGate("b", "c1")
 	wakes := &wokenGates{}
-	r := &Reader{Wake: wakes, shares: newCalendarShares(1500), read: map[types.UID]readCalendars{}, APIReader: configMaps{data: map[types.NamespacedName]string{
+	r := &Reader{Queues: wakes, budget: newBudget(1500), read: map[types.UID]readCalendars{}, APIReader: configMaps{data: map[types.NamespacedName]string{
 		{Namespace: "a", Name: "c1"}: text("FREQ=DAILY"), {Namespace: "a", Name: "c2"}: text("FREQ=DAILY"), {Namespace: "b", Name: "c1"}: text("FREQ=WEEKLY"),
 	}}}
-	wakes.then = func() { r.AtHand(other, now) } // a Waker may use the reader
+	wakes.then = func() { r.IsCached(other, now) } // a Waker may use the reader
 	broken := func(g *v1alpha1.Gate) string {
 		t.Helper()
 		found, err := r.For(context.Background(), g, now)
@@ -158,7 +158,7 @@ func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 	if !slices.Equal(wakes.gates, []string{"a/c2"}) {
 		t.Errorf("woken: %v", wakes.gates)
 	}
-	if got := broken(second); got != errOverShare.Error() {
+	if got := broken(second); got != errOverBudget.Error() {
 		t.Errorf("over the share: %q", got)
 	}
 	if n := len(r.Followed[types.NamespacedName{Namespace: "a", Name: "c2"}].Read); n != 0 {

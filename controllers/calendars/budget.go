@@ -13,31 +13,31 @@ import (
 // mostOccurrences is how many occurrences the calendars of all Gates may keep in memory: about 50 MiB.
 const mostOccurrences = 1_000_000
 
-// errOverShare is why a calendar is broken that is over the share of its namespace.
-var errOverShare = errors.New("is over the share of its namespace of what the controller keeps of calendars: use smaller calendars")
+// errOverBudget is why a calendar is broken that is over the share of its namespace.
+var errOverBudget = errors.New("is over the share of its namespace of what the controller keeps of calendars: use smaller calendars")
 
-// calendarShares divides what the process keeps of calendars among namespaces. Once all Gates have been reconciled, the result depends on the
+// budget divides what the process keeps of calendars among namespaces. Once all Gates have been reconciled, the result depends on the
 // calendars alone, so all replicas agree. A namespace that takes no more than an equal share keeps all of its calendars.
-type calendarShares struct {
+type budget struct {
 	most int
 	// taken is how many occurrences each calendar takes, by namespace.
 	taken map[string]map[timetable.CalendarKey]int
 	over  map[timetable.CalendarKey]bool
 }
 
-func newCalendarShares(most int) *calendarShares {
-	return &calendarShares{most: most, taken: map[string]map[timetable.CalendarKey]int{}, over: map[timetable.CalendarKey]bool{}}
+func newBudget(most int) *budget {
+	return &budget{most: most, taken: map[string]map[timetable.CalendarKey]int{}, over: map[timetable.CalendarKey]bool{}}
 }
 
 // take records what a calendar takes, and drop that it takes nothing anymore.
-func (s *calendarShares) take(key timetable.CalendarKey, occurrences int) {
+func (s *budget) take(key timetable.CalendarKey, occurrences int) {
 	if s.taken[key.Namespace] == nil {
 		s.taken[key.Namespace] = map[timetable.CalendarKey]int{}
 	}
 	s.taken[key.Namespace][key] = occurrences
 }
 
-func (s *calendarShares) drop(key timetable.CalendarKey) {
+func (s *budget) drop(key timetable.CalendarKey) {
 	delete(s.taken[key.Namespace], key)
 	if len(s.taken[key.Namespace]) == 0 {
 		delete(s.taken, key.Namespace)
@@ -45,14 +45,14 @@ func (s *calendarShares) drop(key timetable.CalendarKey) {
 }
 
 // has returns whether a calendar takes anything.
-func (s *calendarShares) has(key timetable.CalendarKey) bool {
+func (s *budget) has(key timetable.CalendarKey) bool {
 	_, ok := s.taken[key.Namespace][key]
 	return ok
 }
 
 // divide finds which calendars are over the share of their namespace, and returns those of which this is new or no longer so.
-func (s *calendarShares) divide() (changed []timetable.CalendarKey) {
-	share, over := s.share(), map[timetable.CalendarKey]bool{}
+func (s *budget) divide() (changed []timetable.CalendarKey) {
+	share, over := s.perNamespace(), map[timetable.CalendarKey]bool{}
 	for _, calendars := range s.taken {
 		left := share
 		for _, key := range slices.SortedFunc(maps.Keys(calendars), compareCalendars) {
@@ -77,8 +77,8 @@ func (s *calendarShares) divide() (changed []timetable.CalendarKey) {
 	return changed
 }
 
-// share returns the most that a namespace can have, so that all together have what there is: what some do not need is divided among the others.
-func (s *calendarShares) share() int {
+// perNamespace returns the most that a namespace can have, so that all together have what there is: what some do not need is divided among the others.
+func (s *budget) perNamespace() int {
 	var totals []int
 	for _, calendars := range s.taken {
 		total := 0

@@ -28,17 +28,17 @@ const (
 	readTimeout = 10 * time.Second
 )
 
-// Prospects are what a change of the state of a Gate is about.
-type Prospects struct {
+// Impact are what a change of the state of a Gate is about.
+type Impact struct {
 	// Governed are the governed targets that are not suspended by others, and held those of them that the Gate holds. Both are sorted.
 	Governed, Held []*target.Object
-	// Fresh are held, and something new waits for them. All says that there are no others.
-	Fresh []*target.Object
-	All   bool
+	// Outdated are held, and something new waits for them. All says that there are no others.
+	Outdated []*target.Object
+	Complete bool
 }
 
-// prospectsOf returns what the changes of a forecast of an instant are about.
-func prospectsOf(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) (p Prospects, err error) {
+// findImpact returns what the changes of a forecast of an instant are about.
+func findImpact(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) (p Impact, err error) {
 	keys, err := s.Governed(ctx, obj)
 	if err != nil {
 		return p, err
@@ -57,21 +57,21 @@ func prospectsOf(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f ga
 		}
 		p.Governed = append(p.Governed, found)
 	}
-	slices.SortFunc(p.Governed, inOrder)
-	slices.SortFunc(p.Held, inOrder)
+	slices.SortFunc(p.Governed, compareTargets)
+	slices.SortFunc(p.Held, compareTargets)
 	if slices.ContainsFunc(f.Notices, func(n gate.Notice) bool { return n.State == v1alpha1.StateOpened }) {
-		p.look(ctx, s.Targets, at)
+		p.findOutdated(ctx, s.Targets, at)
 	}
 	return p, nil
 }
 
-func inOrder(a, b *target.Object) int {
+func compareTargets(a, b *target.Object) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetKind(), b.GetKind()),
 		strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// heralds returns the first target of each kind in each namespace, at most maxTold.
-func (p *Prospects) heralds() (first []client.Object) {
+// eventTargets returns the first target of each kind in each namespace, at most maxTold.
+func (p *Impact) eventTargets() (first []client.Object) {
 	var last *target.Object
 	for _, t := range p.Governed {
 		if len(first) < events.MaxTargetEvents && (last == nil || last.GetNamespace() != t.GetNamespace() || last.GroupVersionKind().GroupKind() != t.GroupVersionKind().GroupKind()) {
@@ -81,27 +81,27 @@ func (p *Prospects) heralds() (first []client.Object) {
 	return first
 }
 
-// in returns what is in a namespace.
-func (p *Prospects) in(namespace string) Prospects {
+// inNamespace returns what is in a namespace.
+func (p *Impact) inNamespace(namespace string) Impact {
 	elsewhere := func(t *target.Object) bool { return t.GetNamespace() != namespace }
 	own := *p
-	for _, list := range []*[]*target.Object{&own.Governed, &own.Held, &own.Fresh} {
+	for _, list := range []*[]*target.Object{&own.Governed, &own.Held, &own.Outdated} {
 		*list = slices.DeleteFunc(slices.Clone(*list), elsewhere)
 	}
 	return own
 }
 
-// look finds for which of the first held targets something new waits at an instant. They and their sources are read from the API server:
+// findOutdated finds for which of the first held targets something new waits at an instant. They and their sources are read from the API server:
 // the cache does not have what a target applies.
-func (p *Prospects) look(ctx context.Context, reader view.TargetReader, now time.Time) {
+func (p *Impact) findOutdated(ctx context.Context, reader view.TargetReader, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	p.All = len(p.Held) <= maxRead
+	p.Complete = len(p.Held) <= maxRead
 	sources := map[explain.Ref]*unstructured.Unstructured{}
 	for _, held := range p.Held[:min(len(p.Held), maxRead)] {
 		obj := current(ctx, reader, explain.RefOf(&held.Unstructured))
 		if obj == nil {
-			p.All = false
+			p.Complete = false
 			continue
 		}
 		var source *unstructured.Unstructured
@@ -113,10 +113,10 @@ func (p *Prospects) look(ctx context.Context, reader view.TargetReader, now time
 		}
 		switch w := explain.Wait(obj, source, now); w.Reason {
 		case explain.NewRevision, explain.RenewalDue:
-			p.Fresh = append(p.Fresh, held)
+			p.Outdated = append(p.Outdated, held)
 		case explain.NothingNew:
 		default: // nobody knows
-			p.All = false
+			p.Complete = false
 		}
 	}
 }
