@@ -17,18 +17,16 @@ import (
 )
 
 const (
-	// clockPeriod is how often the clocks are compared, without asking anybody.
+	// clockPeriod is how often the clocks are compared. That needs no request.
 	clockPeriod = time.Second
 
-	// clockBound is how far the clocks may part before everything is looked at again.
-	// Both are read within microseconds, and a clock that is slewed takes the other
-	// with it.
+	// clockBound is how far the clocks may drift apart before everything is enqueued. They are read within microseconds of each other,
+	// and slewing affects both.
 	clockBound = 20 * time.Millisecond
 )
 
-// ClockReading is what two clocks show at the same moment: the one that schedules go
-// by and people set, and the one that timers go by. The latter stands still while the
-// machine is suspended.
+// ClockReading is the time of two clocks at the same moment: the wall clock, which users can set, and the monotonic clock, which timers
+// use and which stops while the machine is suspended.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration
@@ -43,12 +41,11 @@ func ClockReadings() func() ClockReading {
 	}
 }
 
-// ClockWatch has everything looked at that depends on the time when the wall clock
-// was set or the machine was suspended: the timers that were to do so are of before.
+// ClockWatch calls functions when the wall clock was set or the machine was suspended, because running timers are wrong then.
 type ClockWatch struct {
 	// Read reads the clocks.
 	Read func() ClockReading
-	// Clock has the ticker by which they are read.
+	// Clock makes the ticker for the readings.
 	Clock clock.WithTicker
 
 	mu    sync.Mutex
@@ -69,10 +66,10 @@ func (c *ClockWatch) Start(ctx context.Context) error {
 		now := c.Read()
 		by := stepped(last, now)
 		if by.Abs() <= clockBound {
-			continue // measured from the same reading, so that small steps add up
+			continue // last stays, so that small steps add up
 		}
 		last = now
-		ctrl.LoggerFrom(ctx).Info("The clock was set or the machine was suspended, everything is looked at again", "by", by.String())
+		ctrl.LoggerFrom(ctx).Info("the clock was set or the machine was suspended, reconciling everything", "by", by.String())
 		c.mu.Lock()
 		steps := c.steps
 		c.mu.Unlock()
@@ -82,12 +79,12 @@ func (c *ClockWatch) Start(ctx context.Context) error {
 	}
 }
 
-// stepped returns by how much the wall clock has parted from the monotonic one.
+// stepped returns how far the wall clock has moved relative to the monotonic clock.
 func stepped(before, now ClockReading) time.Duration {
 	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
 }
 
-// Add has a function called whenever the clock was set. A nil ClockWatch calls none.
+// Add registers a function to call when the clock was set. A nil ClockWatch calls none.
 func (c *ClockWatch) Add(step func(context.Context)) {
 	if c == nil {
 		return
@@ -97,15 +94,14 @@ func (c *ClockWatch) Add(step func(context.Context)) {
 	c.steps = append(c.steps, step)
 }
 
-// Source returns a source that adds all that list returns to the queue of a controller
-// whenever the clock was set. A nil ClockWatch has one that adds nothing.
+// Source returns a source that enqueues all requests that list returns when the clock was set. A nil ClockWatch enqueues none.
 func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		c.Add(func(ctx context.Context) {
 			requests, err := list(ctx)
 			if err != nil {
-				// Only a cache that is shut down cannot be read.
-				ctrl.LoggerFrom(ctx).Error(err, "unable to list what depends on the time")
+				// Reading the cache fails only while the process shuts down.
+				ctrl.LoggerFrom(ctx).Error(err, "unable to list the objects that depend on the time")
 			}
 			for _, request := range requests {
 				queue.Add(request)
@@ -115,8 +111,8 @@ func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, err
 	})
 }
 
-// RequestsForAll returns requests for all objects of a kind that a cache has, exceptions that are
-// over included: they may not be if the clock was set back.
+// RequestsForAll returns requests for all cached objects of a kind. They include expired exceptions, which are valid again if the clock
+// was set back.
 func RequestsForAll(reader client.Reader, kind client.ObjectList) func(context.Context) ([]reconcile.Request, error) {
 	return func(ctx context.Context) (requests []reconcile.Request, err error) {
 		list, ok := kind.DeepCopyObject().(client.ObjectList)

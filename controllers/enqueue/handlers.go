@@ -42,7 +42,7 @@ type Handlers struct {
 	Locks view.LockReader
 	// Summary records the targets that are pending for a Gate.
 	Summary *summary.Summary
-	// Rollouts has the targets that are released in waves: changes of their readiness enqueue them.
+	// Rollouts has the targets that are released in waves. Changes of their readiness enqueue them.
 	Rollouts *waves.Rollouts
 	// Queues enqueues.
 	Queues Enqueuer
@@ -85,7 +85,7 @@ func closes(before, after client.Object) bool {
 	}, func(name string) bool { return new[name] != "" && old[name] != new[name] })
 }
 
-// Gate wakes who depends on a Gate that has changed. It is nil before it was there, and after it was.
+// Gate enqueues the targets and GateLocks that depend on a changed Gate. before is nil for a new Gate, after for a deleted one.
 func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error {
 	if before != nil && after != nil && !gate.AffectsTargets(before, after) {
 		return nil
@@ -120,7 +120,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 	return e.enqueue(ctx, class, g, all, namespaces)
 }
 
-// enqueue wakes targets, among them those that have the name of a Gate, and the GateLocks of namespaces, among them those that have it.
+// enqueue enqueues targets and the GateLocks of namespaces. It adds the targets and GateLocks that name the Gate.
 func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys view.KeySet, namespaces view.UniqueKeys[string]) error {
 	name := client.ObjectKeyFromObject(g)
 	named, err := e.Selector.Named(ctx, name.String())
@@ -136,12 +136,12 @@ func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.G
 	namespaces.AddKeys(locked...)
 	e.Queues.Locks(namespaces.Keys...)
 	if err != nil {
-		return nil //nolint:nilerr // LockReconciler tells
+		return nil //nolint:nilerr // the lock controller reports it
 	}
 	return nil
 }
 
-// EnqueueAll has all looked at that a Gate has to do with, although nothing has changed.
+// EnqueueAll enqueues the targets and GateLocks of an unchanged Gate.
 func (e *Handlers) EnqueueAll(ctx context.Context, g *v1alpha1.Gate) error {
 	governed, err := e.Selector.Governed(ctx, g)
 	if err != nil {
@@ -187,7 +187,7 @@ func (e *Handlers) ForTargets(ctx context.Context) toolscache.ResourceEventHandl
 	}
 }
 
-// Target has a target looked at that is there, that has changed or that is gone, and what depends on it.
+// Target enqueues a target that was added, changed or deleted, and the objects that depend on it.
 func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstructured, isInInitialList bool) {
 	obj := after
 	if obj == nil {
@@ -216,7 +216,7 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 	e.enqueueDependents(ctx, obj)
 }
 
-// changeClass returns how urgent it is to look at a target that somebody has changed: what passes may have to be held.
+// changeClass returns the class of a target after a change by another client. A change that passes the hold is urgent.
 func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	if before != nil && after != nil {
 		if _, passes := verdict.PassMoves(&target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}); passes {
@@ -226,7 +226,7 @@ func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	return queue.Change
 }
 
-// enqueueRelabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
+// enqueueRelabeled enqueues the Gates with a reference that matched nothing and may match an object after its labels have changed.
 func (e *Handlers) enqueueRelabeled(ctx context.Context, obj *unstructured.Unstructured) {
 	for _, key := range view.IndexKeys(obj) {
 		for _, g := range e.indexed(ctx, view.TargetField, key) {
@@ -244,7 +244,7 @@ func namesIn(obj *unstructured.Unstructured) []string {
 	return verdict.NamedBy(obj)
 }
 
-// enqueueDependents wakes the Gates that watch an object, and the GatedSources that depend on it.
+// enqueueDependents enqueues the Gates that depend on an object, and the GatedSources that follow it.
 func (e *Handlers) enqueueDependents(ctx context.Context, obj *unstructured.Unstructured) {
 	e.Queues.Targets(queue.Change, view.Followers(ctx, e.Selector.Targets, obj)...)
 	for _, g := range e.indexed(ctx, view.DependencyField, view.IndexKey(obj, obj.GetName())) {
@@ -252,7 +252,7 @@ func (e *Handlers) enqueueDependents(ctx context.Context, obj *unstructured.Unst
 	}
 }
 
-// indexed returns the Gates that an index has for a key.
+// indexed returns the Gates with a key in an index.
 func (e *Handlers) indexed(ctx context.Context, field, key string) []*v1alpha1.Gate {
 	gates, err := view.ListGates(ctx, e.Gates, client.MatchingFields{field: key})
 	view.LogReadError(err)
@@ -275,7 +275,7 @@ func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler
 	}
 }
 
-// enqueueLock has the GateLock of a namespace looked at, or that of all, and what is held there.
+// enqueueLock enqueues the GateLock of a namespace, or that of all namespaces, and the held targets there.
 func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	e.Queues.Locks(namespace)
 	if namespace == v1alpha1.AnyName {
@@ -295,8 +295,7 @@ func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	}
 }
 
-// Matters returns whether an update of a target can matter to a Gate: most are
-// about the status that Flux reports.
+// Matters returns whether an update of a target can affect a Gate. Most updates only change the status that Flux reports.
 func Matters(before, after *unstructured.Unstructured) bool {
 	adapter := target.Of(after)
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
@@ -310,16 +309,16 @@ func Matters(before, after *unstructured.Unstructured) bool {
 		!apiequality.Semantic.DeepEqual(verdict.ApprovedOf(old), verdict.ApprovedOf(latest))
 }
 
-// ReadinessChanged has a target looked at that is released in waves, if it says something else than before of whether it is ready.
-func ReadinessChanged(book *waves.Rollouts, wake Enqueuer, before, after *unstructured.Unstructured) {
-	if book.IsEmpty() {
+// ReadinessChanged enqueues a target that is released in waves if its readiness or the message about it has changed.
+func ReadinessChanged(rollouts *waves.Rollouts, queues Enqueuer, before, after *unstructured.Unstructured) {
+	if rollouts.IsEmpty() {
 		return
 	}
 	obj := &target.Object{Unstructured: *after}
-	if key := target.KeyOf(obj); book.Has(key) {
-		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
-		if is, says := target.ReadinessOf(obj); is != was || says != said {
-			wake.Targets(queue.Report, key)
+	if key := target.KeyOf(obj); rollouts.Has(key) {
+		was, oldMessage := target.ReadinessOf(&target.Object{Unstructured: *before})
+		if is, message := target.ReadinessOf(obj); is != was || message != oldMessage {
+			queues.Targets(queue.Report, key)
 		}
 	}
 }

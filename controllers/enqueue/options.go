@@ -10,7 +10,7 @@ import (
 type Options struct {
 	// RateLimiter returns the limiter of retries.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
-	// ClockWatch says when the clock was set, nil if nothing needs to know.
+	// ClockWatch reports that the clock was set, nil to ignore that.
 	ClockWatch *ClockWatch
 }
 

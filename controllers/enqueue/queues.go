@@ -13,31 +13,31 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Enqueuer has things looked at.
+// Enqueuer enqueues objects.
 type Enqueuer interface {
-	// Gate has a Gate looked at.
+	// Gate enqueues a Gate.
 	Gate(key types.NamespacedName)
 	// PrioritizeGate gives a Gate at least a class when it is next enqueued: Hold if a close is requested or due.
 	PrioritizeGate(key types.NamespacedName, class queue.Class)
-	// GateSoon has a Gate looked at within a second: its status is to tell how far its targets are.
+	// GateSoon enqueues a Gate within a second, to report the progress of its targets.
 	GateSoon(key types.NamespacedName)
-	// Targets enqueues targets, GatedSources among them, in this order among those of the same class.
+	// Targets enqueues targets, including GatedSources. Those of the same class keep this order.
 	Targets(class queue.Class, keys ...target.Key)
-	// Prioritize has a target looked at as urgently as if it were to be held, when something wakes it next.
+	// Prioritize gives a target the urgency of a hold when it is next enqueued.
 	Prioritize(key target.Key)
-	// Locks has the GateLocks of namespaces looked at.
+	// Locks enqueues the GateLocks of namespaces.
 	Locks(namespaces ...string)
 }
 
 const (
-	// ProgressInterval is how often the status of a Gate is written at most while targets are held or released.
+	// ProgressInterval is the shortest interval between writes of the progress of targets in the status of a Gate.
 	ProgressInterval = time.Second
-	// ProgressPerSecond is how many of these all Gates write in a second: with hundreds that change at the same time, they
-	// would take the time of the API server from what they tell about.
+	// ProgressPerSecond bounds these writes for all Gates together. Otherwise hundreds of Gates that change at the same time would slow
+	// down the writes of targets.
 	ProgressPerSecond = 20
 )
 
-// Queues are those of the controllers. Keys that are added before these start wait for them.
+// Queues are the queues of the controllers. Keys that are added before the controllers start wait for them.
 type Queues struct {
 	LockQueue        workqueue.TypedRateLimitingInterface[reconcile.Request]
 	GateQueue        gateQueue
@@ -51,7 +51,7 @@ type ordered[T comparable] struct {
 	order *queue.Queue[T]
 }
 
-// newOrdered returns a queue with a name, in an order, whose retries are limited.
+// newOrdered returns a queue with the given order and limiter of retries.
 func newOrdered[T comparable](name string, order *queue.Queue[T], limiter workqueue.TypedRateLimiter[T]) ordered[T] {
 	return ordered[T]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{
 		Name: name,
@@ -68,17 +68,17 @@ func (q ordered[T]) addUrgent(key T, urgency queue.Priority) {
 	q.Add(key)
 }
 
-// gateQueue puts Gates with an event or an edge before Gates whose resync interval is over. Namespaces take turns.
+// gateQueue returns Gates with an event or an edge before Gates with only a resync, and alternates between namespaces.
 type gateQueue struct {
 	ordered[reconcile.Request]
 }
 
-// Add implements workqueue.TypedInterface. The delays of AddAfter and AddRateLimited do not end here.
+// Add implements workqueue.TypedInterface. Keys from AddAfter and AddRateLimited do not pass through it.
 func (q gateQueue) Add(gate reconcile.Request) {
 	q.addUrgent(gate, queue.Priority{Class: queue.Change})
 }
 
-// NewQueues returns queues whose retries are limited.
+// NewQueues returns queues with the given limiters of retries.
 func NewQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Queues {
 	return &Queues{
 		LockQueue: workqueue.NewTypedRateLimitingQueueWithConfig(Within{limiter(), FailureInterval},
@@ -90,22 +90,22 @@ func NewQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 	}
 }
 
-// Gate implements Waker.
+// Gate implements Enqueuer.
 func (q *Queues) Gate(key types.NamespacedName) {
 	q.GateQueue.Add(reconcile.Request{NamespacedName: key})
 }
 
-// PrioritizeGate implements Waker.
+// PrioritizeGate implements Enqueuer.
 func (q *Queues) PrioritizeGate(key types.NamespacedName, class queue.Class) {
 	q.GateQueue.order.Prioritize(reconcile.Request{NamespacedName: key}, queue.Priority{Class: class})
 }
 
-// GateSoon implements Waker. Of several the first counts.
+// GateSoon implements Enqueuer. Repeated calls do not postpone the first one.
 func (q *Queues) GateSoon(key types.NamespacedName) {
 	q.GateQueue.AddAfter(reconcile.Request{NamespacedName: key}, ProgressInterval)
 }
 
-// Targets implements Waker.
+// Targets implements Enqueuer.
 func (q *Queues) Targets(class queue.Class, keys ...target.Key) {
 	for i, key := range keys {
 		urgency := queue.Priority{Class: class, Place: i}
@@ -117,7 +117,7 @@ func (q *Queues) Targets(class queue.Class, keys ...target.Key) {
 	}
 }
 
-// Prioritize implements Waker.
+// Prioritize implements Enqueuer.
 func (q *Queues) Prioritize(key target.Key) {
 	urgency := queue.Priority{Class: queue.Hold}
 	if target.Pins(key.GroupKind) {
@@ -127,15 +127,14 @@ func (q *Queues) Prioritize(key target.Key) {
 	}
 }
 
-// Locks implements Waker.
+// Locks implements Enqueuer.
 func (q *Queues) Locks(namespaces ...string) {
 	for _, namespace := range namespaces {
 		q.LockQueue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}})
 	}
 }
 
-// FailureInterval is how long to wait at most for another try: the next transition may come meanwhile, and nothing tells when
-// a failure is over.
+// FailureInterval bounds the delay of a retry. The next transition may be due before, and no event reports the end of a failure.
 const FailureInterval = time.Minute
 
 // Within bounds the delays of a limiter.
@@ -173,13 +172,13 @@ func NewBackoff(requests workqueue.TypedRateLimiter[reconcile.Request]) workqueu
 	return &mappedLimiter[types.UID]{requests, backoffKey}
 }
 
-// backoffKey is by what a limiter knows a Gate: one that is created again under its name is another.
+// backoffKey returns the key of a Gate in a limiter. A recreated Gate has another key.
 func backoffKey(uid types.UID) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: string(uid)}}
 }
 
 // RequeueUrgent requeues a target with the urgency of a hold.
-func RequeueUrgent(wake Enqueuer, key target.Key, after time.Duration) ctrl.Result {
-	wake.Prioritize(key)
+func RequeueUrgent(queues Enqueuer, key target.Key, after time.Duration) ctrl.Result {
+	queues.Prioritize(key)
 	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
 }

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxListed is how many targets, or changes of the state, a message names.
+	// maxListed bounds how many targets, or state changes, a message names.
 	maxListed = 3
 
-	// maxList is how many bytes of names a message has: with three of the longest it would be too long for an event.
+	// maxList bounds the bytes of names in a message. Events must not be longer than 1024 bytes.
 	maxList = 400
 )
 
-// AnnouncementText says when a Gate changes its state, and what decides that. It follows the name of the Gate.
+// AnnouncementText returns when a Gate changes its state, and what causes that. It follows the name of the Gate in a message.
 func AnnouncementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	verb := "closes"
 	if n.State == v1alpha1.StateOpened {
@@ -45,7 +45,7 @@ func AnnouncementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	return text
 }
 
-// formatDelay returns a duration in hours and minutes, or in seconds if it is shorter than that. News may be some seconds late.
+// formatDelay formats a duration in hours and minutes, or in seconds if it is less than a minute. Announcements may be some seconds late.
 func formatDelay(d time.Duration) string {
 	if d = max(d.Round(time.Second), time.Second); d < time.Minute {
 		return d.String()
@@ -57,7 +57,7 @@ func formatDelay(d time.Duration) string {
 	return text
 }
 
-// Describe says what a change to a state is about. It follows what announced says.
+// Describe returns which targets a state change affects. It follows AnnouncementText in a message.
 func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	audit := ""
 	if obj.Audits() {
@@ -71,7 +71,7 @@ func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	case obj.Audits():
 		return audit
 	case conditions.IsTrue(obj, v1alpha1.OpenedCondition):
-		return "" // nobody knows what will wait once it has closed
+		return "" // the gate closes before it opens, so what will wait then is unknown
 	case len(p.Held) == 0:
 		return ": nothing is held"
 	case len(p.Held) == 1:
@@ -80,7 +80,7 @@ func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	return fmt.Sprintf(": %s are held", targets(len(p.Held))) + p.describeWaiting()
 }
 
-// describeWaiting says what waits for the Gate to open, as far as anybody knows.
+// describeWaiting returns how many held targets have updates that wait for the Gate to open.
 func (p *Impact) describeWaiting() string {
 	switch {
 	case len(p.Outdated) == 0 && p.Complete:
@@ -100,7 +100,7 @@ func targets(n int) string {
 	return fmt.Sprintf("%d targets", n)
 }
 
-// list names the first of some targets, and says how many more there are.
+// list names the first targets, and counts the others.
 func list(all []*target.Object) string {
 	var names []string
 	for _, t := range all[:min(len(all), maxListed)] {
@@ -111,7 +111,7 @@ func list(all []*target.Object) string {
 	return andMore(names, len(all))
 }
 
-// CancellationText says which changes of the state do not come. It follows the name of the Gate.
+// CancellationText returns which announced state changes were canceled. It follows the name of the Gate in a message.
 func CancellationText(all []v1alpha1.Announcement) string {
 	var names []string
 	for _, a := range all[:min(len(all), maxListed)] {
@@ -124,7 +124,7 @@ func CancellationText(all []v1alpha1.Announcement) string {
 	return "does not change as announced, called off: " + andMore(names, len(all)) + ". "
 }
 
-// andMore lists the first of some names, and says how many more there are.
+// andMore joins names, and adds how many of all are left out.
 func andMore(names []string, of int) string {
 	text := strings.Join(names, ", ")
 	if more := of - len(names); more > 0 {

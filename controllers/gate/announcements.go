@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
-// announcer tells in time that Gates open and close.
+// announcer announces the state changes of Gates.
 type announcer struct {
 	selector   *view.Selector
 	summary    *summary.Summary
@@ -26,11 +26,11 @@ type announcer struct {
 	background *Background
 }
 
-// settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
+// settleFor bounds how long an announcement waits for the targets of a Gate that has just changed its state.
 const settleFor = time.Minute
 
-// forecast returns the changes to announce, and the time of the next check. While targets are being held or released, and before all targets are
-// reconciled, it announces nothing, because the number of held targets is unknown.
+// forecast returns the changes to announce, and the time of the next check. While targets are being held or released, and before all
+// targets are reconciled, it announces nothing, because the number of held targets is unknown.
 func (t announcer) forecast(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
 	unchanged := gate.Forecast{Announced: obj.Status.Memory.Announced}
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.summary.IsComplete() {
@@ -55,26 +55,26 @@ func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecas
 	t.background.do(ctx, func(ctx context.Context) { t.announce(ctrl.LoggerInto(ctx, log), seen, f, at) })
 }
 
-// announce tells a forecast of an instant.
+// announce emits the events of a forecast for an instant.
 func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	p, err := findImpact(ctx, t.selector, obj, f, at)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the targets of the gate")
+		ctrl.LoggerFrom(ctx).Error(err, "cannot list the targets of the gate")
 	}
 	name := client.ObjectKeyFromObject(obj).String()
 	if len(f.Canceled) > 0 {
-		said := events.Details{events.GateKey: name, events.ReasonKey: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: events.Token(at)}
+		details := events.Details{events.GateKey: name, events.ReasonKey: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: events.Token(at)}
 		text := CancellationText(f.Canceled) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
-		t.emit(obj, p, said, v1alpha1.AnnouncementCalledOffReason, func(*Impact) string { return text })
+		t.emit(obj, p, details, v1alpha1.AnnouncementCalledOffReason, func(*Impact) string { return text })
 	}
 	for _, n := range f.Notices {
 		reason := v1alpha1.GateClosesSoonReason
 		if n.State == v1alpha1.StateOpened {
 			reason = v1alpha1.GateOpensSoonReason
 		}
-		said := events.ForDecision(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.DecidedBy()}, at)
-		said[events.AtKey] = n.At.UTC().Format(time.RFC3339)
-		t.emit(obj, p, said, reason, func(p *Impact) string {
+		details := events.ForDecision(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.DecidedBy()}, at)
+		details[events.AtKey] = n.At.UTC().Format(time.RFC3339)
+		t.emit(obj, p, details, reason, func(p *Impact) string {
 			if err != nil {
 				return AnnouncementText(obj, n, at)
 			}
@@ -83,15 +83,15 @@ func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Fore
 	}
 }
 
-// emit says something on a Gate and on some of its targets: an alert hears of those alone. An alert on a target in another namespace than that
-// of the Gate says nothing of other namespaces. The text follows the name of the Gate.
-func (t announcer) emit(obj *v1alpha1.Gate, p Impact, said events.Details, reason string, text func(*Impact) string) {
-	said.Emit(t.events, obj, events.New(events.Normal, reason, "Gate "+text(&p)))
-	for _, herald := range p.eventTargets() {
+// emit emits an event on a Gate and on some of its targets, because alerts select events by their object. An event on a target in another
+// namespace only names targets of that namespace. The text follows the name of the Gate.
+func (t announcer) emit(obj *v1alpha1.Gate, p Impact, details events.Details, reason string, text func(*Impact) string) {
+	details.Emit(t.events, obj, events.New(events.Normal, reason, "Gate "+text(&p)))
+	for _, governed := range p.eventTargets() {
 		about := p
-		if namespace := herald.GetNamespace(); namespace != obj.Namespace {
+		if namespace := governed.GetNamespace(); namespace != obj.Namespace {
 			about = p.inNamespace(namespace)
 		}
-		said.Emit(t.events, herald, events.New(events.Normal, reason, "Gate '"+said[events.GateKey]+"' "+text(&about)))
+		details.Emit(t.events, governed, events.New(events.Normal, reason, "Gate '"+details[events.GateKey]+"' "+text(&about)))
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// ApplierMaxAge is how long a read applier is cached: many Gates close at the same time, and one object applies them all.
+// ApplierMaxAge is how long an applier is cached. Many Gates may close at the same time, and one object may apply all of them.
 const ApplierMaxAge = 10 * time.Second
 
-// Appliers caches the objects that apply Gates, as they were read in full. The zero value is ready for use.
+// Appliers caches appliers of Gates, read in full. The zero value is ready for use.
 type Appliers struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -44,7 +44,7 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 		return targets.Read(ctx, adapter, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	})
 	if err != nil && !errors.Is(err, view.ErrNotInstalled) {
-		return nil, fmt.Errorf("%s applies the gate, and cannot be read: %w", ref, err)
+		return nil, fmt.Errorf(msgApplierUnread, ref, err)
 	}
 	obj, _ := result.(*unstructured.Unstructured)
 	a.mu.Lock()
@@ -53,7 +53,7 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 	return obj, nil
 }
 
-// cached returns an applier from the cache, and evicts all appliers that are too old.
+// cached returns an applier from the cache, and clears the cache when it is too old.
 func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,24 +64,24 @@ func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructur
 	return obj, ok
 }
 
-// ownApplierKey says on what it depends whether a Gate governs what applies it.
+// ownApplierKey identifies the inputs of governedAppliers that are properties of the Gate.
 func ownApplierKey(g *v1alpha1.Gate) string {
 	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }
 
-// governedAppliers returns what a Gate governs of that which applies it from Git. Labels count as the cache has them.
+// governedAppliers returns the appliers and their sources that a Gate governs. Their labels are read from the cache.
 func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *Appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.Scope(ctx)
 	for _, root := range applier.Appliers(g.Labels) {
 		if !s.Reaches(g.Namespace, root.Namespace) {
-			continue // who forges the labels must not learn what is there
+			continue // forged labels must not reveal which objects exist
 		}
 		obj, err := read.get(ctx, s.Targets, root, now)
 		if err != nil {
 			return nil, err
 		}
 		if obj == nil {
-			continue // the labels are of before
+			continue // the labels are outdated
 		}
 		known := applier.Objects{root: obj}
 		for _, ref := range known.Sources(root) {
@@ -104,7 +104,7 @@ func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, r
 	return held, failed()
 }
 
-// ownApplierMessage says that a Gate governs what applies it, and what to do.
+// ownApplierMessage returns the warning that a Gate governs its own applier, with the next step.
 func ownApplierMessage(g *v1alpha1.Gate, held []applier.Reference) string {
 	names := ""
 	for i, ref := range held {
@@ -113,6 +113,5 @@ func ownApplierMessage(g *v1alpha1.Gate, held []applier.Reference) string {
 		}
 		names += ref.String()
 	}
-	return fmt.Sprintf("Gate governs %s, by which it comes from Git: while it is closed, no change of it in Git arrives, not even one that opens it. "+
-		"Apply it from elsewhere, or remove that from its targets. To open it by hand: kubectl gate open %s -n %s", names, g.Name, g.Namespace)
+	return fmt.Sprintf(msgGovernsApplier, names, g.Name, g.Namespace)
 }

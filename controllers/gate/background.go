@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// maxBackground is how much work may be queued. Work beyond that is run at once.
+// maxBackground bounds how much work is queued. Further work runs at once.
 const maxBackground = 1024
 
-// drainTimeout bounds how long the work that is queued at shutdown may take. It is shorter than the shutdown timeout of the manager.
+// drainTimeout bounds how long queued work may take at shutdown. It is shorter than the shutdown timeout of the manager.
 const drainTimeout = 8 * time.Second
 
-// Background runs queued work, one item after the other. The zero value runs it at once. Work that is queued when the process shuts
-// down is run before Start returns, and work that comes later is run at once.
+// Background runs queued work in order, one item at a time. The zero value runs work at once. Work that is queued at shutdown is run
+// before Start returns, and later work is run at once.
 type Background struct {
 	work chan func(context.Context)
 
@@ -35,7 +35,7 @@ func (b *Background) do(ctx context.Context, work func(context.Context)) {
 	work(limited)
 }
 
-// queue returns whether it has queued some work. It does not if the queue is full, or if the process shuts down.
+// queue queues work, and returns false if the queue is full or the process shuts down.
 func (b *Background) queue(work func(context.Context)) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

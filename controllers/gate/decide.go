@@ -21,20 +21,21 @@ import (
 // stampsTimeout bounds how long the query for stamps delays a close.
 const stampsTimeout = 2 * time.Second
 
-// Decider decides on Gates, and reads what their decisions need.
+// Decider decides on Gates, and reads the inputs of these decisions.
 type Decider struct {
-	// Clock is read when something has taken a while.
+	// Clock is read again after slow reads.
 	Clock clock.PassiveClock
-	// ServerTime asks the API server for the time, cut off to the second. A Gate opens
-	// only if it is open at that time, too. Nil means that Clock alone counts.
+	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is open at that time, too. Nil means
+	// that only Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// ServerClock says by how much Clock is behind that of the API server: a Gate closes by the later of the two. Nil means that it is not.
+	// ServerClock measures how far Clock is behind the API server. A Gate closes by the later of the two clocks. Nil means that Clock is
+	// not behind.
 	ServerClock *ServerClock
 	// Dependencies reads the dependencies of Gates.
 	Dependencies *view.DependencyReader
-	// Stamped returns whether the API server stamps who opens Gates and who approves that. Nil means that it does not.
+	// Stamped returns whether the API server stamps requesters and approvers. Nil means that it does not.
 	Stamped func(context.Context) (bool, error)
-	// Skew is by how much Clock was ahead of that of the API server, negative if it was behind.
+	// Skew is how far Clock was ahead of the API server, negative if it was behind.
 	Skew *prometheus.GaugeVec
 }
 
@@ -45,15 +46,15 @@ type decision struct {
 	observed gate.Observed
 	// faults are the dependencies that cannot be read.
 	faults []view.Fault
-	// closing is when the Gate closes even if its dependencies are ready, zero if it does not.
+	// closing is when the Gate closes regardless of its dependencies, zero if it does not.
 	closing time.Time
 }
 
-// Decide reads what a decision needs, until it is final. If reading takes until the Gate closes, it decides again.
+// Decide reads the inputs of a decision until it is final. If reading takes until the Gate closes, it starts over.
 func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) decision {
 	d := decision{observed: r.observe(ctx, s.Gate)}
 	for {
-		d.observed.Behind = r.ServerClock.Behind() // each response may show it
+		d.observed.Behind = r.ServerClock.Behind() // each response updates it
 		d.Resolution = s.Resolve(d.observed, now)
 		switch d.Needs {
 		case gate.NeedsDependencies, gate.NeedsCurrentDependencies:
@@ -71,7 +72,8 @@ func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) d
 	}
 }
 
-// decideWithDependencies decides again on a Gate that is closed without its dependencies, so that its status says which are ready.
+// decideWithDependencies decides again with the dependencies of a Gate that is closed regardless of them, so that the status reports
+// which are ready.
 func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, d decision) decision {
 	if d.Unread {
 		r.readDependencies(ctx, s.Gate, &d)
@@ -80,7 +82,7 @@ func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, 
 	return d
 }
 
-// observe reads what all decisions need.
+// observe reads the inputs of every decision.
 func (r *Decider) observe(ctx context.Context, obj *v1alpha1.Gate) gate.Observed {
 	if len(obj.Spec.DependsOn) == 0 {
 		r.Dependencies.Forget(obj.UID)
@@ -113,16 +115,16 @@ func (r *Decider) readServerTime(ctx context.Context) *gate.ServerTime {
 	return t
 }
 
-// logDelay logs that the clock of the API server delays the opening of a Gate, once.
+// logDelay logs once that the clock of the API server delays the opening of a Gate.
 func (r *Decider) logDelay(ctx context.Context, before *v1alpha1.Gate, d *decision) {
 	delayed := func(message string) bool { return strings.HasSuffix(message, gate.ClocksDiffer) }
 	if t := d.observed.Server; t != nil && d.State == v1alpha1.StateClosed && delayed(d.Message) && !delayed(conditions.GetMessage(before, v1alpha1.OpenedCondition)) {
-		ctrl.LoggerFrom(ctx).Info("Gate stays closed until the clock of the API server says that it is open, too",
+		ctrl.LoggerFrom(ctx).Info("gate stays closed until it is open by the clock of the API server, too",
 			"gate", client.ObjectKeyFromObject(before).String(), "clock", t.RequestedAt.UTC(), "server", t.Reported.UTC(), "ahead", t.Ahead().String())
 	}
 }
 
-// stamps asks the API server whether it stamps names, if anything new of a Gate depends on that.
+// stamps checks whether the API server stamps identities, if a new request or approval depends on that.
 func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) ledger.Stamps {
 	if r.Stamped == nil || !ledger.NeedsStamps(obj) {
 		return ledger.Unstamped
@@ -131,7 +133,7 @@ func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) ledger.Stamps 
 	defer cancel()
 	switch stamped, err := r.Stamped(limited); {
 	case err != nil:
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the API server stamps identities; deferring new requests")
+		ctrl.LoggerFrom(ctx).Error(err, "cannot tell whether the API server stamps identities; deferring new requests")
 		return ledger.StampsUnknown
 	case stamped:
 		return ledger.Stamped

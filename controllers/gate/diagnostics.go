@@ -31,15 +31,15 @@ type diagnostics struct {
 	metrics  *events.Metrics
 }
 
-// EmptyFor is how long a reference must match nothing before that is reported: the same commit may create its target.
+// EmptyFor is how long a reference must match nothing before that is reported, because the same commit may create its target.
 const EmptyFor = time.Minute
 
-// maxNamed is how many references a message names.
+// maxNamed bounds how many references a message names.
 const maxNamed = 5
 
-// referenceCheck is what a look at references has found.
+// referenceCheck is the result of a check of references.
 type referenceCheck struct {
-	// generation of the Gate, total number of its targets and time of its next resync, as they were then.
+	// generation of the Gate, total number of its targets and time of its next resync, at the time of the check.
 	generation, total int64
 	resync            time.Time
 	// refs match nothing, each since an instant.
@@ -53,20 +53,21 @@ type emptyReference struct {
 	since time.Time
 }
 
-// findings is what was found.
+// findings are the results of all checks of a Gate.
 type findings struct {
 	empty referenceCheck
-	// applierKey is on what it depends whether the Gate holds what applies it, and held says that it does, nil if that is unknown.
+	// applierKey identifies the inputs of held. held is the warning that the Gate holds its own applier, empty if it does not and nil if
+	// that is unknown.
 	applierKey string
 	held       *string
-	// n is how many references have matched nothing for long enough, which message says.
+	// n is how many references have matched nothing for long enough, and message names them.
 	n       int
 	message string
-	// recheck is when to look again, zero for at the next change.
+	// recheck is the time of the next check, zero to wait for the next change.
 	recheck time.Time
 }
 
-// check looks at a Gate whose targets are settled. It returns nil if it is not the time to look.
+// check checks a Gate whose targets are settled. It returns nil if they are not.
 func (a diagnostics) check(ctx context.Context, before, obj *v1alpha1.Gate, s summary.Sums, now time.Time) *findings {
 	if !s.IsSettled() {
 		return nil
@@ -77,30 +78,30 @@ func (a diagnostics) check(ctx context.Context, before, obj *v1alpha1.Gate, s su
 	return found
 }
 
-// report remembers what was found, and tells what is new once the status says so, too.
+// report records findings, and emits events about new ones that the status reports.
 func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now time.Time) {
 	if found == nil {
 		return
 	}
 	key := client.ObjectKeyFromObject(obj)
-	tell := func(condition, reason string) {
+	emit := func(condition, reason string) {
 		events.ForGate(key.String(), obj, now).Emit(a.events, obj, events.New(events.Warning, reason, conditions.GetMessage(obj, condition)))
 	}
 	if view.HasEmptyReference(obj) {
 		if !view.HasEmptyReference(before) && !found.empty.reported {
-			tell(meta.ReadyCondition, v1alpha1.NoTargetsReason)
+			emit(meta.ReadyCondition, v1alpha1.NoTargetsReason)
 		}
 		found.empty.reported = true
 	}
 	if conditions.IsTrue(obj, v1alpha1.HoldsItsOwnSourceCondition) && !conditions.IsTrue(before, v1alpha1.HoldsItsOwnSourceCondition) {
-		tell(v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition)
+		emit(v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition)
 	}
 	a.state.recordFindings(obj, found)
 	events.SetOrDelete(a.metrics.Empty, key, found.n)
 }
 
-// checkReferences looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
-// fewer targets, or it is time to look at all targets again. Else only those are that matched nothing before.
+// checkReferences finds references that match nothing. It checks all references if one may have become empty: the spec has changed, there
+// are fewer targets, or a resync is due. Otherwise it only checks those that matched nothing before.
 func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	last, origin, resync := a.state.lastFindings(obj)
 	found.applierKey, found.empty.resync = origin, resync
@@ -116,7 +117,7 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 		switch {
 		case known >= 0:
 			e.since = last.refs[known].since
-		case last.generation == 0 && view.HasEmptyReference(before): // by the process before
+		case last.generation == 0 && view.HasEmptyReference(before): // a previous process has found it
 			e.since = now.Add(-EmptyFor)
 		}
 		found.empty.refs = append(found.empty.refs, e)
@@ -132,17 +133,18 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 	}
 }
 
-// emptyMessage names references that match nothing, of how many.
+// emptyMessage names the references that match nothing.
 func emptyMessage(names []string, of int) string {
 	text := andMore(names[:min(len(names), maxNamed)], len(names))
 	verb := "match"
 	if len(names) == 1 {
 		verb = "matches"
 	}
-	return fmt.Sprintf("%d of %d entries of spec.targets %s nothing: %s; compare kind, name, namespace and labels with what is there", len(names), of, verb, text)
+	return fmt.Sprintf(msgEmptyReferences, len(names), of, verb, text)
 }
 
-// matchesNothing returns whether a reference of a Gate names no object. One that has a fault does not count: that is told already.
+// matchesNothing returns whether a reference of a Gate selects no object. It returns false for a reference with a fault, which is
+// reported separately.
 func matchesNothing(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool {
 	namespace := view.NamespaceFor(ref, g)
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -157,8 +159,8 @@ func matchesNothing(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, ref
 	return err == nil && len(found) == 0
 }
 
-// checkAppliers looks whether a Gate governs what applies it, if that may have changed: its spec, its labels or its state have, or this
-// process has just begun. An object that cannot be read now is looked at again later.
+// checkAppliers checks whether a Gate governs its own applier, if the spec, the labels or the state have changed, or the process has just
+// started. After a failed read, a later pass checks again.
 func (a diagnostics) checkAppliers(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	by := ownApplierKey(obj)
 	if found.applierKey == by {
@@ -166,7 +168,7 @@ func (a diagnostics) checkAppliers(ctx context.Context, obj *v1alpha1.Gate, now 
 	}
 	held, err := governedAppliers(ctx, a.selector, obj, a.appliers, now)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell whether the gate holds its own applier")
+		ctrl.LoggerFrom(ctx).Error(err, "cannot tell whether the gate holds its own applier")
 		return
 	}
 	found.applierKey = by

@@ -27,7 +27,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// recorder tells in events what becomes of Gates.
+// recorder emits events about Gates.
 type recorder struct {
 	kuberecorder.EventRecorder
 	targets view.TargetReader
@@ -46,32 +46,33 @@ func (n recorder) announce(ctx context.Context, obj *v1alpha1.Gate, decision gat
 	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }
 
-// summary tells on a Gate with many targets that all of them are as its new state wants them: not each of them is told.
+// summary emits one event on a Gate with many targets once all of them have reached the new state, because not every target gets an
+// event.
 func (n recorder) summary(obj *v1alpha1.Gate, s summary.Sums, now time.Time) {
 	last := obj.Status.LastTransition
 	if s.Total <= events.MaxTargetEvents || last == nil {
 		return
 	}
-	said := events.New(events.Normal, v1alpha1.GateOpenedReason, fmt.Sprintf("%d targets released", s.Total-s.Held))
+	event := events.New(events.Normal, v1alpha1.GateOpenedReason, fmt.Sprintf(msgReleased, s.Total-s.Held))
 	switch {
 	case obj.Audits() && last.State == v1alpha1.StateOpened:
-		return // it has held nothing
+		return // it held nothing
 	case obj.Audits():
-		said.Reason, said.Message = v1alpha1.WouldHoldReason, fmt.Sprintf("%d of %d targets would be held. The gate has mode Audit and holds nothing.", s.WouldHold, s.Total)
+		event.Reason, event.Message = v1alpha1.WouldHoldReason, fmt.Sprintf(msgWouldHold, s.WouldHold, s.Total)
 	case last.State == v1alpha1.StateClosed:
-		said.Reason, said.Message = v1alpha1.GateClosedReason, fmt.Sprintf("%d of %d targets held", s.Held, s.Total)
+		event.Reason, event.Message = v1alpha1.GateClosedReason, fmt.Sprintf(msgHeld, s.Held, s.Total)
 	}
-	events.ForGate(client.ObjectKeyFromObject(obj).String(), obj, now).Emit(n, obj, said)
+	events.ForGate(client.ObjectKeyFromObject(obj).String(), obj, now).Emit(n, obj, event)
 }
 
-// ambiguities tells that schedules of a Gate may mean something else than its author thinks.
+// ambiguities emits a warning about schedules of a Gate that are easily misread.
 func (n recorder) ambiguities(obj *v1alpha1.Gate, now time.Time) {
 	if message := timetable.SumUp(timetable.Ambiguities(obj)); message != "" {
 		events.ForGate(client.ObjectKeyFromObject(obj).String(), obj, now).Emit(n, obj, events.New(events.Warning, v1alpha1.AmbiguousScheduleReason, message))
 	}
 }
 
-// requests tells what became of requests, on the Gate and on what it holds.
+// requests emits an event about each handled request, on the Gate and on the targets that it holds.
 func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []ledger.Request) {
 	if len(handled) == 0 {
 		return
@@ -80,40 +81,38 @@ func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []le
 	held := n.heldTargets(ctx, name)
 	for _, request := range handled {
 		kind, reason := events.Normal, request.EventReason()
-		onGate, onTarget := fmt.Sprintf("Gate %s", request), fmt.Sprintf("Request for gate '%s': %s", name, request)
+		onGate, onTarget := "Gate "+request.String(), fmt.Sprintf(msgRequestOnTarget, name, request)
 		switch {
 		case request.Err != nil:
 			kind = events.Warning
-			onGate = fmt.Sprintf("annotation %s: %.*q %s", request.Annotation, events.MaxQuoted, request.Value, request.Err)
-			onTarget = fmt.Sprintf("Request for gate '%s' refused, %s", name, onGate)
+			onGate = fmt.Sprintf(msgRequestRefused, request.Annotation, events.MaxQuoted, request.Value, request.Err)
+			onTarget = fmt.Sprintf(msgRefusedOnTarget, name, onGate)
 		case request.Emergency:
 			kind, reason = events.Warning, v1alpha1.EmergencyOpenedReason
 		}
-		said := events.Details{
+		details := events.Details{
 			events.GateKey: name, events.ActionKey: string(request.Action), events.ReasonKey: reason, events.RequesterKey: request.By, events.MessageKey: request.Reason,
 			eventv1.MetaTokenKey: RequestToken(obj, request),
 		}
-		said.Emit(n, obj, events.New(kind, reason, onGate))
+		details.Emit(n, obj, events.New(kind, reason, onGate))
 		ctrl.LoggerFrom(ctx).Info(onGate, "action", request.Action, "reason", reason, "requestedAt", request.Value, "requestedBy", request.By, "requestMessage", request.Reason)
 		for _, t := range held {
-			said.Emit(n, t, events.New(kind, reason, onTarget))
+			details.Emit(n, t, events.New(kind, reason, onTarget))
 		}
 	}
 }
 
-// RequestToken identifies a request: the same value of an annotation is the same
-// request, however often it is looked at.
+// RequestToken identifies a request. The same value of an annotation is the same request, however often it is handled.
 func RequestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value + request.ApprovedBy))
 	return hex.EncodeToString(sum[:8])
 }
 
-// heldTargets returns the targets that a Gate holds, in order, at most
-// maxTold of them.
+// heldTargets returns the targets that a Gate holds, sorted, at most events.MaxTargetEvents.
 func (n recorder) heldTargets(ctx context.Context, gate string) []*target.Object {
 	held, err := n.targets.HeldBy(ctx, gate)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot report the request on targets") // events are best effort
+		ctrl.LoggerFrom(ctx).Error(err, "cannot report the request on targets") // events are best effort
 		return nil
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {

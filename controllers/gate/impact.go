@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// maxRead is how many targets are read to see what waits for them, each with its source.
+	// maxRead bounds how many targets are read to find their updates, each with its source.
 	maxRead = 50
 
-	// readTimeout bounds how long that takes for all of them.
+	// readTimeout bounds how long these reads may take.
 	readTimeout = 10 * time.Second
 )
 
-// Impact are what a change of the state of a Gate is about.
+// Impact is the effect of a state change of a Gate on its targets.
 type Impact struct {
-	// Governed are the governed targets that are not suspended by others, and held those of them that the Gate holds. Both are sorted.
+	// Governed are the governed targets that are not suspended by others, and Held those of them that the Gate holds. Both are sorted.
 	Governed, Held []*target.Object
-	// Outdated are held, and something new waits for them. All says that there are no others.
+	// Outdated are the held targets with updates that wait. Complete means that there are no others.
 	Outdated []*target.Object
 	Complete bool
 }
 
-// findImpact returns what the changes of a forecast of an instant are about.
+// findImpact returns the impact of the changes in a forecast.
 func findImpact(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) (p Impact, err error) {
 	keys, err := s.Governed(ctx, obj)
 	if err != nil {
@@ -47,7 +47,7 @@ func findImpact(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gat
 	for _, key := range keys {
 		found, err := s.Targets.Get(ctx, key)
 		if err != nil || found == nil {
-			continue // it goes or comes just now
+			continue // it is being created or deleted
 		}
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
 		case state == target.SuspendedByOthers:
@@ -70,7 +70,7 @@ func compareTargets(a, b *target.Object) int {
 		strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// eventTargets returns the first target of each kind in each namespace, at most maxTold.
+// eventTargets returns the first target of each kind in each namespace, at most events.MaxTargetEvents.
 func (p *Impact) eventTargets() (first []client.Object) {
 	var last *target.Object
 	for _, t := range p.Governed {
@@ -81,7 +81,7 @@ func (p *Impact) eventTargets() (first []client.Object) {
 	return first
 }
 
-// inNamespace returns what is in a namespace.
+// inNamespace returns the impact on the targets of a namespace.
 func (p *Impact) inNamespace(namespace string) Impact {
 	elsewhere := func(t *target.Object) bool { return t.GetNamespace() != namespace }
 	own := *p
@@ -91,8 +91,8 @@ func (p *Impact) inNamespace(namespace string) Impact {
 	return own
 }
 
-// findOutdated finds for which of the first held targets something new waits at an instant. They and their sources are read from the API server:
-// the cache does not have what a target applies.
+// findOutdated finds which of the first held targets have updates that wait. It reads the targets and their sources from the API server,
+// because the cache lacks their applied revision.
 func (p *Impact) findOutdated(ctx context.Context, reader view.TargetReader, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (p *Impact) findOutdated(ctx context.Context, reader view.TargetReader, now
 		case explain.NewRevision, explain.RenewalDue:
 			p.Outdated = append(p.Outdated, held)
 		case explain.NothingNew:
-		default: // nobody knows
+		default: // unknown
 			p.Complete = false
 		}
 	}

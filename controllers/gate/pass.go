@@ -36,8 +36,8 @@ func (p *gatePass) after(s v1alpha1.GateStatus) *v1alpha1.Gate {
 	return &g
 }
 
-// closeFirst closes a Gate on request without its calendars if reading them requires a request to the API server. It returns whether the
-// Gate is closed, and must then be decided again with its calendars.
+// closeFirst closes a Gate on request without its calendars, if reading them requires a request to the API server. It returns whether it
+// closed the Gate, which must then be decided again with its calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.IsCached(p.before, now) {
 		return false, nil
@@ -59,7 +59,7 @@ func (p *gatePass) writeDecision(ctx context.Context) error {
 	return p.writer.removeLines(ctx, p.before)
 }
 
-// write writes the status of a Gate. Events are emitted after that, so that a new request survives a crash, even if Flux removes the
+// write writes the status of a Gate. Events are emitted afterwards, so that a new request survives a crash, even if Flux removes its
 // annotation.
 func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	d := p.decision
@@ -86,19 +86,19 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 		return
 	}
 	p.written = true
-	told := p.eventRecorder()
-	told.requests(ctx, after, d.Handled)
+	recorder := p.eventRecorder()
+	recorder.requests(ctx, after, d.Handled)
 	p.GateMetrics.EmergencyOpenings(after, d.Handled)
 	if gate.IsCurrent(after) && !gate.IsCurrent(p.before) {
-		told.ambiguities(after, d.At)
+		recorder.ambiguities(after, d.At)
 	}
 	if d.Changed {
 		p.State.recordChange(after)
-		told.announce(ctx, after, d.Decision, d.At)
+		recorder.announce(ctx, after, d.Decision, d.At)
 	}
 }
 
-// targetProgress is the progress of the targets of a Gate, with what follows from it.
+// targetProgress is the progress of the targets of a Gate, and its consequences.
 type targetProgress struct {
 	gate.Progress
 	released
@@ -116,11 +116,11 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	d, obj := p.decision, p.decision.Decided()
 	t := &targetProgress{forecast: p.announcer().forecast(obj, p.snapshot, d.At)}
 	t.rechecks = append(slices.Clone(d.Rechecks), t.forecast.Next)
-	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
-	if asked = asked && v != obj.Status.LastHandledReconcileAt; asked {
+	v, requested := meta.ReconcileAnnotationValue(obj.GetAnnotations())
+	if requested = requested && v != obj.Status.LastHandledReconcileAt; requested {
 		t.HandledReconcileAt = v
 	}
-	if p.State.isDue(obj, asked, d.At) || p.Summary.Sums(summary.KeyFor(obj)).Awaits {
+	if p.State.isDue(obj, requested, d.At) || p.Summary.Sums(summary.KeyFor(obj)).Awaits {
 		if err := p.Handlers.EnqueueAll(ctx, obj); err != nil {
 			return t, err
 		}
@@ -143,8 +143,8 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	return t, nil
 }
 
-// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes the
-// decision alone. Progress alone is written only so often.
+// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes only
+// the decision. Writes of mere progress are rate-limited.
 func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	t, err := p.progress(ctx)
 	if err != nil || !t.complete {
@@ -172,13 +172,13 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
 }
 
-// retry returns when to reconcile a Gate again. If this returned an error, the queue would lose the time of the next transition.
+// retry returns when to reconcile a Gate again. It returns no error, because the queue would then lose the time of the next transition.
 func (p *gatePass) retry(ctx context.Context, after *v1alpha1.Gate, t *targetProgress) ctrl.Result {
 	next := p.requeueAfter(after, t.rechecks)
 	if t.Err == nil {
 		p.Backoff.Forget(after.UID)
 		return ctrl.Result{RequeueAfter: next}
 	}
-	ctrl.LoggerFrom(ctx).Error(t.Err, "Some targets have not reached the desired state")
+	ctrl.LoggerFrom(ctx).Error(t.Err, "some targets have not reached the desired state")
 	return ctrl.Result{RequeueAfter: min(next, p.Backoff.When(after.UID))}
 }

@@ -14,11 +14,11 @@ import (
 // proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
 type proceed struct {
 	v1alpha1.ProceedRequest
-	// err is why the request does not count, empty if it does.
+	// err is why the request is refused, empty if it is not.
 	err string
 }
 
-// maxAhead is how far the clock of the requester may be ahead.
+// maxAhead bounds how far the clock of the requester may be ahead.
 const maxAhead = time.Minute
 
 // takeProceed removes the request that the decision has recorded from the status of an open Gate and returns it, nil if there is none.
@@ -36,13 +36,13 @@ func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	case err != nil:
 		p.err = "it " + err.Error()
 	case at.After(p.RecordedAt.Add(maxAhead)):
-		p.err = "it is in the future"
+		p.err = msgProceedAhead
 	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
-		p.err = "it is from before the gate opened"
+		p.err = msgProceedBeforeOpening
 	case !at.After(before):
-		p.err = "it is not later than the one that counted last, " + before.UTC().Format(time.RFC3339Nano)
+		p.err = msgProceedNotLater + before.UTC().Format(time.RFC3339Nano)
 	case named && wave != status.Waves.Current:
-		p.err = "the current wave is another one by now: " + cmp.Or(status.Waves.Current, "all are released")
+		p.err = msgProceedOtherWave + cmp.Or(status.Waves.Current, msgAllReleased)
 	default:
 		status.Waves.ProceededAt = ptr.To(metav1.NewMicroTime(at))
 	}

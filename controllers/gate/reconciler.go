@@ -34,18 +34,18 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
-// Reconciler decides what Gates are and writes their status. It writes nothing of their targets.
+// Reconciler decides on Gates and writes their status. It never writes targets.
 type Reconciler struct {
 	// Client reads Gates from the cache and writes.
 	client.Client
-	// EventRecorder for events on Gates, and on targets when somebody requests something.
+	// EventRecorder emits events on Gates, and on their targets about requests.
 	kuberecorder.EventRecorder
 	// Metrics are those that all controllers of Flux have.
 	runtimeCtrl.Metrics
 
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// Decider decides.
+	// Decider decides on Gates.
 	Decider *Decider
 	// Calendars reads the calendars of Gates.
 	Calendars *calendars.Reader
@@ -53,20 +53,20 @@ type Reconciler struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Summary has what became of the targets, Turns those that wait to be released.
+	// Summary has the outcomes of the targets, Slots the targets that wait for a release slot.
 	Summary *summary.Summary
 	Slots   *rollout.Slots
 	// Rollouts has the targets of Gates that release in waves.
 	Rollouts *rollout.Rollouts
-	// Passes has what became of passes.
+	// Passes has the passes of targets.
 	Passes *rollout.Passes
-	// Handlers wakes who has to know that a Gate has changed.
+	// Handlers enqueues the targets of a Gate.
 	Handlers *enqueue.Handlers
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *events.Metrics
-	// Queues enqueues a Gate whose close is due before others.
+	// Queues prioritizes a Gate whose close is due.
 	Queues enqueue.Enqueuer
-	// Backoff says when to try again what failed.
+	// Backoff returns the delay of the next retry.
 	Backoff workqueue.TypedRateLimiter[types.UID]
 
 	// Gates reads and writes the Gates that are reconciled.
@@ -90,7 +90,7 @@ func (r *Reconciler) eventRecorder() recorder {
 	return recorder{r.EventRecorder, r.Selector.Targets}
 }
 
-// Reconcile decides what a Gate is at this instant, and reports on its targets.
+// Reconcile decides on a Gate at this instant, and reports on its targets.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
@@ -128,9 +128,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// reconcile decides a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and a
-// later pass reports their progress. Otherwise it reports the progress now. If that requires the dependencies, which may take a while to
-// read, new requests are written before.
+// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them,
+// and a later pass reports their progress. Otherwise it reports the progress now. If that requires slow reads of dependencies, new
+// requests are written before.
 func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
 	p := &gatePass{Reconciler: r, before: obj, writer: writer}
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, client.ObjectKeyFromObject(obj))
@@ -163,11 +163,11 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *
 	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(progressDelay)))}, nil
 }
 
-// progressDelay is how long the targets of a Gate that has changed are given to be woken by that change.
+// progressDelay is when the progress of targets is first reported after a decision that affects them.
 const progressDelay = time.Second
 
-// requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
-// decision took a while, so the delay is counted from the current time. A Gate that closes then comes before other Gates of its namespace.
+// requeueAfter returns the delay until the next edge or resync, and prioritizes a Gate that closes at that edge. Only the resync interval
+// is jittered. The delay is counted from the current time, because the decision took a while.
 func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	now, resync := r.Clock.Now(), r.State.NextResync(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
@@ -176,8 +176,8 @@ func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Du
 	return Until(now, append(edges, resync))
 }
 
-// ClassAt returns the class of a Gate at its next edge: Hold if it closes at that edge, also if only by the clock of the API server, which
-// may be ahead.
+// ClassAt returns the class of a Gate at its next edge: Hold if it closes at that edge, even if only by the clock of the API server,
+// which may be ahead.
 func ClassAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
 	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
 		return queue.Hold
@@ -185,14 +185,13 @@ func ClassAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) qu
 	return queue.Change
 }
 
-// Until returns how long it is to the first of some instants that are not zero, at least a millisecond.
+// Until returns the time until the first of the non-zero instants, at least a millisecond.
 func Until(now time.Time, edges []time.Time) time.Duration {
 	edges = slices.DeleteFunc(edges, time.Time.IsZero)
 	return max(slices.MinFunc(edges, time.Time.Compare).Sub(now), time.Millisecond)
 }
 
-// finalize waits until no target and no GateLock has the name of a Gate under deletion any more: the finalizer stays until
-// then.
+// finalize removes the finalizer of a Gate under deletion once no target and no GateLock refers to it.
 func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		return ctrl.Result{}, nil
@@ -222,7 +221,7 @@ func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *g
 	return ctrl.Result{}, nil
 }
 
-// waitFor returns an error if a failure keeps a Gate from going, and when to look again if that is only a matter of time.
+// waitFor returns an error if a failure prevents the deletion of a Gate, and otherwise requeues the Gate.
 func waitFor(t *summary.Summary, g summary.Gate) (ctrl.Result, error) {
 	var all []error
 	for _, f := range t.Failures(g) {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// releaser gives targets their turn that wait to be released by Gates with a pace, or in waves.
+// releaser grants release slots to the targets of Gates with a pace or waves.
 type releaser struct {
 	slots    *rollout.Slots
 	summary  *summary.Summary
@@ -25,21 +25,21 @@ type releaser struct {
 
 // released is the progress of a release.
 type released struct {
-	// status is that of the release, nil if there is none, and stop is why it has stopped.
+	// status is that of the release, nil if there is none, and stop is why the release has stopped.
 	status *v1alpha1.ReleaseStatus
 	stop   gate.Stop
-	// granted are those that have their turn now, once the status of the Gate says so: a restart must not give others
-	// their turn at once.
+	// granted are the targets with a slot. They are released once the status of the Gate records that, so that a restart does not grant
+	// slots to other targets, too.
 	granted []target.Key
-	// n were released since the status was written last.
+	// n is how many were released since the status was last written.
 	n int64
-	// recheck is when to go on, zero if nothing waits.
+	// recheck is when to grant further slots, zero if nothing waits.
 	recheck time.Time
 	// waves is the decision on the waves, nil if there was none.
 	waves *waveDecision
 }
 
-// release gives as many targets of a Gate their turn as are due.
+// release grants slots to as many targets of a Gate as are due.
 func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) released {
 	before := released{status: obj.Status.Release, stop: gate.CurrentStop(obj)}
 	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
@@ -47,7 +47,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	}
 	if gate.HasWaves(obj) {
 		done := r.inWaves(obj, before, s, now)
-		if gate.HasNewProceed(obj, done.status) { // it waited for the one before
+		if gate.HasNewProceed(obj, done.status) { // it waited for the previous one
 			done.recheck = now
 		}
 		return done
@@ -56,9 +56,9 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	waiting, n := r.slots.Counts(obj.UID)
 	status := ptr.Deref(before.status, v1alpha1.ReleaseStatus{})
 	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.summary.IsComplete()) {
-		return before // there is nothing to release, or the targets are unknown
+		return before // nothing waits, or the targets are unknown
 	}
-	if status.NextAt == nil { // the last one is over
+	if status.NextAt == nil { // a new release starts
 		status.Released = 0
 	}
 	return r.grantSlots(obj, released{status: &status, stop: before.stop}, now, rollout.Eligible{All: true})
@@ -85,7 +85,7 @@ func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	return ended
 }
 
-// withoutWaves removes the waves that a Gate had.
+// withoutWaves removes the state of waves that a Gate no longer has.
 func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	if before.status == nil || before.status.Waves == nil && before.status.Proceed == nil {
 		return before
@@ -96,7 +96,7 @@ func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	return released{status: &status}
 }
 
-// grantSlots gives as many targets their turn as are due, of those that may have it.
+// grantSlots grants slots to as many eligible targets as are due.
 func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, may rollout.Eligible) released {
 	perMinute, status := obj.Spec.Release.PerMinute, done.status
 	waiting, n := r.slots.Counts(obj.UID)
@@ -109,7 +109,7 @@ func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, m
 	if len(called) > 0 {
 		status.LastNamespace = called[len(called)-1].Namespace
 	} else if status.NextAt != nil {
-		next = status.NextAt.Time // those whose turn it is have not taken it
+		next = status.NextAt.Time // targets with a slot have not used it yet
 	}
 	status.Released += n
 	status.Total = status.Released + waiting
@@ -118,7 +118,7 @@ func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, m
 		status.NextAt = nil
 	case !inWaves || len(called)+left > 0:
 		status.NextAt, done.recheck = ptr.To(metav1.NewMicroTime(next)), slots.NextCheck(next, now)
-	default: // something has to happen before another target may have a turn
+	default: // no target is eligible until an event
 	}
 	return done
 }

@@ -10,17 +10,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// behindFor is how long the API server's responses count at least, and at most twice as long: the header Date is cut off to the second,
-// so that a single response proves little, and the clock may be set.
+// behindFor is the minimum age at which responses of the API server no longer count; the maximum is twice as long. The header Date is
+// truncated to seconds, so that a single response is inaccurate, and the clock may be set.
 const behindFor = time.Minute
 
-// ServerClock keeps by how much the controller's clock is behind that of the API server, from the header Date of responses that are read
-// anyway.
+// ServerClock measures how far the controller's clock is behind that of the API server, from the header Date of all responses.
 type ServerClock struct {
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
-	// since is when latest began to collect. Before that, previous did.
+	// since is when latest was started. Before that, responses counted for previous.
 	since            time.Time
 	latest, previous time.Duration
 	reported         atomic.Bool
@@ -37,7 +36,7 @@ type datedTripper struct {
 // RoundTrip implements http.RoundTripper.
 func (t datedTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
-	if err == nil && resp.StatusCode < http.StatusInternalServerError { // a proxy may have another clock
+	if err == nil && resp.StatusCode < http.StatusInternalServerError { // errors may come from a proxy with another clock
 		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 			t.clock.Record(date)
 		}
@@ -45,7 +44,7 @@ func (t datedTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Record records the time of a response.
+// Record records the time in a response.
 func (c *ServerClock) Record(date time.Time) {
 	now := c.Clock.Now()
 	c.mu.Lock()
@@ -54,7 +53,7 @@ func (c *ServerClock) Record(date time.Time) {
 	c.latest = max(c.latest, date.Sub(now))
 }
 
-// rotate drops what is too old. It also does so if the clock was set back.
+// rotate drops outdated responses, also if the clock was set back.
 func (c *ServerClock) rotate(now time.Time) {
 	switch age := now.Sub(c.since); {
 	case age < 0, age >= 2*behindFor:
@@ -64,7 +63,7 @@ func (c *ServerClock) rotate(now time.Time) {
 	}
 }
 
-// Behind returns by how much the controller's clock is behind at least, zero if it is not.
+// Behind returns the least that the controller's clock is behind, zero if it is not.
 func (c *ServerClock) Behind() time.Duration {
 	if c == nil {
 		return 0
@@ -76,7 +75,7 @@ func (c *ServerClock) Behind() time.Duration {
 	return max(c.latest, c.previous)
 }
 
-// report sets a metric of how far the controller's clock is ahead while it is behind, and resets it once afterwards.
+// report sets the metric of the clock skew while the controller's clock is behind, and resets it once afterwards.
 func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
 	if c != nil && (c.reported.Swap(behind > 0) || behind > 0) {
 		skew.WithLabelValues().Set(-behind.Seconds())

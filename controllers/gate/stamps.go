@@ -11,18 +11,16 @@ import (
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=gate-exception-stamp;gated-source-stamp;gate-approval,verbs=get
 
-// The names of the policies and of their bindings in config/policies that refuse what is
-// not stamped: an exception, an approval of a revision, and a Gate that does not say who
-// asks to open it and who approves that.
+// The names of the policies and of their bindings in config/policies that refuse unstamped exceptions, approvals of revisions, and requests
+// and approvals on Gates.
 const (
 	ExceptionStamp   = "gate-exception-stamp"
 	GatedSourceStamp = "gated-source-stamp"
 	ApprovalPolicy   = "gate-approval"
 )
 
-// StampedBy returns whether an API server stamps who writes and who approves, by the name
-// of the policy for that: without config/policies everybody can claim to be anybody. A policy
-// that the controller may not see is not there.
+// StampedBy returns a function that checks whether the API server stamps users, by the name of the policy for that. Without
+// config/policies, users can claim to be other users. A policy that the controller may not read counts as missing.
 func StampedBy(reader client.Reader, name string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}

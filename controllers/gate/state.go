@@ -26,19 +26,19 @@ type gateState struct {
 	decided *v1alpha1.Gate
 	// written is when the status was last written while targets were pending.
 	written time.Time
-	// changed says that the Gate has another state, until all targets are as that wants them.
+	// changed is true from a change of the state until all targets have reached it.
 	changed bool
-	// empty are the references that match nothing, and when that was looked at.
+	// empty is the last check of references.
 	empty referenceCheck
-	// applierKey is of what it was last looked at whether the Gate governs what applies it.
+	// applierKey identifies the inputs of the last check of appliers.
 	applierKey string
-	// reconciled is what the Gate was when all its targets were looked at. Only with waves.
+	// reconciled is the version of the Gate for which all targets were last reconciled. It is only set with waves.
 	reconciled openedVersion
-	// due is when the Gate was due to have the state that it has, until all targets are as it wants them.
+	// due is the scheduled transition to the current state, until all targets have reached that state.
 	due *v1alpha1.Transition
 }
 
-// add records a Gate that is reconciled.
+// add adds a Gate that is reconciled.
 func (m *State) add(g *v1alpha1.Gate, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *State) Forget(uid types.UID) {
 	delete(m.gates, uid)
 }
 
-// lock returns the state of a Gate until mu is unlocked. That of a Gate that was not seen is not kept.
+// lock returns the state of a Gate until mu is unlocked. Changes to the state of an unknown Gate are lost.
 func (m *State) lock(g *v1alpha1.Gate) *gateState {
 	m.mu.Lock()
 	if known := m.gates[g.UID]; known != nil {
@@ -70,22 +70,23 @@ func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
 	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
 }
 
-// StartDecision records that a decision is about to be written that is for the targets of a Gate: all of them will be looked at.
+// StartDecision records that a decision that affects targets is about to be written. It postpones the resync, because all targets are
+// enqueued anyway.
 func (m *State) StartDecision(g *v1alpha1.Gate, now time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.written, known.resync = now, resyncAfter(g, now)
 }
 
-// recordDecision records a Gate with a decision that is for its targets, as it was written.
+// recordDecision records a Gate as it was written with a decision that affects targets.
 func (m *State) recordDecision(written *v1alpha1.Gate) {
 	known := m.lock(written)
 	defer m.mu.Unlock()
 	known.decided = written
 }
 
-// Newest returns a Gate of the cache, or the version of it with the last decision of this process if the cache is behind: targets must
-// be ruled neither by a close nor by an open that has been replaced.
+// Newest returns a Gate from the cache, or the version with the last decision of this process if the cache is behind. Targets must never
+// be ruled by a decision that has been replaced.
 func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,19 +101,18 @@ func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
 	return cached
 }
 
-// isDue returns whether all targets of a Gate are to be looked at again. If they are, the next time is its interval
-// later.
-func (m *State) isDue(g *v1alpha1.Gate, asked bool, now time.Time) bool {
+// isDue returns whether a resync of all targets of a Gate is due or requested. If it is, the next one is due an interval later.
+func (m *State) isDue(g *v1alpha1.Gate, requested bool, now time.Time) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()
-	if !asked && now.Before(known.resync) && !now.Before(known.resync.Add(-2*g.GetInterval())) { // the clock may have been set back
+	if !requested && now.Before(known.resync) && !now.Before(known.resync.Add(-2*g.GetInterval())) { // the clock may have been set back
 		return false
 	}
 	known.resync = resyncAfter(g, now)
 	return true
 }
 
-// NextResync returns when all targets of a Gate are looked at again.
+// NextResync returns when the next resync of all targets of a Gate is due.
 func (m *State) NextResync(g *v1alpha1.Gate) time.Time {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -135,21 +135,22 @@ func (m *State) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duratio
 	return time.Time{}
 }
 
-// recordDue records the transition by which a Gate is about to get its state.
+// recordDue records the transition to the state that a Gate is about to have.
 func (m *State) recordDue(g *v1alpha1.Gate, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.due = due
 }
 
-// recordChange records that a Gate has another state.
+// recordChange records that a Gate has changed its state.
 func (m *State) recordChange(g *v1alpha1.Gate) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.changed = true
 }
 
-// takeChange returns once whether a Gate has another state, and by which transition it was due, because all targets are as that wants them.
+// takeChange returns, once, whether a Gate has changed its state and by which scheduled transition. Call it when all targets have reached
+// that state.
 func (m *State) takeChange(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -158,28 +159,28 @@ func (m *State) takeChange(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transi
 	return changed, due
 }
 
-// recordFindings records the diagnostics of a Gate.
+// recordFindings records the findings about a Gate.
 func (m *State) recordFindings(g *v1alpha1.Gate, found *findings) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.empty, known.applierKey = found.empty, found.applierKey
 }
 
-// lastFindings returns the diagnostics of a Gate that were recorded last, and when all its targets are looked at again.
+// lastFindings returns the last findings about a Gate, and when its next resync is due.
 func (m *State) lastFindings(g *v1alpha1.Gate) (last referenceCheck, origin string, resync time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	return known.empty, known.applierKey, known.resync
 }
 
-// openedVersion is what a Gate was when all its targets were looked at.
+// openedVersion is the generation of an open Gate and the time at which it opened.
 type openedVersion struct {
 	generation int64
 	opened     time.Time
 }
 
-// isReconciled returns whether all targets of an open Gate were looked at once since it has opened, with the spec that it has. They are
-// now if they are settled.
+// isReconciled returns whether all targets of an open Gate were reconciled since it opened with its current spec. settled means that they
+// are now.
 func (m *State) isReconciled(g *v1alpha1.Gate, settled bool) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()

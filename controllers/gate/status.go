@@ -43,7 +43,7 @@ func (r *Reconciler) targetFailures(ctx context.Context, obj *v1alpha1.Gate, d d
 	case 1:
 		return failures, uncounted, errors.Join(d.Err, errors.New(causes[0]))
 	default: // the first by text, so that the same failures have the same message each time
-		return failures, uncounted, errors.Join(d.Err, fmt.Errorf("%d targets failed, the first: %s", len(causes), slices.Min(causes)))
+		return failures, uncounted, errors.Join(d.Err, fmt.Errorf(msgTargetsFailed, len(causes), slices.Min(causes)))
 	}
 }
 
@@ -54,7 +54,7 @@ func targetCounts(s summary.Sums) v1alpha1.TargetCounts {
 	}
 }
 
-// failsNow returns whether the status of a Gate does not say yet that something has failed.
+// failsNow returns whether targets have failed for the first time since the status had no failures.
 func failsNow(before *v1alpha1.Gate, s summary.Sums) bool {
 	return s.Failed > 0 && (before.Status.Targets == nil || before.Status.Targets.Failed == 0)
 }
@@ -64,8 +64,7 @@ func (r *Reconciler) mayWrite(obj *v1alpha1.Gate, s summary.Sums, now time.Time)
 	return r.State.mayWrite(obj, s.IsSettled(), enqueue.ProgressInterval*time.Duration(max(1, r.Summary.Unsettled()/enqueue.ProgressPerSecond)), now)
 }
 
-// measure sets the metrics of a Gate. If all targets are as a scheduled transition wants them, it observes how late that
-// was.
+// measure sets the metrics of a Gate. Once all targets have reached the state of a scheduled transition, it observes the lag.
 func (r *Reconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s summary.Sums) {
 	r.RecordReadiness(ctx, obj)
 	r.RecordReconciling(ctx, obj)

@@ -21,16 +21,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// waves tells what is new of the release of a Gate. An Alert of Flux hears of targets alone: the one that has stopped the release is told.
+// waves emits the events about the release of a Gate. Alerts that select targets get only one: on the target that has stopped the
+// release.
 func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent, now time.Time) {
 	name := client.ObjectKeyFromObject(obj).String()
 	for i, one := range all {
-		said := events.ForGate(name, obj, now)
-		said[eventv1.MetaTokenKey] = fmt.Sprintf("%s/%d", events.Token(now), i)
+		details := events.ForGate(name, obj, now)
+		details[eventv1.MetaTokenKey] = fmt.Sprintf("%s/%d", events.Token(now), i)
 		if one.requestedBy != "" || one.requestMessage != "" {
-			said[events.RequesterKey], said[events.MessageKey] = one.requestedBy, one.requestMessage
+			details[events.RequesterKey], details[events.MessageKey] = one.requestedBy, one.requestMessage
 		}
-		said.Emit(n, obj, one.Event)
+		details.Emit(n, obj, one.Event)
 		if one.target == nil {
 			continue
 		}
@@ -40,7 +41,7 @@ func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent
 		}
 		key := target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: one.target.Namespace, Name: one.target.Name}}
 		if t, err := n.targets.Get(ctx, key); err == nil && t != nil {
-			said.Emit(n, t, events.New(one.Type, one.Reason, fmt.Sprintf("Stops the release of gate '%s': %s", name, one.target.Message)))
+			details.Emit(n, t, events.New(one.Type, one.Reason, fmt.Sprintf(msgStopsRelease, name, one.target.Message)))
 		}
 	}
 }
@@ -48,7 +49,7 @@ func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent
 // waveEvent is an event about a release in waves.
 type waveEvent struct {
 	events.Event
-	// requestedBy is the user who continues the release, why the reason.
+	// requestedBy is the user who continues the release, requestMessage the reason.
 	requestedBy, requestMessage string
 	// target is the target that gets an event, too, nil if there is none.
 	target *v1alpha1.WaitingTarget
@@ -56,47 +57,47 @@ type waveEvent struct {
 
 // releaseEvents returns the events about the release of a Gate, from its status before and after a pass.
 func releaseEvents(before, after *v1alpha1.Gate, d *waveDecision) []waveEvent {
-	var told []waveEvent
+	var all []waveEvent
 	if d != nil {
-		told = progressEvents(gate.WaveNames(after), d)
+		all = progressEvents(gate.WaveNames(after), d)
 	}
-	return append(told, stopEvents(before, after, len(told) > 0)...)
+	return append(all, stopEvents(before, after, len(all) > 0)...)
 }
 
-// progressEvents returns the events about a decision on waves with some names.
-func progressEvents(names []string, d *waveDecision) (told []waveEvent) {
-	say := func(kind, reason, format string, args ...any) {
-		told = append(told, waveEvent{Event: events.New(kind, reason, fmt.Sprintf(format, args...))})
+// progressEvents returns the events about a decision on waves with the given names.
+func progressEvents(names []string, d *waveDecision) (all []waveEvent) {
+	add := func(kind, reason, format string, args ...any) {
+		all = append(all, waveEvent{Event: events.New(kind, reason, fmt.Sprintf(format, args...))})
 	}
 	if d.proceed != nil {
-		told = append(told, d.proceed.event(names, d.before, d.Decision))
+		all = append(all, d.proceed.event(names, d.before, d.Decision))
 	}
 	for wave := d.before.Done; wave < d.Done; wave++ {
 		switch next := wave + 1; {
 		case wave < d.Excused || d.Sizes[wave] == 0:
 		case next < len(names) && d.Sizes[next] > 0:
-			say(events.Normal, v1alpha1.WaveReleasedReason, "Wave %s is released, %d targets are ready. Next is wave %s with %d targets.", names[wave], d.Sizes[wave], names[next], d.Sizes[next])
+			add(events.Normal, v1alpha1.WaveReleasedReason, msgWaveReleasedNext, names[wave], d.Sizes[wave], names[next], d.Sizes[next])
 		default:
-			say(events.Normal, v1alpha1.WaveReleasedReason, "Wave %s is released, %d targets are ready.", names[wave], d.Sizes[wave])
+			add(events.Normal, v1alpha1.WaveReleasedReason, msgWaveReleased, names[wave], d.Sizes[wave])
 		}
 	}
-	return told
+	return all
 }
 
-// refusal says why a proceed has done nothing.
+// refusal returns the event about a proceed that has no effect.
 func (p *proceed) refusal(why string) waveEvent {
-	return waveEvent{events.New(events.Warning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
+	return waveEvent{events.New(events.Warning, v1alpha1.ProceedRefusedReason, fmt.Sprintf(msgProceedRefused,
 		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))), p.RequestedBy, p.Message, nil}
 }
 
-// event says what a proceed has done.
+// event returns the event about a proceed.
 func (p *proceed) event(names []string, before waves.Progress, d waves.Decision) waveEvent {
 	if p.err != "" || before.Done == len(names) {
-		return p.refusal("no release is on")
+		return p.refusal(msgNoRelease)
 	}
-	text := "The release continues with its waves as they are"
+	text := msgContinues
 	if d.Excused > before.Excused {
-		text = fmt.Sprintf("The release continues without waiting for wave %s", names[d.Excused-1])
+		text = fmt.Sprintf(msgContinuesPast, names[d.Excused-1])
 	}
 	if p.RequestedBy != "" {
 		text += ", by " + p.RequestedBy
@@ -107,8 +108,9 @@ func (p *proceed) event(names []string, before waves.Progress, d waves.Decision)
 	return waveEvent{events.New(events.Normal, v1alpha1.ReleaseContinuedReason, text), p.RequestedBy, p.Message, nil}
 }
 
-// stopEvents returns what is new of what stops the release of a Gate, which was as it is in before. That it goes on may be told already.
-func stopEvents(before, obj *v1alpha1.Gate, goesOn bool) (told []waveEvent) {
+// stopEvents returns the event that the release of a Gate stops or continues. continued means that another event reports that it
+// continues.
+func stopEvents(before, obj *v1alpha1.Gate, continued bool) (all []waveEvent) {
 	was, is := conditions.Get(before, v1alpha1.ReleaseStoppedCondition), conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
 	switch {
 	case is != nil && (was == nil || was.Reason != is.Reason || stopCause(before, was) != stopCause(obj, is)):
@@ -117,13 +119,13 @@ func stopEvents(before, obj *v1alpha1.Gate, goesOn bool) (told []waveEvent) {
 			stopped.target = &obj.Status.Release.Waves.WaitingFor[0]
 		}
 		return []waveEvent{stopped}
-	case is == nil && was != nil && !goesOn && conditions.IsTrue(obj, v1alpha1.OpenedCondition):
-		return []waveEvent{{Event: events.New(events.Normal, v1alpha1.ReleaseContinuedReason, "Nothing stops the release any more, it continues.")}}
+	case is == nil && was != nil && !continued && conditions.IsTrue(obj, v1alpha1.OpenedCondition):
+		return []waveEvent{{Event: events.New(events.Normal, v1alpha1.ReleaseContinuedReason, msgContinuesAgain)}}
 	}
 	return nil
 }
 
-// stopCause returns what has stopped the release of a Gate: the first target that has failed, or what is wrong with the waves.
+// stopCause identifies why the release of a Gate has stopped: the first failed target, or the fault of the waves.
 func stopCause(g *v1alpha1.Gate, stop *metav1.Condition) string {
 	if stop.Reason != v1alpha1.WaveFailedReason || g.Status.Release == nil || g.Status.Release.Waves == nil || len(g.Status.Release.Waves.WaitingFor) == 0 {
 		return stop.Message

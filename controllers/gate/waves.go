@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// maxWaiting is how many targets status.release.waves names.
+// maxWaiting bounds how many targets status.release.waves names.
 const maxWaiting = 10
 
 // waveDecision is a decision on the waves of a release, with its inputs.
@@ -28,7 +28,7 @@ type waveDecision struct {
 	proceed *proceed
 }
 
-// inWaves gives those targets their turn that may have it by the waves of a Gate.
+// inWaves grants slots to the targets that are eligible by the waves of a Gate.
 func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now time.Time) released {
 	opened := obj.Status.LastTransition.At
 	if s.Awaits || !r.summary.IsComplete() || !r.state.isReconciled(obj, s.IsSettled()) {
@@ -70,7 +70,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 	return done
 }
 
-// afterWaves gives all waiting targets their turn, because all waves are released.
+// afterWaves grants slots to all waiting targets, because all waves are released.
 func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Time) released {
 	done := released{status: status}
 	if p := takeProceed(obj, status); p != nil {
@@ -84,8 +84,7 @@ func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus,
 	return r.grantSlots(obj, done, now, rollout.Eligible{All: true})
 }
 
-// waveProgress returns how far a release is by the status of a Gate. Finished waves count as far as the waves are still those of
-// the spec.
+// waveProgress returns the progress of a release from the status of a Gate. Only finished waves that the spec still has count.
 func waveProgress(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
 	names := gate.WaveNames(obj)
 	p := waves.Progress{ReadySince: timeOrZero(w.ReadySince), Accepted: w.FaultsAccepted}
@@ -108,7 +107,7 @@ func waveProgress(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[targe
 	return p
 }
 
-// recordWaves notes a decision in the status of a Gate.
+// recordWaves records a decision in the status of a Gate.
 func recordWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) {
 	names := gate.WaveNames(obj)
 	w.Done, w.Current, w.Ready, w.Total, w.ReadySince, w.ProceededPast = names[:d.Done:d.Done], "", 0, 0, nil, ""
@@ -135,36 +134,36 @@ var phases = map[waves.Phase]string{
 	waves.Held: "Held", waves.Blocked: "HeldByOthers", waves.Progressing: "Progressing", waves.Rechecking: "Progressing", waves.Failed: "Failed",
 }
 
-// releaseStop returns why a release has stopped, and what to do.
+// releaseStop returns why a release has stopped, and the next step.
 func releaseStop(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
 	names := gate.WaveNames(obj)
 	proceed := fmt.Sprintf("kubectl gate proceed %s -n %s", obj.Name, obj.Namespace)
 	switch {
 	case d.Fault != nil:
-		return gate.Stop{Reason: v1alpha1.InvalidWavesReason, Message: faultMessage(names, d.Fault) + " Nothing more is released until that is fixed, or until a user runs " + proceed}
+		return gate.Stop{Reason: v1alpha1.InvalidWavesReason, Message: faultMessage(names, d.Fault) + msgUntilFixed + proceed}
 	case len(d.Stops) > 0:
 		first, more := d.Stops[0], ""
 		if n := len(d.Stops) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		return gate.Stop{Reason: v1alpha1.WaveFailedReason, Message: fmt.Sprintf("wave %s: %s%s has failed: %s. Nothing more is released until it is ready, or until a user runs %s",
+		return gate.Stop{Reason: v1alpha1.WaveFailedReason, Message: fmt.Sprintf(msgWaveFailed,
 			names[d.Done], first.Key, more, strings.TrimSuffix(first.Message, "."), proceed)}
 	}
 	return gate.Stop{}
 }
 
-// faultMessage says what is wrong with waves, and how to mend it.
+// faultMessage returns what is wrong with waves, and the next step.
 func faultMessage(names []string, f *waves.Fault) string {
 	switch f.Kind {
 	case waves.Overlap:
-		return fmt.Sprintf("waves %s and %s both match %s: change its labels or the waves.", names[f.Waves[0]], names[f.Waves[1]], f.Targets[0])
+		return fmt.Sprintf(msgWavesOverlap, names[f.Waves[0]], names[f.Waves[1]], f.Targets[0])
 	case waves.Empty:
-		return fmt.Sprintf("wave %s matches no target: compare its labels with those of the targets, or take it out.", names[f.Waves[0]])
+		return fmt.Sprintf(msgWaveEmpty, names[f.Waves[0]])
 	default:
 		var all []string
 		for _, key := range append(slices.Clone(f.Targets[:min(len(f.Targets), maxWaiting)]), f.Targets[0]) {
 			all = append(all, key.String())
 		}
-		return fmt.Sprintf("targets depend on each other in a circle: %s: change their spec.dependsOn.", strings.Join(all, ", "))
+		return fmt.Sprintf(msgCircle, strings.Join(all, ", "))
 	}
 }

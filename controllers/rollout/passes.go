@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Passes has the last passes of each Gate, for its history. The notes on the targets bring them back after a restart. The zero
-// value is ready for use.
+// Passes has the last passes of each Gate, for its history. After a restart, they are restored from the annotations of the targets. The
+// zero value is ready for use.
 type Passes struct {
 	mu    sync.Mutex
 	gates map[types.UID]map[passKey]verdict.Pass
@@ -27,7 +27,7 @@ type passKey struct {
 	value  string
 }
 
-// Record takes note of a pass of a target, and returns whether that is new for a Gate.
+// Record records a pass of a target for a Gate, and returns whether it is new.
 func (p *Passes) Record(gate types.UID, key target.Key, pass verdict.Pass) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *Passes) Forget(gate types.UID) {
 	delete(p.gates, gate)
 }
 
-// Entries returns what the history of a Gate is to have of passes, the oldest first.
+// Entries returns the history entries about the passes of a Gate, the oldest first.
 func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	return entries
 }
 
-// historyEntries returns the entries of one pass: that it began, and that it ended or was refused.
+// historyEntries returns the entries about one pass: that it began, and that it ended or was refused.
 func historyEntries(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEntry) {
 	e := v1alpha1.HistoryEntry{
 		Target: key.String(), RequestedBy: pass.By, Message: pass.Reason, RequestedAt: pass.RequestedAt(),

@@ -19,20 +19,20 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// Slots has the targets that wait for their turn to be released, by Gate.
+// Slots has the targets that wait for a release slot, by Gate.
 type Slots = slots.Slots[types.UID, target.Key]
 
 // Rollouts has the targets of the Gates that release in waves.
 type Rollouts = waves.Rollouts
 
-// Eligible says which targets may have their turn.
+// Eligible selects the targets that may get a slot.
 type Eligible = slots.Eligible[target.Key]
 
-// NewItem returns what decides on the turn of a target.
+// NewItem returns what decides on the order in which targets get slots.
 func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
 	item := slots.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
 	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {
-		item.Expiry = renewer.Expiry(t) // one that has none has its turn last
+		item.Expiry = renewer.Expiry(t) // targets without an expiry come last
 	}
 	item.Failed = slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
@@ -61,7 +61,7 @@ func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func
 		if changed && gate.ReleasesInWaves(g.Object) {
 			r.Queues.GateSoon(of.NamespacedName)
 		}
-		if added { // its changes of readiness were not observed before
+		if added { // changes of its readiness were not observed before
 			r.Queues.Targets(queue.Report, key)
 		}
 	}
@@ -84,5 +84,5 @@ func PhaseFor(obj *target.Object) (waves.Phase, string) {
 	}
 }
 
-// MaxMessage is how many bytes status.release.waves quotes of the message of a target.
+// MaxMessage bounds the bytes of a target's message in status.release.waves.
 const MaxMessage = 256

@@ -24,10 +24,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// activationIdentity is by what we know the Secrets that we have written.
+// activationIdentity has the annotations that identify Secrets written by this controller.
 var activationIdentity = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
 
-// activator puts certificates to use: it promotes them from one Secret into another.
+// activator activates certificates: it copies them from the staged Secret to the live one.
 type activator struct {
 	client.Client
 	kuberecorder.EventRecorder
@@ -35,7 +35,7 @@ type activator struct {
 	Live client.Reader
 	// Gates looks up the Gates of a Certificate.
 	Gates *view.GateIndex
-	// Clock is read once all Gates are.
+	// Clock is read after all Gates have been read.
 	Clock clock.PassiveClock
 }
 
@@ -57,11 +57,11 @@ type activationRun struct {
 	decision activation.Decision
 	// closed are the Gates that the Certificate waits for.
 	closed closedGates
-	// err is what another try may mend.
+	// err is an error that a retry may resolve.
 	err error
 }
 
-// run promotes the certificate of a Certificate if it is time to. It decides again if somebody else wrote meanwhile.
+// run activates the certificate of a Certificate if its Gates permit that. It decides again if another client wrote meanwhile.
 func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationRun {
 	of := &activationRun{activator: a, obj: obj, names: secretNames(obj), now: now}
 	for retry := 0; ; retry++ {
@@ -72,7 +72,7 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 		case retry < ownwrites.Retries && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)):
 			continue
 		case apierrors.IsForbidden(err):
-			of.refuse("the controller is not permitted to do so, install config/activation: " + err.Error())
+			of.refuse(msgActivationForbidden + err.Error())
 		default:
 			of.refuse(err.Error())
 			of.err = err
@@ -81,7 +81,7 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 	}
 }
 
-// failure returns why the certificate is not put to use, nil if nothing is wrong.
+// failure returns why the activation failed, nil if it did not.
 func (a *activationRun) failure() *summary.Failure {
 	if a.decision.Outcome != activation.Refused {
 		return nil
@@ -93,8 +93,8 @@ func (a *activationRun) refuse(message string) {
 	a.decision = activation.Decision{Message: message, Live: a.decision.Live}
 }
 
-// try reads the live Secret before the staged one: what is written is never
-// older than what somebody else has promoted meanwhile, for that is a conflict.
+// try decides once and writes. It reads the live Secret before the staged one, so that a concurrent activation of a newer certificate
+// causes a conflict.
 func (a *activationRun) try(ctx context.Context) error {
 	if message := a.names.Invalid(); message != "" {
 		a.refuse(message)
@@ -138,8 +138,8 @@ func (a *activationRun) try(ctx context.Context) error {
 	return nil
 }
 
-// storePrevious writes what is in use to another Secret. It is what it was in between, if
-// we ended there: the live Secret is still the same.
+// storePrevious copies the certificate in use to another Secret. The copy is valid even if the process ends before the activation,
+// because the live Secret is unchanged then.
 func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) (refused string, err error) {
 	previous, err := a.read(ctx, a.names.Previous())
 	if err != nil {
@@ -151,8 +151,7 @@ func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) 
 	if previous != nil && activation.Same(previous.Data, a.decision.Previous) {
 		return "", nil
 	}
-	// Somebody else may have promoted another before previous was read here, and
-	// have kept what was in use then.
+	// Another client may have activated a certificate, and stored the one before, after the live Secret was read here.
 	latest, err := a.read(ctx, a.names.Live)
 	if err != nil {
 		return "", err
@@ -163,18 +162,17 @@ func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) 
 	return "", a.write(ctx, a.names.Previous(), previous, activation.Secret{Data: a.decision.Previous})
 }
 
-// read reads a Secret from the API server. No Secret is ever cached.
+// read reads a Secret from the API server, nil if it does not exist. Secrets are never cached.
 func (a *activationRun) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := a.Live.Get(ctx, client.ObjectKey{Namespace: a.obj.GetNamespace(), Name: name}, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // a Secret that does not exist is an answer
+		return nil, nil //nolint:nilnil // nil means that the Secret does not exist
 	}
 	return secret, err
 }
 
-// write makes the data of a Secret as wanted, in one write, if it is as it was
-// read. Server-side apply would leave the keys that others wrote.
+// write creates or patches a Secret in one write, on the version that was read. Server-side apply would leave the keys of other clients.
 func (a *activationRun) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
 	want.Labels = map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager}
 	if want.Annotations == nil {
@@ -195,7 +193,7 @@ func (a *activationRun) write(ctx context.Context, name string, have *corev1.Sec
 	return a.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 }
 
-// contents returns what matters of a Secret, nil for none.
+// contents returns the fields of a Secret that a decision depends on, nil for none.
 func contents(s *corev1.Secret) *activation.Secret {
 	if s == nil {
 		return nil
@@ -210,26 +208,25 @@ func contents(s *corev1.Secret) *activation.Secret {
 	return c
 }
 
-// emitActivated records an event on the Certificate.
+// emitActivated emits an event on the Certificate.
 func (a *activationRun) emitActivated() {
 	d := a.decision
 	if d.Early {
-		a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, "Activated into Secret '%s' although %s: certificate %s, which ends at %s; the one before ends at %s",
+		a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, msgActivatedEarly,
 			a.names.Live, verdict.ClosedAre(a.closed.names()), d.Staged.Serial, d.Staged.End(), d.Live.End())
 		return
 	}
-	a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, "Activated into Secret '%s': certificate %s, which ends at %s",
+	a.Eventf(a.obj, events.Normal, v1alpha1.ActivatedReason, msgActivated,
 		a.names.Live, d.Staged.Serial, d.Staged.End())
 }
 
-// condition returns the condition Activated, and records an event if it begins
-// to tell of a failure.
+// condition returns the condition Activated, and emits an event if it reports a new failure.
 func (a *activationRun) condition() *metav1.Condition {
 	condition := activatedCondition(a.names, a.decision, a.closed)
 	was := conditions.Get(a.obj, condition.Type)
 	if condition.Reason == v1alpha1.ActivationFailedReason &&
 		(was == nil || was.Reason != condition.Reason || was.Message != condition.Message) {
-		a.Eventf(a.obj, events.Warning, v1alpha1.ActivationFailedReason, "Not activated into Secret '%s': %s", a.names.Live, a.decision.Message)
+		a.Eventf(a.obj, events.Warning, v1alpha1.ActivationFailedReason, msgNotActivated, a.names.Live, a.decision.Message)
 	}
 	return &condition
 }

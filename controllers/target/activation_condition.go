@@ -25,26 +25,26 @@ func (c closedGates) names() []string {
 	return names
 }
 
-// String says which Gates have to open, and when they do.
+// String names the Gates and the times at which they open.
 func (c closedGates) String() string {
 	all := make([]string, len(c))
 	for i, g := range c {
 		all[i] = "'" + g.Name + "'"
 		if at, zone, ok := g.Opening(); ok {
-			all[i] += fmt.Sprintf(" (opens at %s, %s)", at.Format(time.RFC3339), zone)
+			all[i] += fmt.Sprintf(msgOpensAt, at.Format(time.RFC3339), zone)
 		}
 	}
 	switch len(all) {
 	case 0:
-		return "a gate that governs it"
+		return msgUnknownGate
 	case 1:
 		return "gate " + all[0]
 	}
 	return "gates " + strings.Join(all, ", ")
 }
 
-// when returns when a certificate may be promoted: while all Gates that govern the
-// Certificate are open, or at the margin.
+// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or once it is within the
+// margin of their terms.
 func (a *activationRun) when(ctx context.Context) (activation.When, error) {
 	gates, err := a.Gates.Live(ctx, a.obj, a.Clock.Now())
 	if err != nil {
@@ -62,30 +62,30 @@ func activatedCondition(names activation.Names, d activation.Decision, closed cl
 	condition := metav1.Condition{Type: v1alpha1.ActivatedCondition, Status: metav1.ConditionFalse}
 	ends := ""
 	if d.Live != nil {
-		ends = fmt.Sprintf(" The certificate in use ends at %s.", d.Live.End())
+		ends = fmt.Sprintf(msgInUse, d.Live.End())
 	}
 	switch d.Outcome {
 	case activation.Activated:
 		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ActivatedReason
-		condition.Message = fmt.Sprintf("Secret '%s' has the issued certificate.%s", names.Live, ends)
+		condition.Message = fmt.Sprintf(msgIsActivated, names.Live, ends)
 	case activation.RolledBack:
 		condition.Reason = v1alpha1.RolledBackReason
-		condition.Message = fmt.Sprintf("A user has changed Secret '%s' since the certificate was activated. It stays so until the next issuance.%s", names.Live, ends)
+		condition.Message = fmt.Sprintf(msgRolledBack, names.Live, ends)
 	case activation.NotIssued:
 		condition.Reason = v1alpha1.NotIssuedReason
-		condition.Message = fmt.Sprintf("There is no certificate in Secret '%s' yet.", names.Staged)
+		condition.Message = fmt.Sprintf(msgNotIssued, names.Staged)
 	case activation.NotYetValid:
 		condition.Reason = v1alpha1.NotYetValidReason
-		condition.Message = fmt.Sprintf("Certificate %s is valid from %s on.%s", d.Staged.Serial, d.Staged.NotBefore.UTC().Format(time.RFC3339), ends)
+		condition.Message = fmt.Sprintf(msgNotYetValid, d.Staged.Serial, d.Staged.NotBefore.UTC().Format(time.RFC3339), ends)
 	case activation.Closed:
 		condition.Reason = v1alpha1.GateClosedReason
-		condition.Message = fmt.Sprintf("Certificate %s waits for %s.%s", d.Staged.Serial, closed, ends)
+		condition.Message = fmt.Sprintf(msgWaits, d.Staged.Serial, closed, ends)
 		if !d.Recheck.IsZero() {
-			condition.Message += fmt.Sprintf(" It is replaced at %s at the latest.", d.Recheck.UTC().Format(time.RFC3339))
+			condition.Message += fmt.Sprintf(msgReplacedBy, d.Recheck.UTC().Format(time.RFC3339))
 		}
 	default:
 		condition.Reason = v1alpha1.ActivationFailedReason
-		condition.Message = fmt.Sprintf("Not activated into Secret '%s': %s.%s", names.Live, d.Message, ends)
+		condition.Message = fmt.Sprintf(msgNotActivated, names.Live, d.Message+"."+ends)
 	}
 	return condition
 }

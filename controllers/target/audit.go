@@ -13,8 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// recordOutcome puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
-// before a restart is not told once more. A target that the Gate has just let go was told that.
+// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It
+// emits none for what was so before a restart, or for a target that the Gate has just released: its release event reports that.
 func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
 	s.recordPasses(key, r.Passes, r.Queues)
@@ -36,8 +36,7 @@ func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	r.rolloutRecorder().Record(key, s.Gates, s.member)
 }
 
-// audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
-// before.
+// audit returns the outcome if a Gate with mode Audit enforced. Until the Gate has decided, that is the outcome before.
 func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
@@ -58,8 +57,8 @@ func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	return summary.Other
 }
 
-// recordPasses has the Gates of a target write down what became of a pass.
-func (s *Result) recordPasses(key target.Key, passes *rollout.Passes, wake enqueue.Enqueuer) {
+// recordPasses records a pass for the Gates of a target, which add it to their history.
+func (s *Result) recordPasses(key target.Key, passes *rollout.Passes, queues enqueue.Enqueuer) {
 	pass := s.Ruling.Observed.Pass
 	if s.Wrote && s.Ruling.Step.Ends != (verdict.Pass{}) {
 		pass = s.Ruling.Step.Ends
@@ -73,10 +72,10 @@ func (s *Result) recordPasses(key target.Key, passes *rollout.Passes, wake enque
 		}
 		last := g.Object.Status.LastTransition
 		if began := cmp.Or(pass.Since, pass.Ended); last == nil || last.State != v1alpha1.StateOpened && last.At.After(began) {
-			continue // it was before this Gate had closed
+			continue // the pass is older than the hold of this Gate
 		}
 		if passes.Record(g.Object.UID, key, pass) {
-			wake.GateSoon(summary.KeyFor(g.Object).NamespacedName)
+			queues.GateSoon(summary.KeyFor(g.Object).NamespacedName)
 		}
 	}
 }

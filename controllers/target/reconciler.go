@@ -26,11 +26,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reconciler holds and releases targets, and reports on them in their conditions.
+// Reconciler holds and releases targets, and sets their conditions.
 type Reconciler struct {
 	// Client writes targets.
 	client.Client
-	// EventRecorder for events on Certificates that are activated.
+	// EventRecorder emits events on Certificates that are activated.
 	kuberecorder.EventRecorder
 	// Live reads from the API server.
 	Live client.Reader
@@ -44,15 +44,15 @@ type Reconciler struct {
 	Gates *view.GateIndex
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Summary counts what became of targets.
+	// Summary counts the outcomes of targets.
 	Summary *summary.Summary
 	// Slots has the targets that wait for a release slot.
 	Slots *rollout.Slots
 	// Rollouts has the targets of Gates that release in waves.
 	Rollouts *rollout.Rollouts
-	// Queues wakes a Gate when a target waits for its turn.
+	// Queues enqueues a Gate when a target waits for a release slot.
 	Queues enqueue.Enqueuer
-	// Passes has what the history of Gates says of passes.
+	// Passes has the passes in the history of Gates.
 	Passes *rollout.Passes
 
 	// TargetEvents emits the events on targets.
@@ -73,7 +73,7 @@ func New(r Reconciler) *Reconciler {
 	return &r
 }
 
-// Reconcile holds or releases a target for all of its Gates in one write, and then reports on it.
+// Reconcile holds or releases a target for all of its Gates in one write, and then sets its conditions.
 func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	r.Summary.StartReconcile(key)
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 			break
 		}
 		if obj == nil {
-			return ctrl.Result{}, nil // its event is to come
+			return ctrl.Result{}, nil // its event follows
 		}
 		now = r.Clock.Now()
 		res, err = r.pass(ctx, obj, now)
@@ -129,7 +129,7 @@ func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time
 	return r.Apply(ctx, res)
 }
 
-// Apply carries out a final ruling on a target: it writes, notifies and reports.
+// Apply carries out a final ruling on a target: it writes the target, emits events and sets conditions.
 func (r *Reconciler) Apply(ctx context.Context, res Result) (Result, error) {
 	ruling := &res.Ruling
 	r.slots.await(ruling)
@@ -184,7 +184,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *verdict.Situation, fact verdi
 	return err
 }
 
-// write takes the step that a target needs.
+// write writes the step of a ruling.
 func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	obj, step := ruling.Object, ruling.Step
 	lever := ruling.Plan.Lever
@@ -205,7 +205,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	return err
 }
 
-// lockers returns the Gates in whose names the GateLocks lock a target: that of its namespace, and that of all.
+// lockers returns the names of the Gates by which the GateLock of the target's namespace, or that of all namespaces, locks the target.
 func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
 	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
 	if gateLock == nil || err != nil {
@@ -233,7 +233,7 @@ func (r *Reconciler) report(ctx context.Context, res Result) (Result, error) {
 		res.Failure, failed = a.failure(), a.err
 	}
 	if r.Targets.Definition(target.KeyOf(obj).GroupKind).NoConditions {
-		return res, failed // events are emitted all the same
+		return res, failed // the events are emitted nevertheless
 	}
 	list := res.Ruling.Conditions(activated)
 	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(now))

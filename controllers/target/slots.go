@@ -11,13 +11,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// releaseSlots has the release slots of targets, and enqueues the Gates that give them.
+// releaseSlots takes and returns the release slots of targets, and enqueues the Gates that grant them.
 type releaseSlots struct {
 	slots  *rollout.Slots
 	queues enqueue.Enqueuer
 }
 
-// missing returns the Gates with a pace that have no slot for a target yet.
+// missing returns the Gates with a pace that have not granted a slot to a target.
 func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
 	for _, g := range gates {
 		if g.HasPace() && !s.slots.HasSlot(g.Object.UID, target.KeyOf(obj)) {
@@ -27,7 +27,7 @@ func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names [
 	return names
 }
 
-// await enqueues a target for the slots that it waits for, and the Gates that give them.
+// await requests the slots that a target waits for, and enqueues the Gates that grant them.
 func (s releaseSlots) await(ruling *verdict.Ruling) {
 	for _, g := range ruling.Queues {
 		key := client.ObjectKeyFromObject(g.Object)
@@ -49,7 +49,7 @@ func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	return s.slots.Take(target.KeyOf(ruling.Object), gates...)
 }
 
-// leave returns the slots of a target that no longer waits: it was released, or must not be.
+// leave returns the slots of a target that no longer waits: it was released, or must stay held.
 func (s releaseSlots) leave(res *Result) {
 	ruling := &res.Ruling
 	if ruling.Wait != verdict.NoWait {

@@ -14,7 +14,7 @@ func (r *Reconciler) rolloutRecorder() rollout.Recorder {
 	return rollout.Recorder{Rollouts: r.Rollouts, Queues: r.Queues}
 }
 
-// member returns what a target is for a Gate that releases it in waves.
+// member returns a target as a member of the release in waves of a Gate.
 func (s *Result) member(g verdict.Gate) waves.Member {
 	obj, step := s.Ruling.Object, s.Ruling.Step
 	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}
@@ -22,15 +22,15 @@ func (s *Result) member(g verdict.Gate) waves.Member {
 	switch {
 	case s.Ruling.Wait == verdict.ForSlot:
 	case s.Ruling.Wait != verdict.NoWait:
-		m.Message = "waits until it is unlocked"
+		m.Message = msgLocked
 	case held && s.Failure != nil && !s.Wrote:
 		m.Message = s.Failure.Message
 	case step.Outcome == verdict.Passing && g.Effect == verdict.Open:
-		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(step.Names, ", ")+", one reconciliation passes"
+		m.Phase, m.Message = waves.Blocked, msgHeldBy+strings.Join(step.Names, ", ")+msgPassing
 	case step.Outcome == verdict.Passing: // it is held again
 	case step.Hold && g.Effect == verdict.Open:
 		others := slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return name == g.Name })
-		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(others, ", ")
+		m.Phase, m.Message = waves.Blocked, msgHeldBy+strings.Join(others, ", ")
 	case step.Hold:
 	case step.Outcome == verdict.SuspendedByOthers || step.Outcome == verdict.Exempt:
 		m.Phase = waves.Skipped

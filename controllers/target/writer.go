@@ -26,16 +26,18 @@ type writer struct {
 	Versions *ownwrites.Versions[target.Key]
 }
 
-// holdConfig is what we have of a target: in whose names it is held, by which spec, nil for let go, and what is noted of a pass.
+// holdConfig is the apply configuration of a target, besides its conditions.
 type holdConfig struct {
-	names           []string
-	lever           map[string]any
+	// names are the Gates that hold the target.
+	names []string
+	// lever is the part of the spec that suspends the target, nil to release it.
+	lever map[string]any
+	// passAnnotations record a pass.
 	passAnnotations map[string]string
 }
 
-// apply writes who holds a target, by server-side apply of nothing else. Values that others have
-// set are taken from them: that is what a hold is. It returns the target on its new version,
-// otherwise as it was.
+// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It
+// returns the target on its new version.
 func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*target.Object, error) {
 	config := newApplyConfig(obj)
 	annotations := map[string]string{}
@@ -60,7 +62,7 @@ func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*
 	return w.wrote(obj, latest), nil
 }
 
-// wrote returns a target on the version that a write gave it.
+// wrote records the version of a target after a write, and returns the target on that version.
 func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata) *target.Object {
 	w.Versions.Wrote(target.KeyOf(obj), latest.ResourceVersion)
 	written := &target.Object{Unstructured: *obj.DeepCopy()}
@@ -69,8 +71,8 @@ func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata)
 	return written
 }
 
-// conditions makes ours of a target those that are given, and returns whether that changed anything. Those of a
-// target.Reporter are applied. The conditions of Flux are an atomic list, which is patched on the version that was read.
+// conditions replaces our conditions of a target, and returns whether that changed them. The conditions of a target.Reporter are applied.
+// Those of Flux objects are an atomic list, which is patched on the version that was read.
 func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
 	before := map[string]metav1.Condition{}
 	var others []metav1.Condition
@@ -141,23 +143,21 @@ func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list [
 	return client.IgnoreNotFound(err)
 }
 
-// newMetadata returns what the answer to a patch of a target is read into. Only the metadata
-// is asked for: with thousands of targets it is the decoding of whole objects that costs.
+// newMetadata returns an object for the response to a patch of a target. Only the metadata is requested, because decoding thousands of
+// whole objects is expensive.
 func newMetadata(obj *target.Object) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	metadata.SetGroupVersionKind(obj.GroupVersionKind())
 	return metadata
 }
 
-// newApplyConfig returns a configuration for server-side apply of a target on the
-// version that was read.
+// newApplyConfig returns an apply configuration of a target, on the version that was read.
 func newApplyConfig(obj *target.Object) *target.Object {
 	config := &target.Object{}
 	config.SetGroupVersionKind(obj.GroupVersionKind())
 	config.SetName(obj.GetName())
 	config.SetNamespace(obj.GetNamespace())
-	// Without the UID an object that is gone would be created again, or refused as
-	// an incomplete one.
+	// Without the UID, the API server would create a deleted object again, or refuse it as incomplete.
 	config.SetUID(obj.GetUID())
 	config.SetResourceVersion(obj.GetResourceVersion())
 	return config

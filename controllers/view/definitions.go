@@ -26,22 +26,21 @@ var (
 	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
 	ErrNotInstalled = errors.New("is not installed")
 
-	// ErrNotRead is returned while the objects of a kind are being read. The event of each of them is to come.
+	// ErrNotRead is returned while the objects of a kind are being read. Each of them will have an event.
 	ErrNotRead = errors.New("is being read")
 
-	// ErrNotReadable is returned for a kind whose objects could not be read so
-	// far, for lack of permissions say.
+	// ErrNotReadable is returned for a kind whose objects could not be read so far, such as for lack of permissions.
 	ErrNotReadable = errors.New("cannot be read, see the log of the controller")
 )
 
-// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held as it is in the cluster. It says why, and
-// what to do. Nothing of the kind is read or written, as if it was not installed.
+// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next
+// step. The kind is treated as not installed.
 type UnsupportedError string
 
 // Error implements error.
 func (e UnsupportedError) Error() string { return string(e) }
 
-// Is returns whether it counts as another error.
+// Is returns true for ErrNotInstalled.
 func (UnsupportedError) Is(err error) bool { return errors.Is(ErrNotInstalled, err) }
 
 // DefinitionFor returns the name of the CustomResourceDefinition of a kind.
@@ -60,7 +59,7 @@ func KindForDefinition(name string) (schema.GroupKind, bool) {
 	return schema.GroupKind{}, false
 }
 
-// AddedKindsFor returns the kinds of --suspend-kinds that a CustomResourceDefinition may be of, by its group: their plurals can be any.
+// AddedKindsFor returns the kinds of --suspend-kinds that a CustomResourceDefinition may define, by its group. Their plurals are unknown.
 func AddedKindsFor(name string) []target.Kind {
 	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })
 }
@@ -70,7 +69,7 @@ var (
 	handledField = fields.Name(&handled, &handled.LastHandledReconcileAt)
 )
 
-// definitionIn returns what adapters may ask of a definition.
+// definitionIn returns the facts about a definition that adapters use.
 func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) target.Definition {
 	definition := target.Definition{Release: crd.Labels["app.kubernetes.io/version"], Spec: map[string]bool{}}
 	if v := versionIn(crd, version); v != nil {
@@ -92,29 +91,29 @@ func versionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) *a
 	return nil
 }
 
-// Definitions looks kinds up in the cluster.
+// Definitions finds kinds in the cluster.
 type Definitions struct {
 	Mapper meta.RESTMapper
 	reader client.Reader
-	// Document returns what the API server publishes of a version in OpenAPI 3.
+	// Document returns the OpenAPI 3 document of a group and version.
 	Document func(context.Context, schema.GroupVersion) ([]byte, error)
 
 	mu sync.RWMutex
-	// names are those of the definitions of kinds whose plural may be any.
+	// names are the definitions of kinds whose plural is not known in advance.
 	names map[schema.GroupKind]string
 }
 
-// found is a kind as the cluster has it.
+// found is a kind in the cluster.
 type found struct {
-	// installed says that the cluster has the kind. Its version is empty if it is not served yet.
+	// installed means that the cluster has the kind. Its version is empty if it is not served yet.
 	installed  bool
 	version    string
 	definition target.Definition
-	// Fault is why it cannot be held, empty if it can.
+	// Fault is why the kind cannot be held, empty if it can.
 	Fault UnsupportedError
 }
 
-// find looks a kind up in the cluster. The version before is kept if it is still served.
+// find finds a kind in the cluster. It keeps the previous version if that is still served.
 func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before string) (found, error) {
 	added, ok := target.Added(kind)
 	if ok && added.IsBuiltIn() {
@@ -122,7 +121,7 @@ func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before st
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := d.reader.Get(ctx, client.ObjectKey{Name: d.nameFor(kind)}, crd); err != nil {
-		return found{}, client.IgnoreNotFound(err) // not found is an answer
+		return found{}, client.IgnoreNotFound(err) // the kind is not installed
 	}
 	f := found{installed: true, version: crds.ServedVersion(crd, before)}
 	f.definition = definitionIn(crd, f.version)
@@ -146,7 +145,7 @@ func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bo
 	})
 }
 
-// FindBuiltIn looks up a kind of Kubernetes itself. Its status is for its own controllers alone.
+// FindBuiltIn finds a kind of Kubernetes itself. Only the kind's own controllers write its status.
 func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found, error) {
 	mapping, err := d.Mapper.RESTMapping(kind.GroupKind)
 	if err != nil {
@@ -157,8 +156,8 @@ func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found,
 	}
 	f := found{installed: true, version: mapping.GroupVersionKind.Version, definition: target.Definition{NoConditions: true}}
 	document, err := d.Document(ctx, mapping.GroupVersionKind.GroupVersion())
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // another try would say the same: all other kinds are held
-		f.Fault = UnsupportedError(fmt.Sprintf("the schema of kind %s of %s cannot be read: %v; mend that, and restart the controller", kind.Kind, kind.Group, err))
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // a retry would fail, too, and must not block the other kinds
+		f.Fault = UnsupportedError(fmt.Sprintf(msgSchemaUnread, kind.Kind, kind.Group, err))
 		return f, nil
 	}
 	if err != nil {
@@ -169,7 +168,7 @@ func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found,
 	return f, err
 }
 
-// nameFor returns the name of the CustomResourceDefinition of a kind. A kind that is built in here has a regular plural.
+// nameFor returns the name of the CustomResourceDefinition of a kind. Kinds that are supported by default have a regular plural.
 func (d *Definitions) nameFor(kind schema.GroupKind) string {
 	if name, ok := d.named(kind); ok {
 		return name
@@ -179,7 +178,7 @@ func (d *Definitions) nameFor(kind schema.GroupKind) string {
 	}
 	mapping, err := d.Mapper.RESTMapping(kind)
 	if err != nil {
-		return DefinitionFor(kind) // its definition tells when it comes, see kindOf
+		return DefinitionFor(kind) // KindFor finds the definition once it exists
 	}
 	name := mapping.Resource.GroupResource().String()
 	d.name(kind, name)
@@ -212,7 +211,7 @@ func (d *Definitions) KindFor(ctx context.Context, definition string) (schema.Gr
 	return kind, true, nil
 }
 
-// name notes the name of the definition of a kind.
+// name records the name of the definition of a kind.
 func (d *Definitions) name(kind schema.GroupKind, definition string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,7 +221,7 @@ func (d *Definitions) name(kind schema.GroupKind, definition string) {
 	d.names[kind] = definition
 }
 
-// named returns the name of the definition of a kind, if it was noted.
+// named returns the recorded name of the definition of a kind.
 func (d *Definitions) named(kind schema.GroupKind) (string, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

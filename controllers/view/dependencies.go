@@ -19,16 +19,14 @@ import (
 )
 
 const (
-	// DependencyField is the index of Gates by their dependencies. Most events of targets
-	// are about the status that Flux reports, and most of these targets are no dependency.
+	// DependencyField is the index of Gates by their dependencies. Most targets with frequent events are not a dependency.
 	DependencyField = "spec.dependsOn"
 
-	// DependencyTimeout bounds how long the dependencies of a Gate keep it from being
-	// decided on. An object that is not read by then is not ready.
+	// DependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read by then are not ready.
 	DependencyTimeout = 10 * time.Second
 )
 
-// DependencyIndexKeys returns the dependencies of a Gate, for the index by dependencyField.
+// DependencyIndexKeys returns the dependencies of a Gate, for the index DependencyField.
 func DependencyIndexKeys(obj client.Object) []string {
 	g, ok := obj.(*v1alpha1.Gate)
 	if !ok {
@@ -48,29 +46,26 @@ func DependencyIndexKeys(obj client.Object) []string {
 type observation struct {
 	ready   bool
 	message string
-	// failure is why the object cannot be read, one of the reasons in
-	// status.targets.failures, and retry is the cause if a retry may succeed.
+	// failure is why the object cannot be read, a reason in status.targets.failures. retry is the cause if a retry may succeed.
 	failure string
 	retry   error
 }
 
-// evaluation is an observation with the versions that it is based on.
+// evaluation is an observation with the versions on which it is based.
 type evaluation struct {
 	observation
 	// gate is the resource version of the Gate, which expressions may read.
 	gate string
 	ref  v1alpha1.DependencyReference
-	// version is the UID and the resource version of the object, empty if it did not
-	// exist.
+	// version is the UID and the resource version of the object, empty if it did not exist.
 	version string
 	at      time.Time
 }
 
-// EvaluationMaxAge is how long what was seen of an object counts while it does not change
-// in the cache, whose watch may be broken.
+// EvaluationMaxAge bounds the age of an evaluation of an object that does not change in the cache, because the watch may be broken.
 const EvaluationMaxAge = 10 * time.Minute
 
-// DependencyReader reads the dependencies of Gates, and caches what it read.
+// DependencyReader reads the dependencies of Gates, and caches their evaluations.
 type DependencyReader struct {
 	Reach
 	Targets TargetReader
@@ -79,13 +74,13 @@ type DependencyReader struct {
 	evaluations map[types.UID][]evaluation
 }
 
-// Read returns the state of the dependencies of a Gate, and why some cannot be read. They are read from the API server, in full, which is
-// what an expression needs and what the cache of targets does not keep. A dependency that has not changed since it was read is not read
-// again, unless all must be, and cached is true. One that cannot be read is not ready: the Gate must not open, or stay open, on an old state.
+// Read returns the state of the dependencies of a Gate, and the faults of unreadable ones. It reads whole objects from the API server,
+// because expressions need fields that the cache of targets lacks. It does not read unchanged dependencies again unless all is true;
+// cached is true if there are such. An unreadable dependency is not ready: the Gate must not open, or stay open, on an outdated state.
 func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []Fault, cached bool) {
 	self, err := gateContent(obj)
 	if err != nil {
-		panic(err) // what was decoded from JSON always converts
+		panic(err) // objects that were decoded from JSON always convert
 	}
 	ctx, cancel := context.WithTimeout(ctx, DependencyTimeout)
 	defer cancel()
@@ -118,7 +113,7 @@ func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now tim
 	return status, faults, slices.Contains(known, true)
 }
 
-// cachedEvaluations returns what was seen of the dependencies of a Gate.
+// cachedEvaluations returns the last evaluations of the n dependencies of a Gate.
 func (r *DependencyReader) cachedEvaluations(gate types.UID, n int) []evaluation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,8 +139,7 @@ func (r *DependencyReader) Forget(gate types.UID) {
 	delete(r.evaluations, gate)
 }
 
-// unchanged returns whether a dependency of a Gate is in the cache as it was when
-// it was read, so that reading it again would show the same.
+// unchanged returns whether the cache has a dependency in the version that was evaluated.
 func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *evaluation, ref *v1alpha1.DependencyReference, now time.Time) bool {
 	age := now.Sub(seen.at)
 	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= EvaluationMaxAge {
@@ -174,7 +168,7 @@ func objectVersion(u *unstructured.Unstructured) string {
 	return string(u.GetUID()) + "/" + u.GetResourceVersion()
 }
 
-// gateContent returns the content of a Gate, as expressions read it.
+// gateContent returns the content of a Gate for expressions.
 func gateContent(obj *v1alpha1.Gate) (map[string]any, error) {
 	self, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -184,7 +178,7 @@ func gateContent(obj *v1alpha1.Gate) (map[string]any, error) {
 	return self, nil
 }
 
-// evaluate looks at one dependency of a Gate.
+// evaluate evaluates one dependency of a Gate.
 func (r *DependencyReader) evaluate(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.DependencyReference) evaluation {
 	cannot := func(failure, message string) evaluation {
 		return evaluation{observation: observation{failure: failure, message: message}}
@@ -206,7 +200,7 @@ func (r *DependencyReader) evaluate(ctx context.Context, obj *v1alpha1.Gate, sel
 		return cannot(v1alpha1.CRDNotFoundReason, err.Error())
 	}
 	if err != nil {
-		seen := cannot(v1alpha1.ReadFailedReason, "cannot be read: "+err.Error())
+		seen := cannot(v1alpha1.ReadFailedReason, msgUnread+err.Error())
 		seen.retry = err
 		return seen
 	}

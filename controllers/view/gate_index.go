@@ -18,13 +18,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// TargetField is by which the Gates are looked up that may govern an object: its key, or that of all objects of its kind in
-// its namespace or in all. For all namespaces there is no key with a name, so that a target costs one look-up less. The Gates
-// that name objects in a namespace at all are found by the name of that, which is v1alpha1.AnyName for those whose references
-// span namespaces.
+// TargetField is the index of Gates by the objects in spec.targets. Its keys are those of IndexKeys, and the names of namespaces:
+// v1alpha1.AnyName for Gates whose references span namespaces. References that span namespaces have no key with a name, which saves a
+// lookup per target.
 const TargetField = "spec.targets"
 
-// TargetIndexKeys returns what the spec of a Gate names, for the index by targetField.
+// TargetIndexKeys returns the keys of a Gate in the index TargetField.
 func TargetIndexKeys(obj client.Object) []string {
 	gate, ok := obj.(*v1alpha1.Gate)
 	if !ok {
@@ -44,10 +43,10 @@ func TargetIndexKeys(obj client.Object) []string {
 	return append(named, NamespacesFor(gate)...)
 }
 
-// GateIndex looks up the Gates that have to do with a target.
+// GateIndex looks up the Gates of targets.
 type GateIndex struct {
 	Scopes
-	// Reader reads Gates from the cache, which has the index targetField.
+	// Reader reads Gates from the cache, which has the index TargetField.
 	Reader client.Reader
 	// APIReader reads from the API server.
 	APIReader client.Reader
@@ -99,8 +98,8 @@ func (i *GateIndex) For(ctx context.Context, obj *target.Object, now time.Time) 
 	return gates, failed()
 }
 
-// Live returns the Gates that have to do with a target, those of all shards, as the API server has them
-// or as the cache does if that is newer. The labels of namespaces are those that the API server has. It is for what cannot be undone.
+// Live returns the target's Gates across all shards, read from the API server unless the cache is newer. It reads the labels of
+// namespaces from the API server, too. Use it before irreversible steps.
 func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	var all []*v1alpha1.Gate
 	for _, namespace := range i.all() {
@@ -140,7 +139,7 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 // get returns a Gate, nil if the cache has none.
 func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.Gate, error) {
 	if key.Name == "" || !i.Watches(key.Namespace) {
-		return nil, nil //nolint:nilnil // a Gate that is not there is an answer
+		return nil, nil //nolint:nilnil // nil means that the Gate does not exist
 	}
 	g := &v1alpha1.Gate{}
 	if err := i.Reader.Get(ctx, key, g); err != nil {
@@ -149,7 +148,7 @@ func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha
 	return g, nil
 }
 
-// absent returns what follows for a target from the name of a Gate that the cache lacks.
+// absent returns the effect of a named Gate that the cache lacks.
 func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object) (verdict.Gate, error) {
 	key := ParseKey(name)
 	exists, err := i.Exists(ctx, key)
@@ -161,7 +160,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 		elsewhere.Effect = verdict.Denied
 		return elsewhere, nil
 	}
-	if _, renews := target.As[target.Renewer](&obj.Unstructured); renews { // the terms of the Gate count
+	if _, renews := target.As[target.Renewer](&obj.Unstructured); renews { // the renewal depends on the Gate's terms
 		g := &v1alpha1.Gate{}
 		if err := i.APIReader.Get(ctx, key, g); err == nil {
 			elsewhere.Object = g
@@ -172,8 +171,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 	return elsewhere, nil
 }
 
-// without returns what follows for a target from the name of a Gate that does not exist: it is held if it
-// names the Gate itself, and let go if it does not.
+// without returns the effect of a Gate that does not exist: a target that names the Gate itself is held, others are released.
 func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	key := ParseKey(name)
 	g := verdict.Gate{Name: name, Effect: verdict.Open}
@@ -187,8 +185,8 @@ func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	return g
 }
 
-// Exists asks the API server for a Gate, unless it is none that this process
-// can see or that can be, or another shard is known to have it.
+// Exists returns whether a Gate exists, from the API server unless a cache knows. It returns false for Gates that this process does not
+// watch and for invalid names.
 func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if !i.Watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil
@@ -201,7 +199,7 @@ func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool,
 	return GateExists(ctx, i.APIReader, key)
 }
 
-// ListGates returns Gates. They must not be changed: those of a cache are not copied.
+// ListGates lists Gates. They must not be changed, because those of a cache are not copied.
 func ListGates(ctx context.Context, reader client.Reader, opts ...client.ListOption) ([]*v1alpha1.Gate, error) {
 	list := &v1alpha1.GateList{}
 	if err := reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -214,7 +212,7 @@ func ListGates(ctx context.Context, reader client.Reader, opts ...client.ListOpt
 	return gates, nil
 }
 
-// GateExists asks for a Gate.
+// GateExists returns whether a Gate exists.
 func GateExists(ctx context.Context, reader client.Reader, key types.NamespacedName) (bool, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
@@ -222,7 +220,7 @@ func GateExists(ctx context.Context, reader client.Reader, key types.NamespacedN
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// NamesGate returns whether a target has the name of a Gate for a reason that lasts: it names the Gate itself.
+// NamesGate returns whether a target refers to a Gate by annotation. In contrast to a hold, that reference persists.
 func NamesGate(obj *unstructured.Unstructured, name string) bool {
 	return slices.Contains(verdict.NamedBy(obj), name)
 }

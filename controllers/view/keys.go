@@ -16,15 +16,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// HeldWithoutGate returns whether we hold a target in no Gate's name: somebody
-// removed the annotation.
+// HeldWithoutGate returns whether this controller holds a target for no Gate: a client has removed the annotation with the names.
 func HeldWithoutGate(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
 	return len(verdict.HeldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
 }
 
-// holders returns the Gates that hold a target. The empty name in its namespace
-// stands for nobody.
+// holders returns the Gates that hold a target. For HeldWithoutGate, that is the empty name in the target's namespace.
 func holders(obj *unstructured.Unstructured) []string {
 	if HeldWithoutGate(obj) {
 		return []string{obj.GetNamespace() + "/"}
@@ -46,8 +44,7 @@ func NamespaceFor(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 	return cmp.Or(ref.Namespace, gate.Namespace)
 }
 
-// NamespacesFor returns the namespace of a Gate, and those of the targets that its spec names, v1alpha1.AnyName among them if that
-// is more than one.
+// NamespacesFor returns the namespace of a Gate, and those in spec.targets. References that span namespaces add v1alpha1.AnyName.
 func NamespacesFor(g *v1alpha1.Gate) []string {
 	namespaces := UniqueKeys[string]{}
 	namespaces.AddKeys(g.Namespace)
@@ -57,7 +54,7 @@ func NamespacesFor(g *v1alpha1.Gate) []string {
 	return namespaces.Keys
 }
 
-// IndexKeys returns the keys by which Gates may name an object: by its name or that of all in its namespace, or in all namespaces.
+// IndexKeys returns the keys by which references may select an object: by name, all in its namespace, or all in all namespaces.
 func IndexKeys(obj *unstructured.Unstructured) []string {
 	kind, namespace := obj.GroupVersionKind().GroupKind(), obj.GetNamespace()
 	return []string{
@@ -67,17 +64,17 @@ func IndexKeys(obj *unstructured.Unstructured) []string {
 	}
 }
 
-// objectKey is how objects of supported kinds are named in indexes.
+// objectKey returns the key of objects of a supported kind in indexes.
 func objectKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// IndexKey returns the key of an object by some name, which may be v1alpha1.AnyName.
+// IndexKey returns the key of an object in indexes with the given name, which may be v1alpha1.AnyName.
 func IndexKey(obj *unstructured.Unstructured, name string) string {
 	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
 }
 
-// HasEmptyReference returns whether the status of a Gate says that a reference matches nothing.
+// HasEmptyReference returns whether the status of a Gate reports a reference that matches nothing.
 func HasEmptyReference(g *v1alpha1.Gate) bool {
 	return conditions.GetReason(g, meta.ReadyCondition) == v1alpha1.NoTargetsReason
 }

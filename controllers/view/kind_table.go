@@ -11,21 +11,19 @@ import (
 )
 
 const (
-	// ReadGrace is how long to wait for the first objects of a kind once they could not
-	// be read. After it, a kind that cannot be read costs nobody any more time.
+	// ReadGrace bounds how long decisions wait for the objects of a kind after the first failed read.
 	ReadGrace = 10 * time.Second
 
-	// ReadPatience is how long to wait for them at most: as long as the controllers of
-	// controller-runtime wait for theirs, by its CacheSyncTimeout.
+	// ReadPatience bounds that wait without a failed read. It equals the default CacheSyncTimeout of controller-runtime.
 	ReadPatience = 2 * time.Minute
 )
 
-// kindTable has the kinds that are watched.
+// kindTable has the watched kinds.
 type kindTable struct {
 	// Mu is never held during a request to the API server.
 	Mu    sync.RWMutex
 	Kinds map[schema.GroupKind]watchedKind
-	// syncing has a lock for each kind, which is held while that one is synced.
+	// syncing has a lock for each kind, which is held while the kind is synced.
 	syncing map[schema.GroupKind]*sync.Mutex
 	// faults are why kinds cannot be held.
 	faults map[schema.GroupKind]UnsupportedError
@@ -40,16 +38,15 @@ func newKindTable() kindTable {
 type watchedKind struct {
 	schema.GroupVersionKind
 	definition target.Definition
-	// synced is closed once the objects are read, grace once nobody is to wait
-	// for that any more.
+	// synced is closed once the objects are read, grace once the wait for that is over.
 	synced, grace <-chan struct{}
-	// delivered is closed once the handler has had an event for each of them.
+	// delivered is closed once the handler has received an event for each object.
 	delivered <-chan struct{}
-	// failed ends the wait some time later.
+	// failed ends the wait after ReadGrace.
 	failed func()
 }
 
-// NewWatchedKind returns a kind that nobody has read.
+// NewWatchedKind returns a kind whose objects have not been read.
 func NewWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
 	grace := make(chan struct{})
 	end := sync.OnceFunc(func() { close(grace) })
@@ -70,7 +67,7 @@ func (c *kindTable) syncLock(kind schema.GroupKind) *sync.Mutex {
 	return c.syncing[kind]
 }
 
-// Kind returns what is known of a kind, and whether it is watched.
+// Kind returns a watched kind, and whether it is watched.
 func (c *kindTable) Kind(kind schema.GroupKind) (watchedKind, bool) {
 	c.Mu.RLock()
 	defer c.Mu.RUnlock()
@@ -78,7 +75,7 @@ func (c *kindTable) Kind(kind schema.GroupKind) (watchedKind, bool) {
 	return known, ok
 }
 
-// put replaces what is known of a kind. It is not watched any more if that is nil.
+// put replaces a watched kind. Nil removes it.
 func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -88,7 +85,7 @@ func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
 	}
 }
 
-// refuse notes why a kind cannot be held, empty if it can, and returns whether that is new.
+// refuse records why a kind cannot be held, empty if it can, and returns whether that is new.
 func (c *kindTable) refuse(kind schema.GroupKind, fault UnsupportedError) bool {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -117,8 +114,7 @@ func (k watchedKind) isSynced() bool {
 	}
 }
 
-// WhenRead calls a function once the objects of a kind are read and the handler knows them, or nobody is to wait for that any
-// more.
+// WhenRead calls a function once the objects of a kind are read and delivered to the handler, or the wait for that is over.
 func (c *kindTable) WhenRead(kind schema.GroupKind, do func()) {
 	watched, ok := c.Kind(kind)
 	if !ok {

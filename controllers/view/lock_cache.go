@@ -17,8 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/crds"
 )
 
-// GateLockDefinition is the name of the definition of GateLocks. It comes with the
-// policies that read them.
+// GateLockDefinition is the name of the definition of GateLocks. It is installed with the policies that read them.
 const GateLockDefinition = "gatelocks." + api.InternalGroup
 
 // errLocksUnread is why nothing is released while the GateLocks cannot be read.
@@ -26,31 +25,30 @@ var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the co
 
 // LockReader reads GateLocks.
 type LockReader interface {
-	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. One that does not exist has no
-	// resource version; it is nil if there can be none: GateLocks are not installed, or nobody knows the namespace of the
-	// controller. It must not be changed.
+	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. One that does not exist has no resource
+	// version. It is nil if GateLocks are not installed or the namespace of the controller is unknown. It must not be changed.
 	Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error)
 
 	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
 	Naming(ctx context.Context, gate string) ([]string, error)
 }
 
-// LockCache is a LockReader on an informer of GateLocks, which are there only if config/lock is installed.
+// LockCache is a LockReader on an informer of GateLocks, which exist only if config/lock is installed.
 type LockCache struct {
-	// Cache must be one that needs no kind to be there.
+	// Cache must not require any kind to be installed.
 	Cache ctrlcache.Cache
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Own is the namespace of the controller, which has the GateLock of all namespaces.
+	// Own is the namespace of the controller, which contains the GateLock of all namespaces.
 	Own string
-	// Handler gets the events of all GateLocks.
+	// Handler handles the events of all GateLocks.
 	Handler toolscache.ResourceEventHandler
 
 	mu       sync.RWMutex
 	informer ctrlcache.Informer
 }
 
-// Sync looks whether GateLocks are installed, and returns whether that changed.
+// Sync checks whether GateLocks are installed, and returns whether that changed.
 func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := l.APIReader.Get(ctx, client.ObjectKey{Name: GateLockDefinition}, crd)
@@ -65,7 +63,7 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	switch {
 	case (err == nil) == (l.informer != nil):
 		return false, nil
-	case err != nil: // not found is an answer
+	case err != nil: // it is not found
 		l.informer = nil
 		return true, l.Cache.RemoveInformer(ctx, &lockv1alpha1.GateLock{})
 	}
@@ -98,12 +96,12 @@ func (l *LockCache) Lock(ctx context.Context, namespace string) (*lockv1alpha1.G
 	}
 	key := LockKey(namespace, l.Own)
 	if key.Namespace == "" {
-		return nil, nil //nolint:nilnil // as LockReader says
+		return nil, nil //nolint:nilnil // see LockReader
 	}
 	return ReadLock(ctx, l.Cache, key, client.UnsafeDisableDeepCopy)
 }
 
-// LockKey names the GateLock of a namespace, or of all. Own is the namespace of the controller.
+// LockKey returns the key of the GateLock of a namespace, or of all namespaces. own is the namespace of the controller.
 func LockKey(namespace, own string) client.ObjectKey {
 	if namespace == v1alpha1.AnyName {
 		return client.ObjectKey{Namespace: own, Name: lockv1alpha1.AllNamespacesLockName}
@@ -111,7 +109,7 @@ func LockKey(namespace, own string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.GateLockName}
 }
 
-// LockedNamespace returns the namespace that a GateLock is about, v1alpha1.AnyName if it is about all.
+// LockedNamespace returns the namespace that a GateLock locks, v1alpha1.AnyName for all.
 func LockedNamespace(obj *lockv1alpha1.GateLock) string {
 	if obj.Name == lockv1alpha1.AllNamespacesLockName {
 		return v1alpha1.AnyName
@@ -146,8 +144,8 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 	return Naming(list, gate, l.Own), nil
 }
 
-// Naming returns the namespaces of the GateLocks that name a Gate. One of all namespaces that is not in the namespace of the
-// controller does not count: it was left by a controller that has moved, and no policy reads it.
+// Naming returns the namespaces of the GateLocks that name a Gate. One of all namespaces outside of the controller's namespace does not
+// count: it was left by a controller that has moved, and no policy reads it.
 func Naming(list *lockv1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {

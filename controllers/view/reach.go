@@ -12,23 +12,22 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reach says what may refer to what.
+// Reach determines which references across namespaces are allowed.
 type Reach struct {
-	// AllowCrossNamespaceRefs allows a Gate to hold and depend on objects of other namespaces,
-	// and objects to name a Gate of another namespace. Without it, a right to edit objects in
-	// one namespace affects no other. It is the inverse of --no-cross-namespace-refs, so that
-	// the zero value is the safe one.
+	// AllowCrossNamespaceRefs allows a Gate to hold and depend on objects of other namespaces, and objects to name a Gate of another
+	// namespace. Without it, permissions in one namespace affect no other. It is the inverse of --no-cross-namespace-refs, so that the
+	// zero value is safe.
 	AllowCrossNamespaceRefs bool
-	// Own is the namespace of the controller, empty if it is not known.
+	// Own is the namespace of the controller, empty if it is unknown.
 	Own string
-	// Namespaces are those whose Gates are reconciled, none means all.
+	// Namespaces are those whose Gates are reconciled. Empty means all.
 	Namespaces map[string]ctrlcache.Config
 }
 
 // crossNamespace ends each message about a reference that is not allowed.
 const crossNamespace = ": the controller runs with --no-cross-namespace-refs"
 
-// Reaches returns whether something in a namespace may refer to another.
+// Reaches returns whether objects in a namespace may refer to another namespace.
 func (r Reach) Reaches(from, to string) bool {
 	return from == to || r.AllowCrossNamespaceRefs
 }
@@ -42,7 +41,7 @@ func (r Reach) Watches(namespace string) bool {
 	return ok || r.Spans()
 }
 
-// OutOfReach says why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
+// OutOfReach returns why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
 func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	where := fmt.Sprintf("namespace %q", namespace)
 	if namespace == v1alpha1.AnyName {
@@ -65,7 +64,7 @@ func (r Reach) all() []string {
 	return slices.Collect(maps.Keys(r.Namespaces))
 }
 
-// Includes returns whether a reference is about a namespace. It is nil before it was there.
+// Includes returns whether a reference selects a namespace, which is nil before it exists.
 func (r Reach) Includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
 	if namespace == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 // the process shuts down.
 func LogReadError(err error) {
 	if err != nil {
-		ctrl.Log.WithName("events").Error(err, "unable to read what an event is about")
+		ctrl.Log.WithName("events").Error(err, "unable to read the objects that an event affects")
 	}
 }
 

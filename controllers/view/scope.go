@@ -21,7 +21,7 @@ func NewNamespace() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-// TrimNamespaces is the transform for the cache of namespaces: nothing is kept but their names and labels.
+// TrimNamespaces is the transform for the cache of namespaces. It keeps only names and labels.
 func TrimNamespaces(obj any) (any, error) {
 	if namespace, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		namespace.ManagedFields, namespace.Annotations = nil, nil
@@ -29,17 +29,17 @@ func TrimNamespaces(obj any) (any, error) {
 	return obj, nil
 }
 
-// Scopes make scopes for one look at a target each.
+// Scopes creates a verdict.Scope for each evaluation of a target.
 type Scopes struct {
 	Reach
-	// Readers are asked for a namespace one after the other: the first event of an object may come before that of its namespace.
+	// Readers are queried in order, because the first event of an object may precede that of its namespace.
 	Readers []client.Reader
 }
 
-// Scope returns the scope of a look, and what kept it from reading labels.
+// Scope returns a scope for one evaluation, and a function that returns an error if labels could not be read.
 func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
 	var failed error
-	var read map[string]map[string]string // most looks read none
+	var read map[string]map[string]string // most evaluations read none
 	return verdict.Scope{Reaches: s.Reaches, Own: s.Own, Labels: func(name string) map[string]string {
 		labels, known := read[name]
 		if !known {
@@ -56,7 +56,7 @@ func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
 	}}, func() error { return failed }
 }
 
-// Labels returns the labels of a namespace, none if it does not exist. They must not be changed: those of a cache are not copied.
+// Labels returns the labels of a namespace, none if it does not exist. They must not be changed, because those of a cache are not copied.
 func (s Scopes) Labels(ctx context.Context, name string) (map[string]string, error) {
 	for _, reader := range s.Readers {
 		namespace := NewNamespace()

@@ -22,8 +22,8 @@ type Selector struct {
 	Targets TargetReader
 }
 
-// Governed returns the keys of the targets that a Gate governs, of some kinds or of all if none are given, each once: those that
-// its spec names, and those that name it. A kind that cannot be read has none.
+// Governed returns the keys of the targets that a Gate governs, each once: those in spec.targets and those that name the Gate. If kinds
+// are given, it returns only those. Unreadable kinds are skipped.
 func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
 	all, err := s.referenced(ctx, g, kinds...)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...sche
 	return all.Keys, nil
 }
 
-// referenced returns the targets that the spec of a Gate names.
+// referenced returns the targets in spec.targets of a Gate.
 func (s *Selector) referenced(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) (all KeySet, err error) {
 	for i := range g.Spec.Targets {
 		ref := &g.Spec.Targets[i]
@@ -59,7 +59,7 @@ func (s *Selector) referenced(ctx context.Context, g *v1alpha1.Gate, kinds ...sc
 	return all, nil
 }
 
-// Selected returns the targets that a reference of a Gate names, where the Gate reaches.
+// Selected returns the targets that a reference of a Gate selects, within the reach of the Gate.
 func (s *Selector) Selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1.TargetReference, adapter target.Adapter) ([]*target.Object, error) {
 	namespace := NamespaceFor(ref, g)
 	if !ref.SpansNamespaces() {
@@ -85,8 +85,8 @@ func (s *Selector) Selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1
 	return found, errors.Join(err, failed())
 }
 
-// Named returns the keys of the targets that have the name of a Gate, given as namespace/name: because they are held
-// by it, or because they name it themselves.
+// Named returns the keys of the targets with the name of a Gate, given as namespace/name: those that it holds and those that name it
+// themselves.
 func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error) {
 	held, err := s.Targets.HeldBy(ctx, gate)
 	if err != nil {
@@ -111,8 +111,7 @@ func KeysFor(targets []*target.Object) []target.Key {
 	return keys
 }
 
-// Fault is a failure that is not that of a target which was found. Another try may mend it if there is a
-// cause.
+// Fault is a failure that does not concern a found target. If it has a cause, a retry may succeed.
 type Fault struct {
 	v1alpha1.TargetFailure
 	Cause error
@@ -123,7 +122,7 @@ func NewFault(kind, namespace, name, reason, message string) Fault {
 	return Fault{TargetFailure: v1alpha1.TargetFailure{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message}}
 }
 
-// Faults returns why targets of a Gate cannot be found, by its references.
+// Faults returns why references of a Gate find no targets.
 func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []Fault {
 	var faults []Fault
 	for i := range g.Spec.Targets {
@@ -156,14 +155,14 @@ func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []Fault {
 	return faults
 }
 
-// selectsOwn says that a reference selects the namespace of the controller by its labels. It is empty if it does not.
+// selectsOwn returns a warning if a reference selects the namespace of the controller by its labels.
 func (s *Selector) selectsOwn(ctx context.Context, ref *v1alpha1.TargetReference) string {
 	if ref.NamespaceSelector == nil || s.Own == "" {
 		return ""
 	}
 	labels, err := s.Labels(ctx, s.Own)
 	if err != nil || !verdict.Matches(ref.NamespaceSelector.Kubernetes(), labels) {
-		return "" // what cannot be read fails where it matters
+		return "" // reading the targets fails, too
 	}
 	return fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with {key: %s, operator: NotIn, values: [%s]}",
 		s.Own, corev1.LabelMetadataName, s.Own)

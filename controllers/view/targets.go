@@ -22,41 +22,35 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// TargetReader reads targets, trimmed as target.Trim does it. Its results
-// must not be changed.
+// TargetReader reads targets, trimmed by target.Trim. Its results must not be changed.
 type TargetReader interface {
-	// Select returns the objects of a kind in a namespace, in all if that is empty, that
-	// a reference names by their names and labels, or ErrNotInstalled, an UnsupportedError
-	// or errNotRead.
+	// Select returns the objects of a kind that a reference selects in a namespace, in all if that is empty. It may return
+	// ErrNotInstalled, an UnsupportedError or ErrNotRead.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
 
 	// Any returns whether Select finds anything.
 	Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error)
 
-	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
+	// Get returns an object from the cache, nil if there is none, or ErrNotRead.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
 
 	// Readable returns ErrNotInstalled, an UnsupportedError or ErrNotReadable for a kind whose objects cannot be read.
 	Readable(ctx context.Context, adapter target.Adapter) error
 
-	// Read returns an object in full as the API server has it, nil if it does not
-	// exist, or ErrNotInstalled or an UnsupportedError.
+	// Read returns a whole object from the API server, nil if it does not exist. It may return ErrNotInstalled or an UnsupportedError.
 	Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error)
 
-	// HeldBy returns the objects of all kinds that name a Gate, given as
-	// namespace/name, in their heldBy annotation.
+	// HeldBy returns the objects of all kinds that a Gate, given as namespace/name, holds according to their annotation.
 	HeldBy(ctx context.Context, gate string) ([]*target.Object, error)
 
-	// Naming returns the objects of all kinds that name a Gate, given as
-	// namespace/name, in the annotation by which they choose their Gates.
+	// Naming returns the objects of all kinds that refer to a Gate, given as namespace/name, by annotation.
 	Naming(ctx context.Context, gate string) ([]*target.Object, error)
 
-	// Definition returns what is known of the definition of a kind.
+	// Definition returns the definition of a kind, as far as it is known.
 	Definition(kind schema.GroupKind) target.Definition
 }
 
-// heldByIndex and namingIndex are the names of the indexes by the Gates that
-// hold a target and by those that it names itself.
+// heldByIndex and namingIndex are the indexes of targets by the Gates that hold them and by those that they name themselves.
 const heldByIndex, namingIndex = "heldBy", "naming"
 
 // TargetCache is a TargetReader on informers of the kinds that the cluster has.
@@ -68,18 +62,16 @@ type TargetCache struct {
 	kindTable
 }
 
-// NewTargetCache returns a TargetCache without any kind, see Sync. The cache
-// must be one for targets alone: one kind that cannot be read would keep the
-// manager's from starting. The mapper is that of the cache. The reader reads from
-// the API server. The handler gets the events of all targets.
+// NewTargetCache returns a TargetCache without kinds, see Sync. The cache must have only targets, because an unreadable kind would block
+// the start of the manager's cache. The mapper must be that of the cache. The reader reads from the API server. The handler handles the
+// events of all targets.
 func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
 	return &TargetCache{
 		Cache: cache, Definitions: &Definitions{Mapper: mapper, reader: reader}, Handler: handler, kindTable: newKindTable(),
 	}
 }
 
-// TrimTargets is the transform for the cache: targets are kept trimmed, and of Gates
-// no more than that they exist.
+// TrimTargets is the transform for the cache. It trims targets, and of Gates it keeps only their existence.
 func TrimTargets(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
@@ -90,9 +82,8 @@ func TrimTargets(obj any) (any, error) {
 	return obj, nil
 }
 
-// Sync watches a kind in a version that its definition serves, or no longer if
-// the cluster has no definition, or one by which it cannot be held. It returns whether that changed anything. The
-// error is ErrNotInstalled if there is a definition that is not served yet.
+// Sync starts or replaces the informer of a kind if its definition is served, and removes it if there is no definition or the kind cannot
+// be held. It returns whether that changed anything, and ErrNotInstalled if a definition is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	alone := c.syncLock(kind)
 	alone.Lock()
@@ -119,15 +110,14 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 		c.put(kind, &known)
 		return !reflect.DeepEqual(before, known.definition), nil
 	}
-	// The version before is there until then, so that nobody takes the kind for one that
-	// is not installed.
+	// The old informer stays until then, so that the kind does not appear to be missing.
 	if err := c.watch(ctx, gvk, f.definition); err != nil || !watched {
 		return err == nil, err
 	}
 	return true, c.Cache.RemoveInformer(ctx, NewTarget(known.GroupVersionKind))
 }
 
-// All returns the objects of a kind, none if they are not read yet.
+// All returns the objects of a kind, none if they have not been read.
 func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target.Object, error) {
 	watched, ok := c.Kind(kind)
 	if !ok {
@@ -147,7 +137,7 @@ func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
 
 func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
 	obj := NewTarget(gvk)
-	// The cache asks the mapper, too, but lets nobody read any kind meanwhile.
+	// The cache queries the mapper, too, but blocks all reads meanwhile.
 	_, err := c.Definitions.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
@@ -170,7 +160,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 			return err
 		}
 	}
-	// The first event may be here at once, and who looks then has to find the kind.
+	// The handler of the first event, which may come at once, must find the kind.
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	registration, err := informer.AddEventHandler(c.Handler)
@@ -223,7 +213,7 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 	return []*target.Object{obj}, nil
 }
 
-// Any implements TargetReader. It looks no further than to the first object.
+// Any implements TargetReader. It stops at the first object.
 func (c *TargetCache) Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error) {
 	kind, ok := c.Kind(adapter.GroupKind())
 	selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
@@ -240,7 +230,7 @@ func (c *TargetCache) Get(ctx context.Context, key target.Key) (*target.Object, 
 	kind, ok := c.Kind(key.GroupKind)
 	switch {
 	case !ok:
-		return nil, nil //nolint:nilnil // an object that is not there is an answer
+		return nil, nil //nolint:nilnil // nil means that the object does not exist
 	case !kind.isSynced():
 		return nil, ErrNotRead
 	}
@@ -279,8 +269,8 @@ func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object
 	return c.indexed(ctx, namingIndex, gate)
 }
 
-// indexed passes over a kind that could not be read so far. Once that is read,
-// the events of its objects bring their Gates here, also those that are no more.
+// indexed skips kinds that have not been read. Once such a kind is read, the events of its objects enqueue their Gates, including those
+// that are gone.
 func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
 	c.Mu.RLock()
 	kinds := slices.Collect(maps.Values(c.Kinds))

@@ -1,0 +1,33 @@
+package gate
+
+// Messages for users: in conditions, events and errors.
+const (
+	msgApplierUnread        = "%s applies the gate, and cannot be read: %w"
+	msgGovernsApplier       = "Gate governs %s, by which it comes from Git: while it is closed, no change of it in Git arrives, not even one that opens it. Apply it from elsewhere, or remove that from its targets. To open it: kubectl gate open %s -n %s"
+	msgEmptyReferences      = "%d of %d entries of spec.targets %s nothing: %s; compare kind, name, namespace and labels with what is there"
+	msgReleased             = "%d targets released"
+	msgHeld                 = "%d of %d targets held"
+	msgWouldHold            = "%d of %d targets would be held. The gate has mode Audit and holds nothing."
+	msgRequestOnTarget      = "Request for gate '%s': %s"
+	msgRefusedOnTarget      = "Request for gate '%s' refused, %s"
+	msgRequestRefused       = "annotation %s: %.*q %s"
+	msgTargetsFailed        = "%d targets failed, the first: %s"
+	msgProceedRefused       = "annotation %s: %q changes nothing: %s"
+	msgProceedAhead         = "it is in the future"
+	msgProceedBeforeOpening = "it is from before the gate opened"
+	msgProceedNotLater      = "it is not later than the last one that was accepted, "
+	msgProceedOtherWave     = "the current wave is another one by now: "
+	msgAllReleased          = "all are released"
+	msgNoRelease            = "no release is on"
+	msgContinues            = "The release continues with its waves as they are"
+	msgContinuesPast        = "The release continues without waiting for wave %s"
+	msgContinuesAgain       = "Nothing stops the release any more, it continues."
+	msgStopsRelease         = "Stops the release of gate '%s': %s"
+	msgWaveReleased         = "Wave %s is released, %d targets are ready."
+	msgWaveReleasedNext     = "Wave %s is released, %d targets are ready. Next is wave %s with %d targets."
+	msgWaveFailed           = "wave %s: %s%s has failed: %s. Nothing more is released until it is ready, or until a user runs %s"
+	msgUntilFixed           = " Nothing more is released until that is fixed, or until a user runs "
+	msgWavesOverlap         = "waves %s and %s both match %s: change its labels or the waves."
+	msgWaveEmpty            = "wave %s matches no target: compare its labels with those of the targets, or take it out."
+	msgCircle               = "targets depend on each other in a circle: %s: change their spec.dependsOn."
+)
