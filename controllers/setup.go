@@ -49,13 +49,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Gating is what the controllers of Gates, targets and GateLocks share.
+// Gating has the dependencies of the controllers of Gates, targets and GateLocks.
 type Gating struct {
 	// Client reads Gates from the cache and writes.
 	client.Client
-	// EventRecorder for events on Gates and on targets.
+	// EventRecorder emits events on Gates and on targets.
 	kuberecorder.EventRecorder
-	// Metrics are those that all controllers of Flux have.
+	// Metrics are the metrics of Flux controllers.
 	runtimeCtrl.Metrics
 	view.Reach
 
@@ -66,35 +66,34 @@ type Gating struct {
 	Locks   view.LockReader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime asks the API server for the time, and ServerClock says by how much Clock is behind it, see Decider.
+	// ServerTime returns the time of the API server, and ServerClock how far Clock is behind it, see gate.Decider.
 	ServerTime  func(context.Context) (time.Time, error)
 	ServerClock *gatecontroller.ServerClock
-	// Sharded says that the cache has the Gates of one shard only.
+	// Sharded means that the cache has the Gates of one shard only.
 	Sharded bool
-	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
-	// Sharded.
+	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless Sharded.
 	AllGates client.Reader
 	// Shard selects the GatedSources of this process by their labels, nil for all.
 	Shard labels.Selector
-	// StampsSources returns whether the API server stamps who approves a revision.
+	// StampsSources returns whether the API server stamps approvers of revisions.
 	StampsSources func(context.Context) (bool, error)
-	// WritesAtOnce bounds the targets that are written at the same time, and also the GatedSources, 16 if zero. The rate is bounded by
-	// --kube-api-qps and --kube-api-burst.
+	// WritesAtOnce bounds the concurrent reconciliations of targets, and also those of GatedSources. Zero means 16. The rate of writes is
+	// bounded by --kube-api-qps and --kube-api-burst.
 	WritesAtOnce int
-	// Backoff says when to try again what failed, by the UID of a Gate, see backoffOf.
+	// Backoff limits the retries of Gates, by UID.
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]
-	// Stamped returns whether the API server stamps who opens Gates and who approves that, nil for never.
+	// Stamped returns whether the API server stamps requesters and approvers, nil for never.
 	Stamped func(context.Context) (bool, error)
-	// Calendars are shared with the ExceptionReconciler, nil for a reader of its own.
+	// Calendars are shared with the exception controller, nil for a separate reader.
 	Calendars *calendars.Reader
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *events.Metrics
 }
 
-// writesAtOnce is WritesAtOnce by default.
+// writesAtOnce is the default of WritesAtOnce.
 const writesAtOnce = 16
 
-// reconcilers are the controllers, and what wakes them.
+// reconcilers are the reconcilers of all controllers, and the handlers that enqueue objects for them.
 type reconcilers struct {
 	gates        *gatecontroller.Reconciler
 	targets      *targetcontroller.Reconciler
@@ -103,8 +102,8 @@ type reconcilers struct {
 	handlers     *enqueue.Handlers
 }
 
-// newReconcilers makes the controllers.
-func (c *Gating) newReconcilers(m *state, wake enqueue.Enqueuer) *reconcilers {
+// newReconcilers creates the reconcilers.
+func (c *Gating) newReconcilers(m *state, queues enqueue.Enqueuer) *reconcilers {
 	spanning := view.Scopes{Reach: c.Reach, Readers: []client.Reader{c.Client, c.APIReader}}
 	if !c.Spans() {
 		spanning.Readers = []client.Reader{c.APIReader}
@@ -112,10 +111,10 @@ func (c *Gating) newReconcilers(m *state, wake enqueue.Enqueuer) *reconcilers {
 	selector := &view.Selector{Scopes: spanning, Targets: c.Targets}
 	index := &view.GateIndex{Scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.gates.Newest}
 	m.dependencies.Reach, m.dependencies.Targets = c.Reach, c.Targets
-	m.calendars.APIReader, m.calendars.Queues = c.APIReader, wake
+	m.calendars.APIReader, m.calendars.Queues = c.APIReader, queues
 	m.targetEvents.EventRecorder, m.targetEvents.Metrics = c.EventRecorder, c.GateMetrics
 	l := &reconcilers{handlers: &enqueue.Handlers{
-		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Summary: m.summary, Rollouts: m.rollouts, Queues: wake, Versions: m.targets,
+		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Summary: m.summary, Rollouts: m.rollouts, Queues: queues, Versions: m.targets,
 	}}
 	backoff := enqueue.NewBackoff(c.Backoff)
 	l.gates = &gatecontroller.Reconciler{
@@ -123,17 +122,17 @@ func (c *Gating) newReconcilers(m *state, wake enqueue.Enqueuer) *reconcilers {
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, Clock: c.Clock,
 		Decider:   &gatecontroller.Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.dependencies, Skew: c.GateMetrics.Skew},
 		Calendars: m.calendars,
-		Selector:  selector, Locks: c.Locks, Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Handlers: l.handlers, GateMetrics: c.GateMetrics, Backoff: backoff, Queues: wake,
+		Selector:  selector, Locks: c.Locks, Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Handlers: l.handlers, GateMetrics: c.GateMetrics, Backoff: backoff, Queues: queues,
 		State: m.gates, TargetEvents: m.targetEvents, Passes: m.passes,
 		Appliers: m.appliers, Background: m.background,
 	}
 	l.targets = targetcontroller.New(targetcontroller.Reconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks,
-		Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Queues: wake, Passes: m.passes, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
+		Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Queues: queues, Passes: m.passes, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
 	})
 	l.gatedSources = gatedsource.New(gatedsource.Reconciler{
-		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Summary: m.summary, Slots: m.slots, Queues: wake,
-		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Rollouts: m.rollouts, Queues: wake}, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
+		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Summary: m.summary, Slots: m.slots, Queues: queues,
+		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Rollouts: m.rollouts, Queues: queues}, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
 	})
 	l.locks = &lockcontroller.Reconciler{
 		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Summary: m.summary,
@@ -247,7 +246,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers
 		return err
 	}
 	if err := targets.Watch(source.TypedFunc[target.Key](func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[target.Key]) error {
-		// A verdict on a target is known once all Gates are read.
+		// A verdict on a target requires all Gates.
 		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
 			return err
 		}
@@ -266,7 +265,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers
 		return err
 	}
 	if err := gatedSources.Watch(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		return kinds.AwaitStart(ctx) // before that, sources seem to be missing
+		return kinds.AwaitStart(ctx) // before that, sources appear to be missing
 	})); err != nil {
 		return err
 	}
@@ -282,7 +281,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers
 		Complete(kinds)
 }
 
-// watchNamespaces follows namespaces, unless this process has to do with one alone: it may not have the permission.
+// watchNamespaces watches namespaces, unless this process is limited to some: then it may lack the permission.
 func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *reconcilers) error {
 	if !c.Spans() {
 		return nil
@@ -295,7 +294,7 @@ func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *recon
 	return err
 }
 
-// openAPIReader returns what asks the API server for what it publishes in OpenAPI 3.
+// openAPIReader returns a function that reads the OpenAPI 3 document of a group and version.
 func openAPIReader(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]byte, error), error) {
 	c, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -306,12 +305,12 @@ func openAPIReader(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion)
 	}, nil
 }
 
-// useQueue returns a queue that is there already.
+// useQueue returns a constructor that returns an existing queue.
 func useQueue[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
 	return func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] { return q }
 }
 
-// indexFields has the cache look up exceptions by their Gate, and Gates by what they watch and target.
+// indexFields adds the indexes of exceptions by Gate, and of Gates by dependencies and targets.
 func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.GateException{}, view.GateRefField, func(obj client.Object) []string {
 		e, ok := obj.(*v1alpha1.GateException)
@@ -330,18 +329,17 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// enqueueGates wakes all Gates.
-func enqueueGates(ctx context.Context, reader client.Reader, wake enqueue.Enqueuer) error {
+// enqueueGates enqueues all Gates.
+func enqueueGates(ctx context.Context, reader client.Reader, queues enqueue.Enqueuer) error {
 	gates, err := view.ListGates(ctx, reader)
 	for _, g := range gates {
-		wake.Gate(client.ObjectKeyFromObject(g))
+		queues.Gate(client.ObjectKeyFromObject(g))
 	}
 	return err
 }
 
-// requestChanged lets updates pass that request something of a Gate, and those after
-// which something else applies it. A close with the same time, but by somebody else, is
-// a new request.
+// requestChanged is a predicate for updates that change a request on a Gate, or its appliers. A close with the same time by another user
+// is a new request.
 type requestChanged struct {
 	predicate.Funcs
 }

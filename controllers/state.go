@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// state is the state of the controllers in memory. After a restart, everything is reconciled once.
+// state is the state of the controllers in memory. After a restart, all objects are reconciled once.
 type state struct {
 	summary      *summary.Summary
 	slots        *rollout.Slots
@@ -37,12 +37,12 @@ func newState() *state {
 	}
 }
 
-// gateCaches returns the state of Gates, each of which evicts a Gate that was deleted.
+// gateCaches returns the caches that evict deleted Gates.
 func (m *state) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
 	return []ownwrites.Cache{m.summary, m.slots, m.rollouts, m.gates, m.dependencies, m.calendars, m.targetEvents, m.passes, backoff}
 }
 
-// targetCaches returns the state of targets.
+// targetCaches returns the caches that evict deleted targets.
 func (m *state) targetCaches() []ownwrites.Evictor[target.Key] {
 	return []ownwrites.Evictor[target.Key]{m.summary, m.slots, m.targetEvents, m.targets}
 }

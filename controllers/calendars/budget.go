@@ -10,17 +10,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// mostOccurrences is how many occurrences the calendars of all Gates may keep in memory: about 50 MiB.
+// mostOccurrences bounds the occurrences in memory for the calendars of all Gates: about 50 MiB.
 const mostOccurrences = 1_000_000
 
-// errOverBudget is why a calendar is broken that is over the share of its namespace.
-var errOverBudget = errors.New("is over the share of its namespace of what the controller keeps of calendars: use smaller calendars")
+// errOverBudget is why a calendar is broken that exceeds the budget of its namespace.
+var errOverBudget = errors.New(msgOverBudget)
 
-// budget divides what the process keeps of calendars among namespaces. Once all Gates have been reconciled, the result depends on the
-// calendars alone, so all replicas agree. A namespace that takes no more than an equal share keeps all of its calendars.
+// budget divides the memory for calendars among namespaces. Once all Gates have been reconciled, the result depends only on the
+// calendars, so all replicas agree. A namespace that needs no more than an equal share keeps all of its calendars.
 type budget struct {
 	most int
-	// taken is how many occurrences each calendar takes, by namespace.
+	// taken is the number of occurrences of each calendar, by namespace.
 	taken map[string]map[timetable.CalendarKey]int
 	over  map[timetable.CalendarKey]bool
 }
@@ -29,7 +29,7 @@ func newBudget(most int) *budget {
 	return &budget{most: most, taken: map[string]map[timetable.CalendarKey]int{}, over: map[timetable.CalendarKey]bool{}}
 }
 
-// take records what a calendar takes, and drop that it takes nothing anymore.
+// take records the occurrences of a calendar, and drop removes them.
 func (s *budget) take(key timetable.CalendarKey, occurrences int) {
 	if s.taken[key.Namespace] == nil {
 		s.taken[key.Namespace] = map[timetable.CalendarKey]int{}
@@ -44,13 +44,13 @@ func (s *budget) drop(key timetable.CalendarKey) {
 	}
 }
 
-// has returns whether a calendar takes anything.
+// has returns whether a calendar is recorded.
 func (s *budget) has(key timetable.CalendarKey) bool {
 	_, ok := s.taken[key.Namespace][key]
 	return ok
 }
 
-// divide finds which calendars are over the share of their namespace, and returns those of which this is new or no longer so.
+// divide finds the calendars that exceed the budget of their namespace, and returns those for which this has changed.
 func (s *budget) divide() (changed []timetable.CalendarKey) {
 	share, over := s.perNamespace(), map[timetable.CalendarKey]bool{}
 	for _, calendars := range s.taken {
@@ -77,7 +77,8 @@ func (s *budget) divide() (changed []timetable.CalendarKey) {
 	return changed
 }
 
-// perNamespace returns the most that a namespace can have, so that all together have what there is: what some do not need is divided among the others.
+// perNamespace returns the budget of a namespace, so that the whole budget is used: the remainder of small namespaces is divided among
+// the others.
 func (s *budget) perNamespace() int {
 	var totals []int
 	for _, calendars := range s.taken {

@@ -19,7 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// followedConfigMap is a ConfigMap that Gates refer to. Its texts are not kept: they are read from the API server for each version and day.
+// followedConfigMap is a ConfigMap that Gates refer to. Its texts are not cached: they are read from the API server for each version and
+// day.
 type followedConfigMap struct {
 	watch configMapWatch
 	// Gates refer to it, by UID.
@@ -28,7 +29,7 @@ type followedConfigMap struct {
 	mu sync.Mutex
 	// latest identifies the version that was read last, nil if the ConfigMap was never read or does not exist.
 	latest *configMapVersion
-	// Read are the calendars in that version, on a day. Those are left out that are over a budget.
+	// Read are the calendars in that version, on a day, except those over a budget.
 	Read map[timetable.CalendarKey]timetable.Calendar
 	day  time.Time
 }
@@ -45,7 +46,7 @@ type configMapVersion struct {
 	resourceVersion string
 }
 
-// use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
+// use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the Reader held.
 func (f *followedConfigMap) use(by summary.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
 	before := f.Gates[by.UID].keys
 	if slices.Equal(before, keys) {
@@ -69,7 +70,7 @@ func (f *followedConfigMap) stop() {
 	}
 }
 
-// brokenConfigMap says why a calendar is broken, and not only unknown for the time being.
+// brokenConfigMap is why a calendar is broken, in contrast to a temporary error.
 type brokenConfigMap struct{ cause string }
 
 func (b *brokenConfigMap) Error() string { return b.cause }
@@ -79,8 +80,8 @@ func isBroken(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// refresh finds the current version of the ConfigMap, and returns its texts if it had to read them for that. While the API server returns
-// errors, the version that was read last counts.
+// refresh finds the current version of the ConfigMap, and returns its texts if it had to read them. While the API server returns errors,
+// the last version counts.
 func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +90,7 @@ func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, n
 	}
 	texts, err := f.readTexts(ctx, reader, name, now.Truncate(timetable.MaxCalendarAge))
 	if err != nil && !isBroken(err) && f.latest != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "unable to read a calendar, its last version counts", "configMap", name.String())
+		ctrl.LoggerFrom(ctx).Error(err, "unable to read a calendar, using its last version", "configMap", name.String())
 		return nil, nil //nolint:nilnil // the calendars in memory count
 	}
 	return texts, err
@@ -101,10 +102,10 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 	switch err := reader.Get(ctx, name, found); {
 	case apierrors.IsNotFound(err):
 		f.latest = nil
-		return nil, &brokenConfigMap{"does not exist"}
+		return nil, &brokenConfigMap{msgMissing}
 	case apierrors.IsForbidden(err):
 		f.latest = nil
-		return nil, &brokenConfigMap{"the controller may not read it, install config/calendars or give it a Role"}
+		return nil, &brokenConfigMap{msgForbidden}
 	case err != nil:
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (f *followedConfigMap) version() string {
 	return fmt.Sprint(*f.latest, f.day.Unix())
 }
 
-// evict drops a calendar from memory.
+// evict removes a calendar from memory.
 func (f *followedConfigMap) evict(key timetable.CalendarKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,18 +23,17 @@ import (
 )
 
 const (
-	// calendarTimeout bounds how long the calendars of a Gate keep it from being decided on.
+	// calendarTimeout bounds how long reading calendars delays the decision on a Gate.
 	calendarTimeout = 10 * time.Second
 )
 
-// Reader reads the calendars of Gates. It watches each ConfigMap that a Gate refers to, and no other, so
-// that a Role can allow these alone.
+// Reader reads the calendars of Gates. It watches only the ConfigMaps to which Gates refer, so that a Role can be limited to these.
 type Reader struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Queues is told which Gates to look at if a ConfigMap has changed.
+	// Queues enqueues the Gates that refer to a changed ConfigMap.
 	Queues enqueue.Enqueuer
-	// Watches begins to watch a ConfigMap, see configMapWatches. Nil means that each look reads from the API server.
+	// Watches starts the watch of a ConfigMap, see ConfigMapWatches. Without it, each pass reads from the API server.
 	Watches func(key types.NamespacedName, changed func()) configMapWatch
 
 	mu       sync.Mutex
@@ -44,12 +43,12 @@ type Reader struct {
 	read map[types.UID]readCalendars
 	// Compiled are the specs of the Gates, compiled with these calendars.
 	Compiled gate.Compilations
-	// enqueued and stop are to be enqueued and stopped once mu is released.
+	// enqueued and stop are the Gates to enqueue and the watches to stop once mu is released.
 	enqueued []types.NamespacedName
 	stop     []*followedConfigMap
 }
 
-// readCalendars are the calendars of a Gate, and of which versions of ConfigMaps they are.
+// readCalendars are the calendars of a Gate. of identifies the versions of their ConfigMaps.
 type readCalendars struct {
 	of        string
 	calendars timetable.Calendars
@@ -63,8 +62,8 @@ type configMapWatch interface {
 	Stop()
 }
 
-// For returns the calendars of a Gate at an instant. A calendar that does not exist, is invalid, or that the controller may not read is broken.
-// The error is that the API server did not return it.
+// For returns the calendars of a Gate at an instant. A calendar that does not exist, is invalid, or that the controller may not read is
+// broken. An error means that the API server did not return a ConfigMap.
 func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
 	keys := timetable.CalendarsOf(obj)
 	followed := r.follow(summary.KeyFor(obj), keys)
@@ -114,10 +113,11 @@ func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (ti
 }
 
 func unreadConfigMap(name types.NamespacedName, err error) error {
-	return fmt.Errorf("the ConfigMap %s of a calendar cannot be read: %w", name, err)
+	return fmt.Errorf(msgUnread, name, err)
 }
 
-// divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It enqueues the other Gates that this affects.
+// divide marks the calendars of a Gate that exceed the budget of their namespace as broken, and stores the others. It enqueues the other
+// Gates that this affects.
 func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -130,7 +130,7 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 		} else if !errors.Is(c.Err, timetable.ErrOverBudget) {
 			r.budget.drop(key)
 		} else if f := followed[configMapKey(key)]; f != nil && !r.budget.has(key) {
-			f.evict(key) // no Gate has room for it, so it must not stay in memory
+			f.evict(key) // it exceeds the budget of every Gate, so it must not stay in memory
 		}
 	}
 	changed := r.budget.divide()
@@ -144,7 +144,7 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 	r.read[by] = readCalendars{of, calendars}
 }
 
-// reread has Gates decided on again whose calendars are over their share from now on, or no longer. It is called with mu held.
+// reread enqueues the Gates with a calendar that begins or ceases to exceed the budget. It is called with mu held.
 func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	for _, key := range changed {
 		f := r.Followed[configMapKey(key)]
@@ -163,7 +163,7 @@ func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	}
 }
 
-// IsCached returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
+// IsCached returns whether the calendars of a Gate are in the cache, so that reading them sends no request and waits for none.
 func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
@@ -178,10 +178,11 @@ func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 	return true
 }
 
-// ErrPending means that the GateReconciler has not read the calendars of a Gate yet.
-var ErrPending = errors.New("the calendars of the gate have not been read yet")
+// ErrPending means that the gate controller has not read the calendars of a Gate yet.
+var ErrPending = errors.New(msgPending)
 
-// SnapshotFor returns what a decision on an exception depends on. The spec of its Gate is compiled only if the GateReconciler has not compiled it.
+// SnapshotFor returns the inputs of a decision on an exception. It compiles the spec of the Gate only if the gate controller has not done
+// so.
 func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException) (*gate.Snapshot, error) {
 	if g == nil {
 		return gate.NewSnapshot(nil, nil, exceptions...), nil
@@ -193,8 +194,8 @@ func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, except
 	return r.Compiled.Lookup(g, calendars, exceptions...), nil
 }
 
-// forException returns the calendars of the Gate of an exception that the GateReconciler has read. Only the lead time of the exception depends
-// on them: without one, none are returned if some have not been read.
+// forException returns the calendars of the Gate of an exception, as the gate controller has read them. Only the lead time of the
+// exception depends on them: without one, it returns none if some have not been read.
 func (r *Reader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,7 +217,7 @@ func configMapKey(key timetable.CalendarKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// follow records which ConfigMaps a Gate refers to. It returns them, and watches no other for this Gate any more.
+// follow records to which ConfigMaps a Gate refers, and returns them. It stops the watches that no Gate needs anymore.
 func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
 	defer r.unlock()
@@ -257,18 +258,18 @@ func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types
 	return own
 }
 
-// Forget evicts a Gate, and ends the watches that no other Gate needs.
+// Forget evicts a Gate, and stops the watches that no other Gate needs.
 func (r *Reader) Forget(by types.UID) {
 	r.follow(summary.Gate{UID: by}, nil)
 	r.Compiled.Forget(by)
 }
 
-// unlock releases mu, and then enqueues and stops what was changed while it was held.
+// unlock releases mu, and then enqueues the Gates and stops the watches that were recorded meanwhile.
 func (r *Reader) unlock() {
-	wake, stop := r.enqueued, r.stop
+	enqueued, stop := r.enqueued, r.stop
 	r.enqueued, r.stop = nil, nil
 	r.mu.Unlock()
-	for _, name := range wake {
+	for _, name := range enqueued {
 		r.Queues.Gate(name)
 	}
 	for _, f := range stop {
@@ -276,7 +277,7 @@ func (r *Reader) unlock() {
 	}
 }
 
-// Changed wakes the Gates that refer to a ConfigMap.
+// Changed enqueues the Gates that refer to a ConfigMap.
 func (r *Reader) Changed(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -287,7 +288,7 @@ func (r *Reader) Changed(name types.NamespacedName) {
 	}
 }
 
-// Start ends all watches when the process ends.
+// Start stops all watches when the context ends.
 func (r *Reader) Start(ctx context.Context) error {
 	<-ctx.Done()
 	r.mu.Lock()
@@ -296,7 +297,7 @@ func (r *Reader) Start(ctx context.Context) error {
 	return nil
 }
 
-// Faults returns what is wrong with the calendars of a decision, each once.
+// Faults returns the faults of the calendars of a decision, each once.
 func Faults(d gate.Decision) (faults []v1alpha1.TargetFailure) {
 	seen := map[string]bool{}
 	for i := range d.Broken {

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// heldCertificates collects when the certificates expire whose renewal is held. It
-// looks at each scrape, so that what is gone is gone from the metric.
+// heldCertificates collects the expiry of certificates whose renewal is held. It lists them at each scrape, so that deleted ones
+// disappear.
 type heldCertificates struct {
 	begins, expires *prometheus.Desc
 	list            func(context.Context) ([]*target.Object, error)
@@ -26,8 +26,8 @@ func NewHeldCertificates(list func(context.Context) ([]*target.Object, error)) *
 	}
 	return &heldCertificates{
 		list:    list,
-		begins:  describe("not_before", "When a certificate was issued whose renewal gates hold, in seconds since 1970."),
-		expires: describe("expiration", "When a certificate expires whose renewal gates hold, in seconds since 1970."),
+		begins:  describe("not_before", "Unix time from which a certificate is valid whose renewal is held."),
+		expires: describe("expiration", "Unix time at which a certificate expires whose renewal is held."),
 	}
 }
 
@@ -41,7 +41,7 @@ func (h *heldCertificates) Describe(ch chan<- *prometheus.Desc) {
 func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
 	all, err := h.list(context.Background())
 	if err != nil {
-		// Only a cache that is shut down cannot be read.
+		// Reading the cache fails only while the process shuts down.
 		ctrl.Log.WithName("metrics").Error(err, "unable to list certificates")
 	}
 	for _, obj := range all {

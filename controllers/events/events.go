@@ -29,15 +29,14 @@ const (
 	// MaxTargetEvents bounds the events on targets for one transition or one request of a Gate, which may hold ten thousand. An alert needs one.
 	MaxTargetEvents = 100
 
-	// MaxQuoted is how many characters of a refused value are quoted in an event: any
-	// time fits, and an annotation may be of 256 KiB.
+	// MaxQuoted bounds the characters of a refused value in an event. Times fit, but an annotation may have 256 KiB.
 	MaxQuoted = 64
 )
 
-// Details is what an event says besides its message, by key.
+// Details are the metadata of an event, by key.
 type Details map[string]string
 
-// The keys of news. Those that notification-controller knows are in eventv1.
+// The keys of Details. Those that notification-controller knows are in eventv1.
 const (
 	GateKey      = "gate"
 	StateKey     = "state"
@@ -51,9 +50,8 @@ const (
 	AtKey        = "at"
 )
 
-// Metadata returns the news as metadata of an event on an object. All of it has our
-// prefix, and on a target that of its API group as well: notification-controller
-// shows no other, and tells events apart by the revision and the token with it alone.
+// Metadata returns the metadata of an event on an object, with our prefix and, on a target, with that of its API group.
+// notification-controller shows only metadata with the object's prefix, and only deduplicates by the revision and token with that prefix.
 func (n Details) Metadata(obj client.Object) map[string]string {
 	groups, revision := []string{v1alpha1.GroupVersion.Group}, ""
 	if t, ok := obj.(*target.Object); ok {
@@ -74,36 +72,35 @@ func (n Details) Metadata(obj client.Object) map[string]string {
 	return metadata
 }
 
-// Emit records an event with its metadata.
-func (n Details) Emit(recorder kuberecorder.EventRecorder, obj client.Object, said Event) {
-	recorder.AnnotatedEventf(obj, n.Metadata(obj), said.Type, said.Reason, "%s", said.Message)
+// Emit emits an event with its metadata.
+func (n Details) Emit(recorder kuberecorder.EventRecorder, obj client.Object, details Event) {
+	recorder.AnnotatedEventf(obj, n.Metadata(obj), details.Type, details.Reason, "%s", details.Message)
 }
 
-// Event is what an event says to people: its type, its reason in CamelCase and its message.
+// Event is the type, the reason in CamelCase and the message of an event.
 type Event struct{ Type, Reason, Message string }
 
 // New returns an event.
 func New(kind, reason, message string) Event { return Event{kind, reason, message} }
 
-// Token returns a value that no event of another instant has, so that an event which
-// reads like one some minutes ago is not taken for that one.
+// Token returns a token that is unique to an instant, so that notification-controller does not take an event for an earlier one.
 func Token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
-// ForDecision says what a Gate is since an instant, and who or what decided that.
+// ForDecision returns the details of an event about a decision on a Gate.
 func ForDecision(name string, d gate.Decision, now time.Time) Details {
-	said := Details{GateKey: name, StateKey: string(d.State), ReasonKey: d.Reason, eventv1.MetaTokenKey: Token(now)}
+	details := Details{GateKey: name, StateKey: string(d.State), ReasonKey: d.Reason, eventv1.MetaTokenKey: Token(now)}
 	if d.Request != nil {
-		said[RequesterKey], said[MessageKey] = d.Request.By, d.Request.Reason
+		details[RequesterKey], details[MessageKey] = d.Request.By, d.Request.Reason
 	}
 	by := PeriodKey
 	if d.Reason == v1alpha1.ExceptionAppliesReason {
 		by = ExceptionKey
 	}
-	said[by] = d.By
-	return said
+	details[by] = d.By
+	return details
 }
 
-// ForGate says what a Gate is by its status, and who or what decided that.
+// ForGate returns the details of an event about the state of a Gate, from its status.
 func ForGate(name string, g *v1alpha1.Gate, now time.Time) Details {
 	if g == nil {
 		return Details{GateKey: name, eventv1.MetaTokenKey: Token(now)}

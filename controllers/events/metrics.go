@@ -20,9 +20,9 @@ type Metrics struct {
 	opened, next, targets *prometheus.GaugeVec
 	// Empty and own report diagnostics. They are absent if there is none.
 	Empty, own *prometheus.GaugeVec
-	// stopped tells that a release by waves has stopped, wave which one is released. They are missing if there is none.
+	// stopped is 1 for a release in waves that has stopped, wave is the number of the current wave. They are absent if there is none.
 	stopped, wave *prometheus.GaugeVec
-	// newer and since tell what waits of GatedSources. They are missing if nothing does.
+	// newer and since report the waiting revisions of GatedSources. They are absent if there is none.
 	newer, since       *prometheus.GaugeVec
 	lag                *prometheus.HistogramVec
 	Skew               *prometheus.GaugeVec
@@ -44,14 +44,14 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		Registry: registry,
 		opened:   gauge("gating_gate_opened", "Whether a gate is opened (1) or closed (0).", labels...),
-		next:     gauge("gating_gate_next_transition_timestamp_seconds", "When a gate next changes its state, in seconds since 1970; missing if that is not in sight.", labels...),
-		targets:  gauge("gating_gate_targets", "Number of targets of a gate by what became of them: total, held, would_hold, suspended_by_others, exempt, pending, failed.", append(labels, "result")...),
-		Empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.", labels...),
-		own:      gauge("gating_gate_holds_own_source", "Whether a gate holds what applies it from Git (1); missing if it does not.", labels...),
-		stopped:  gauge("gating_gate_release_stopped", "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.", labels...),
-		wave:     gauge("gating_gate_release_wave", "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.", labels...),
-		newer:    gauge("gating_source_waiting_revisions", "Number of revisions of the source of a gated source that are newer than the pinned one; missing if there are none.", labels...),
-		since:    gauge("gating_source_waiting_since_timestamp_seconds", "Since when a revision of a gated source waits for gates or approvals, in seconds since 1970; missing if none does.", labels...),
+		next:     gauge("gating_gate_next_transition_timestamp_seconds", "Unix time of the next scheduled transition of a gate; absent if none is scheduled.", labels...),
+		targets:  gauge("gating_gate_targets", "Number of targets of a gate by result: total, held, would_hold, suspended_by_others, exempt, pending, failed.", append(labels, "result")...),
+		Empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; absent if there are none.", labels...),
+		own:      gauge("gating_gate_holds_own_source", "1 if a gate holds the object that applies it from Git; absent otherwise.", labels...),
+		stopped:  gauge("gating_gate_release_stopped", "1 if the release of a gate in waves has stopped, because a target has failed or the waves are invalid; absent otherwise.", labels...),
+		wave:     gauge("gating_gate_release_wave", "Number of the wave that an open gate releases: 1 for the first, the last one for targets that match no wave; absent if no release is in progress.", labels...),
+		newer:    gauge("gating_source_waiting_revisions", "Number of revisions of the source of a gated source that are newer than the pinned one; absent if there are none.", labels...),
+		since:    gauge("gating_source_waiting_since_timestamp_seconds", "Unix time since which a revision of a gated source waits for gates or approvals; absent if none waits.", labels...),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
@@ -61,13 +61,13 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
 		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
 		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
-		passes:      counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
+		passes:      counter("gating_passes_total", "Number of passes by outcome: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
 	registry.MustRegister(m.opened, m.next, m.targets, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed, m.emergencies, m.passes)
 	return m
 }
 
-// RecordWaiting sets the metrics of a GatedSource. Those of one that is gone are missing.
+// RecordWaiting sets the metrics of a GatedSource. A zero status deletes them.
 func (m *Metrics) RecordWaiting(key types.NamespacedName, s v1alpha1.GatedSourceStatus) {
 	SetOrDelete(m.newer, key, int(s.Waiting))
 	since := 0
@@ -77,7 +77,7 @@ func (m *Metrics) RecordWaiting(key types.NamespacedName, s v1alpha1.GatedSource
 	SetOrDelete(m.since, key, since)
 }
 
-// Delete forgets a Gate that is gone.
+// Delete deletes the metrics of a Gate.
 func (m *Metrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
 	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.Empty, m.own, m.stopped, m.wave} {
@@ -86,7 +86,8 @@ func (m *Metrics) Delete(key types.NamespacedName) {
 	m.emergencies.DeletePartialMatch(labels)
 }
 
-// EmergencyOpenings counts emergency requests. A Gate whose open requests need approval has the metric before the first one, so that an increase shows.
+// EmergencyOpenings counts emergency requests. The metric of a Gate that requires approvals starts at zero, so that the first increase is
+// visible.
 func (m *Metrics) EmergencyOpenings(g *v1alpha1.Gate, handled []ledger.Request) {
 	n := 0
 	for _, request := range handled {
@@ -134,7 +135,7 @@ func is(so bool) int {
 	return 0
 }
 
-// SetOrDelete sets a metric of a Gate that is missing if it is 0.
+// SetOrDelete sets a metric of an object that is absent if it is 0.
 func SetOrDelete(vec *prometheus.GaugeVec, key types.NamespacedName, n int) {
 	if n == 0 {
 		vec.DeleteLabelValues(key.Name, key.Namespace)
@@ -143,8 +144,7 @@ func SetOrDelete(vec *prometheus.GaugeVec, key types.NamespacedName, n int) {
 	vec.WithLabelValues(key.Name, key.Namespace).Set(float64(n))
 }
 
-// RecordLag observes how late all targets were as a Gate wants them, after the instant at which it was due to have a
-// state.
+// RecordLag observes the time from a scheduled transition until all targets reached the state.
 func (m *Metrics) RecordLag(state v1alpha1.State, late time.Duration) {
 	m.lag.WithLabelValues(string(state)).Observe(late.Seconds())
 }

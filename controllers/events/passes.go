@@ -10,29 +10,29 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// passed records events on a target, and on the Gates that hold it, if a pass has begun, has ended or is refused.
+// passed emits events on a target, and on the Gates that hold it, if a pass has begun, ended or been refused.
 func (n *Recorder) passed(r *verdict.Ruling, gates []verdict.Gate) {
 	pass := r.Step.Ends
 	if !pass.IsNew(r.Observed.Pass) {
 		return
 	}
-	said := New(Normal, v1alpha1.PassGrantedReason, pass.GrantedMessage(r.Observed.HeldBy))
+	event := New(Normal, v1alpha1.PassGrantedReason, pass.GrantedMessage(r.Observed.HeldBy))
 	switch pass.State {
 	case verdict.PassEnded:
 		n.Metrics.passes.WithLabelValues(pass.Outcome).Inc()
-		said.Reason, said.Message = v1alpha1.PassEndedReason, pass.EndedMessage()
+		event.Reason, event.Message = v1alpha1.PassEndedReason, pass.EndedMessage()
 		if pass.IsFailure() {
-			said.Type = Warning
+			event.Type = Warning
 		}
 	case verdict.PassRefused:
 		n.Metrics.passes.WithLabelValues(string(verdict.PassRefused)).Inc()
-		said = New(Warning, v1alpha1.PassRefusedReason, pass.RefusedMessage(pass.Message))
+		event = New(Warning, v1alpha1.PassRefusedReason, pass.RefusedMessage(pass.Message))
 	case verdict.PassInProgress:
 	}
-	n.emitPass(r, gates, pass, said)
+	n.emitPass(r, gates, pass, event)
 }
 
-// passRefused emits an event if a pass is refused and that is not recorded on the target, once in the life of this process.
+// passRefused emits an event details a refusal that is not recorded on the target, once per process.
 func (n *Recorder) passRefused(r *verdict.Ruling, gates []verdict.Gate) {
 	if r.Step.Refused == "" || !n.isNewRefusal(target.KeyOf(r.Object), r.Observed.Request.Pass.Value+r.Step.Refused) {
 		return
@@ -42,16 +42,16 @@ func (n *Recorder) passRefused(r *verdict.Ruling, gates []verdict.Gate) {
 	n.emitPass(r, gates, pass, New(Warning, v1alpha1.PassRefusedReason, pass.RefusedMessage(r.Step.Refused)))
 }
 
-func (n *Recorder) emitPass(r *verdict.Ruling, gates []verdict.Gate, pass verdict.Pass, said Event) {
-	about := Details{
-		GateKey: target.FormatHeldBy(r.Observed.HeldBy), ActionKey: "pass", ReasonKey: said.Reason, RequesterKey: pass.By, MessageKey: pass.Reason,
+func (n *Recorder) emitPass(r *verdict.Ruling, gates []verdict.Gate, pass verdict.Pass, event Event) {
+	details := Details{
+		GateKey: target.FormatHeldBy(r.Observed.HeldBy), ActionKey: "pass", ReasonKey: event.Reason, RequesterKey: pass.By, MessageKey: pass.Reason,
 		eventv1.MetaTokenKey: Token(r.Now),
 	}
-	about.Emit(n, r.Object, said)
+	details.Emit(n, r.Object, event)
 	for _, g := range gates {
 		if g.IsOurs() && slices.Contains(r.Observed.HeldBy, g.Name) {
-			about[GateKey] = g.Name
-			about.Emit(n, g.Object, New(said.Type, said.Reason, target.KeyOf(r.Object).String()+": "+said.Message))
+			details[GateKey] = g.Name
+			details.Emit(n, g.Object, New(event.Type, event.Reason, target.KeyOf(r.Object).String()+": "+event.Message))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,15 +19,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Recorder tells in events what becomes of targets.
+// Recorder emits events on targets.
 type Recorder struct {
 	kuberecorder.EventRecorder
 	Metrics *Metrics
 
 	mu sync.Mutex
-	// emitted has how many events the last transition of a Gate has made.
+	// emitted counts the events of the last transition of each Gate.
 	emitted map[types.UID]emitted
-	// refused are the passes whose refusal was told and is not noted on the target.
+	// refused are the passes whose refusal was reported and is not recorded on the target.
 	refused map[target.Key]string
 }
 
@@ -34,11 +35,11 @@ type emitted struct {
 	transition metav1.Time
 	mode       v1alpha1.Mode
 	n          int
-	// audited are the targets that were told what a Gate with mode Audit would do.
+	// audited are the targets with an event about a Gate with mode Audit.
 	audited map[target.Key]bool
 }
 
-// mayEmit returns whether another event may be made for the last transition of a Gate, and of its mode.
+// mayEmit returns whether another event may be emitted for the last transition of a Gate in its mode, and counts it.
 func (n *Recorder) mayEmit(g *v1alpha1.Gate) bool { return n.mayEmitFor(g, target.Key{}) }
 
 // mayEmitFor is mayEmit for an event that is emitted once per target. Without a key, it is emitted each time.
@@ -83,9 +84,9 @@ func (n *Recorder) Changed(r *verdict.Ruling) {
 	switch {
 	case step.Outcome == verdict.Exempt:
 	case r.Verdict.Again:
-		said := n.about(r.Verdict.Holders, r.Now)
-		delete(said, eventv1.MetaTokenKey) // what resumes a target again and again is told once in five minutes
-		said.Emit(n, obj, New(Warning, v1alpha1.HeldAgainReason, "Resumed while "+verdict.ClosedAre(step.Names)+", held again. Open the gate instead."))
+		details := n.about(r.Verdict.Holders, r.Now)
+		delete(details, eventv1.MetaTokenKey) // without a token, repeated events are sent at most once in five minutes
+		details.Emit(n, obj, New(Warning, v1alpha1.HeldAgainReason, fmt.Sprintf(msgHeldAgain, verdict.ClosedAre(step.Names))))
 	case step.Hold && refused != "" && state == target.Free:
 		n.about(r.Verdict.Holders, r.Now).Emit(n, obj, New(Warning, refused, message))
 	case step.Hold && (state == target.Free || state == target.Locked):
@@ -103,15 +104,15 @@ func (n *Recorder) Changed(r *verdict.Ruling) {
 	}
 }
 
-// Audited records an event on a target that a Gate with mode Audit would begin to hold.
+// Audited emits an event on a target that a Gate with mode Audit would begin to hold.
 func (n *Recorder) Audited(obj *target.Object, g verdict.Gate, now time.Time) {
 	if n.mayEmitFor(g.Object, target.KeyOf(obj)) {
 		n.about([]verdict.Gate{g}, now).Emit(n, obj, New(Normal, v1alpha1.WouldHoldReason, verdict.ExplainAudit(g, now)))
 	}
 }
 
-// leaving returns the Gates that release a target although they are not open: they have mode Audit, no longer govern the target or
-// are gone.
+// leaving returns the Gates that release a target although they are not open: those with mode Audit, those that no longer govern it, and
+// deleted ones.
 func leaving(r *verdict.Ruling) []verdict.Gate {
 	var gates []verdict.Gate
 	for _, name := range r.Dropped() {
@@ -131,20 +132,20 @@ func first(gates []verdict.Gate) *v1alpha1.Gate {
 	return gates[0].Object
 }
 
-// about says which Gates an event on a target is about, what the first of them is and who decided that.
+// about returns the details of an event on a target about Gates, with the state of the first one.
 func (n *Recorder) about(gates []verdict.Gate, now time.Time) Details {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = g.Name
 	}
-	said := ForGate(target.FormatHeldBy(names), first(gates), now)
+	details := ForGate(target.FormatHeldBy(names), first(gates), now)
 	if reason, _ := verdict.Refusal(gates); reason != "" {
-		said[ReasonKey] = reason
+		details[ReasonKey] = reason
 	}
-	return said
+	return details
 }
 
-// Certified counts and tells what is new in the conditions of a Certificate.
+// Certified counts new conditions of a Certificate and emits events about them.
 func (n *Recorder) Certified(obj *target.Object, list []metav1.Condition) {
 	for _, now := range list {
 		if now.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(obj.GetConditions(), now.Type) {

@@ -35,27 +35,25 @@ import (
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions/status,verbs=get;patch
 
-// Reconciler reports on GateExceptions. It decides nothing for a Gate,
-// which reads its exceptions itself.
+// Reconciler reports on GateExceptions. The gate controller reads exceptions itself.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	client.Client
-	// EventRecorder for events on exceptions and on their Gates.
+	// EventRecorder emits events on exceptions and on their Gates.
 	kuberecorder.EventRecorder
-	// Metrics are those that all controllers of Flux have.
+	// Metrics are the metrics of Flux controllers.
 	runtimeCtrl.Metrics
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Calendars are those that the GateReconciler reads.
+	// Calendars are those that the gate controller reads.
 	Calendars *calendars.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime asks the API server for the time, cut off to the second: an exception
-	// that is gone closes nothing. Nil means that Clock alone counts.
+	// ServerTime returns the time of the API server, truncated to seconds. Exceptions are deleted only if they have expired by that time,
+	// too. Nil means that only Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// Stamped returns whether the API server stamps who writes and who approves
-	// exceptions. While it does not, no approval is taken note of.
+	// Stamped returns whether the API server stamps authors and approvers of exceptions. Otherwise, approvals are ignored.
 	Stamped func(context.Context) (bool, error)
 
 	// versions are those of exceptions.
@@ -70,7 +68,7 @@ func (r *Reconciler) exceptions() *ownwrites.Client {
 // exceptionWriter writes a GateException. A conflict is decided again.
 type exceptionWriter = ownwrites.Writer[*v1alpha1.GateException]
 
-// Reconcile reports what an exception is at this instant.
+// Reconcile reports the state of an exception at this instant.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
@@ -83,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}()
 	result, err := r.process(ctx, obj, r.Clock.Now())
 	if apierrors.IsConflict(err) {
-		// The cache is behind, which is usual right after a write of ours.
+		// The cache is often behind right after our own write.
 		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
 	}
 	if errors.Is(err, calendars.ErrPending) {
@@ -95,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // CalendarRetry is how long an exception waits for the calendars of its Gate.
 const CalendarRetry = time.Second
 
-// process takes note of approvals, reports, and deletes or lets go what is over.
+// process handles approvals, reports, and deletes or finalizes an exception that has ended.
 func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
 	g, ours, err := r.gateFor(ctx, obj)
 	if err != nil || !ours {
@@ -122,7 +120,7 @@ func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, n
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), ExceptionInterval)}, nil
 }
 
-// remove deletes an exception, once it is time by the clock of the API server, too.
+// remove deletes an exception once it is due by the clock of the API server, too.
 func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
 		t := gate.ServerTime{RequestedAt: r.Clock.Now()}
@@ -138,8 +136,7 @@ func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at
 	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
-// removalTime returns when an exception that is reported as expired is deleted, zero
-// for never.
+// removalTime returns when an expired exception is deleted, zero for never.
 func removalTime(obj *v1alpha1.GateException) time.Time {
 	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && hasExpired(obj) {
 		return obj.Spec.ValidUntil.Add(ttl.Duration)
@@ -147,8 +144,7 @@ func removalTime(obj *v1alpha1.GateException) time.Time {
 	return time.Time{}
 }
 
-// ExceptionInterval is how often an exception is looked at that waits for an
-// instant, in case somebody sets the clock.
+// ExceptionInterval bounds the wait for an instant, because the clock may be set.
 const ExceptionInterval = 10 * time.Minute
 
 // reconcile decides an exception, writes its status at most once, and returns when to reconcile it again, zero if only events enqueue it.
@@ -169,14 +165,14 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	}
 	decision := snapshot.DecideException(obj, now)
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
-		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
+		decision.Refused = joined(decision.Refused, msgUncounted)
 	}
-	// An approval that an edit has voided is told as that.
+	// Approvals that an edit has voided have another event.
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
 	changed := !conditions.Has(before, v1alpha1.ActiveCondition) || conditions.IsTrue(before, v1alpha1.ActiveCondition) != decision.Active ||
 		hasExpired(before) != decision.Expired
 	reportException(obj, decision)
-	// On the version that was read, so that a cache that is behind loses no approval and nothing is announced twice.
+	// The write is conditional on the version that was read, so that an outdated cache loses no approval and causes no second event.
 	if err := writer.WriteStatus(ctx, obj); err != nil {
 		return time.Time{}, err
 	}
@@ -185,7 +181,7 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	}
 	r.announceApprovals(obj, g, approved, voided, now)
 	if refused {
-		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: "+decision.Refused))
+		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.ApprovalRefusedReason, msgNotApproved+decision.Refused))
 	}
 	if message := timetable.SumUp(timetable.AmbiguitiesOfException(obj)); message != "" && before.Status.ObservedGeneration != obj.Generation {
 		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Warning, v1alpha1.AmbiguousScheduleReason, message))
@@ -202,17 +198,15 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	}
 }
 
-// clockMargin is how long an exception that is over is looked at, in case somebody
-// sets the clock back.
+// clockMargin is how long an expired exception is still reconciled, because the clock may be set back.
 const clockMargin = 24 * time.Hour
 
-// handleApprovals takes note of approvals, and returns false if there are some in the
-// annotations and nobody stamps them.
+// handleApprovals records approvals. stamped is false if the annotations have some that the API server has not stamped.
 func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
 	stamped = true
-	_, asked := obj.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
+	_, requested := obj.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	waits := g != nil && gate.Missing(g, obj) > 0
-	if approved, _ := gate.HandleApprovals(obj.DeepCopy(), now, true); asked && waits || len(approved) > 0 {
+	if approved, _ := gate.HandleApprovals(obj.DeepCopy(), now, true); requested && waits || len(approved) > 0 {
 		if stamped, err = r.Stamped(ctx); err != nil {
 			return nil, nil, false, err
 		}
@@ -221,8 +215,7 @@ func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateExce
 	return approved, voided, stamped, nil
 }
 
-// gateFor returns the Gate of an exception, nil if it does not exist, and whether
-// the exception is a matter of this process.
+// gateFor returns the Gate of an exception, nil if it does not exist, and whether this process handles the exception.
 func (r *Reconciler) gateFor(ctx context.Context, obj *v1alpha1.GateException) (*v1alpha1.Gate, bool, error) {
 	g := &v1alpha1.Gate{}
 	err := r.Get(ctx, view.GateKeyFor(obj), g)
@@ -232,13 +225,13 @@ func (r *Reconciler) gateFor(ctx context.Context, obj *v1alpha1.GateException) (
 	if !apierrors.IsNotFound(err) {
 		return nil, false, err
 	}
-	// Every shard reports on those without a Gate: nobody else may have seen it go.
+	// Every shard reports on exceptions without a Gate, because other shards may have missed its deletion.
 	exists, err := view.GateExists(ctx, r.APIReader, view.GateKeyFor(obj))
 	return nil, !exists, err
 }
 
-// label sets the labels of an exception: the name of its Gate, and whether its present spec is over. It returns whether that
-// changed them.
+// label sets the labels of an exception: the name of its Gate, and whether its current spec has expired. It returns whether that changed
+// them.
 func label(obj *v1alpha1.GateException) (changed bool) {
 	name, expired := obj.Spec.GateRef.Name, ""
 	if len(validation.IsValidLabelValue(name)) > 0 {
@@ -273,7 +266,7 @@ func markActive(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	mark(obj, v1alpha1.ActiveCondition, d.Reason, "%s", joined(d.Message, d.Refused, d.Approve))
 }
 
-// reportException writes a decision into the status of an exception.
+// reportException records a decision in the status of an exception.
 func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	obj.Status.ObservedGeneration = obj.Generation
 	markActive(obj, d)
@@ -297,54 +290,53 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	}
 }
 
-// joined returns those parts of a message that are not empty as one.
+// joined joins the parts of a message that are not empty.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
-// announce says on the exception and on its Gate that the exception begins to
-// apply, or that it applies no more.
+// announce emits an event if an exception begins or ceases to apply.
 func (r *Reconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before *v1alpha1.GateException, d gate.ExceptionDecision, now time.Time) {
-	said, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
+	details, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
 	switch {
 	case d.Active && !applied:
-		r.emit(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionActivatedReason, d.Message))
+		r.emit(obj, g, details, events.New(events.Normal, v1alpha1.ExceptionActivatedReason, d.Message))
 	case applied && !d.Active && !d.Expired:
-		r.emit(obj, g, said, events.New(events.Warning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message))
+		r.emit(obj, g, details, events.New(events.Warning, v1alpha1.ExceptionInterruptedReason, msgInterrupted+d.Message))
 	case conditions.Has(before, v1alpha1.ActiveCondition) && !hasExpired(before) && d.Expired:
-		r.emit(obj, g, said, events.New(events.Normal, v1alpha1.ExceptionExpiredReason, d.Message))
+		r.emit(obj, g, details, events.New(events.Normal, v1alpha1.ExceptionExpiredReason, d.Message))
 	}
 }
 
 func (r *Reconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
 	for _, a := range approved {
-		r.emit(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(events.Normal, v1alpha1.ExceptionApprovedReason, fmt.Sprintf("Exception approved by %s", a.ApprovedBy)))
+		r.emit(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(events.Normal, v1alpha1.ExceptionApprovedReason, fmt.Sprintf(msgApproved, a.ApprovedBy)))
 	}
 	for _, a := range voided {
 		r.emit(obj, g, events.ForException(obj, a.ApprovedBy, now), events.New(
 			events.Warning, v1alpha1.ApprovalsVoidedReason,
-			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.ApprovedBy, a.RecordedAt.UTC().Format(time.RFC3339)),
+			fmt.Sprintf(msgVoided, a.ApprovedBy, a.RecordedAt.UTC().Format(time.RFC3339)),
 		))
 	}
 }
 
-// emit records an event on an exception and on its Gate, if there is one.
-func (r *Reconciler) emit(obj *v1alpha1.GateException, g *v1alpha1.Gate, about events.Details, said events.Event) {
-	about[events.ReasonKey] = said.Reason
-	about.Emit(r, obj, said)
+// emit emits an event on an exception and on its Gate, if that exists.
+func (r *Reconciler) emit(obj *v1alpha1.GateException, g *v1alpha1.Gate, details events.Details, event events.Event) {
+	details[events.ReasonKey] = event.Reason
+	details.Emit(r, obj, event)
 	if g != nil {
-		said.Message = fmt.Sprintf("%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, said.Message)
-		about.Emit(r, g, said)
+		event.Message = fmt.Sprintf("%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, event.Message)
+		details.Emit(r, g, event)
 	}
 }
 
-// finalize lets an exception go once its Gate decides without it.
+// finalize removes the finalizer of an exception once its Gate decides without it.
 func (r *Reconciler) finalize(ctx context.Context, writer *exceptionWriter, g *v1alpha1.Gate, now time.Time) error {
 	obj := writer.Base
 	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
 		return record.Name == obj.Name && record.Reason != v1alpha1.ExpiredReason
 	}) {
-		return nil // its Gate was told too, and what it notes brings this here again
+		return nil // the update of the Gate's status enqueues the exception again
 	}
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		return nil
@@ -353,7 +345,7 @@ func (r *Reconciler) finalize(ctx context.Context, writer *exceptionWriter, g *v
 		return client.IgnoreNotFound(err)
 	}
 	if conditions.IsTrue(obj, v1alpha1.ActiveCondition) {
-		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Normal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted"))
+		r.emit(obj, g, events.ForException(obj, "", now), events.New(events.Normal, v1alpha1.ExceptionExpiredReason, msgDeleted))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/view"
 )
 
-// EnqueueGate asks a Gate to look at its exceptions.
+// EnqueueGate returns a handler that enqueues the Gate of an exception.
 func EnqueueGate() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		e, ok := obj.(*v1alpha1.GateException)
@@ -32,8 +32,7 @@ func EnqueueGate() handler.EventHandler {
 	})
 }
 
-// EffectChanged lets updates pass after which an exception may count at another
-// time or no more.
+// EffectChanged returns a predicate for updates after which an exception may apply at other times.
 func EffectChanged() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.GateException)
@@ -58,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts enqueue.Options) er
 		Complete(r)
 }
 
-// siblings returns the exceptions of the same Gate as one that are not over.
+// siblings returns the exceptions of the same Gate that have not ended.
 func (r *Reconciler) siblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	e, ok := obj.(*v1alpha1.GateException)
 	if !ok {
@@ -67,7 +66,7 @@ func (r *Reconciler) siblings(ctx context.Context, obj client.Object) []reconcil
 	return r.requests(ctx, view.GateKeyFor(e))
 }
 
-// gateExceptions returns the exceptions of a Gate that are not over.
+// gateExceptions returns the exceptions of a Gate that have not ended.
 func (r *Reconciler) gateExceptions(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.requests(ctx, client.ObjectKeyFromObject(obj))
 }
@@ -75,12 +74,12 @@ func (r *Reconciler) gateExceptions(ctx context.Context, obj client.Object) []re
 func (r *Reconciler) requests(ctx context.Context, gate types.NamespacedName) []reconcile.Request {
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, gate)
 	if err != nil {
-		// Only a cache that is shut down cannot be read.
+		// Reading the cache fails only while the process shuts down.
 		ctrl.LoggerFrom(ctx).Error(err, "unable to list exceptions")
 	}
 	var requests []reconcile.Request
 	for _, e := range exceptions {
-		// Those that are over are many and do not change.
+		// There may be many expired exceptions, and they do not change.
 		if !hasExpired(e) || !e.DeletionTimestamp.IsZero() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
 		}
@@ -88,8 +87,7 @@ func (r *Reconciler) requests(ctx context.Context, gate types.NamespacedName) []
 	return requests
 }
 
-// ApprovalChanged lets updates pass that change who has approved an exception, or that
-// try to.
+// ApprovalChanged returns a predicate for updates that approve an exception or try to.
 func ApprovalChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
@@ -98,8 +96,7 @@ func ApprovalChanged() predicate.Predicate {
 	}}
 }
 
-// recordsChanged lets updates of a Gate pass that change what it has noted of its
-// exceptions: one under deletion waits for that.
+// recordsChanged returns a predicate for updates of the exceptions in the status of a Gate. An exception under deletion waits for them.
 func recordsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.Gate)

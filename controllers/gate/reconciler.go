@@ -40,7 +40,7 @@ type Reconciler struct {
 	client.Client
 	// EventRecorder emits events on Gates, and on their targets about requests.
 	kuberecorder.EventRecorder
-	// Metrics are those that all controllers of Flux have.
+	// Metrics are the metrics of Flux controllers.
 	runtimeCtrl.Metrics
 
 	// Clock is read once for each decision.

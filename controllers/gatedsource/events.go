@@ -23,10 +23,10 @@ func (r *Reconciler) notify(s *PromotionState) {
 		metadata.Emit(r, s.After, events.New(kind, reason, fmt.Sprintf(format, args...)))
 	}
 	for _, a := range s.step.Approved {
-		emit(events.Normal, v1alpha1.RevisionApprovedReason, a.Revision, "Revision '%s' approved by %s%s", a.Revision, a.ApprovedBy, because(a.Message))
+		emit(events.Normal, v1alpha1.RevisionApprovedReason, a.Revision, msgApproved, a.Revision, a.ApprovedBy, because(a.Message))
 	}
 	for _, a := range s.step.Voided {
-		emit(events.Warning, v1alpha1.ApprovalsVoidedReason, a.Revision, "Approval of '%s' by %s is void: another revision was promoted, or the spec of the source has changed", a.Revision, a.ApprovedBy)
+		emit(events.Warning, v1alpha1.ApprovalsVoidedReason, a.Revision, msgVoided, a.Revision, a.ApprovedBy)
 	}
 	if w := s.step.Waits; w != nil {
 		emit(events.Normal, v1alpha1.RevisionWaitsReason, w.Revision, "%s", meta.FindStatusCondition(s.After.Status.Conditions, v1alpha1.ApprovedCondition).Message)
@@ -37,9 +37,9 @@ func (r *Reconciler) notify(s *PromotionState) {
 			by[i] = a.ApprovedBy
 		}
 		if len(by) > 0 {
-			by = []string{", approved by " + strings.Join(by, ", ")}
+			by = []string{msgApprovedBy + strings.Join(by, ", ")}
 		}
-		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, "Promoted '%s' from '%s' (%s)%s", done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
+		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, msgPromoted, done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
 	}
 	if before, after := readyFailure(s.before), readyFailure(s.After); after != nil && !reflect.DeepEqual(before, after) {
 		emit(events.Warning, after.Reason, "", "%s", after.Message)

@@ -28,8 +28,6 @@ import (
 const (
 	// maxPromotionRounds bounds the rounds of one reconciliation of a GatedSource: a promotion takes four, and each conflict one more.
 	maxPromotionRounds = 8
-
-	awaitsSlot = "It waits for its turn: its gate releases its targets at a pace."
 )
 
 // Reconciler moves the pinned sources of GatedSources while their Gates are open, and writes the status of GatedSources. To
@@ -49,7 +47,7 @@ type Reconciler struct {
 	Targets view.TargetReader
 	// Gates looks up the Gates of a GatedSource.
 	Gates *view.GateIndex
-	// Summary counts the outcomes for the Gates. Turns has the GatedSources that wait for a release slot.
+	// Summary counts the outcomes for the Gates. Slots has the GatedSources that wait for a release slot.
 	Summary *summary.Summary
 	Slots   *rollout.Slots
 	// Queues enqueues Gates and GatedSources.
@@ -85,7 +83,7 @@ func TargetKey(name types.NamespacedName) target.Key {
 	return target.Key{GroupKind: target.GatedSource, NamespacedName: name}
 }
 
-// Reconcile promotes the revision that the Gates of a GatedSource let through, and reports the outcome to them.
+// Reconcile promotes the revision that the Gates of a GatedSource permit, and reports the outcome to them.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := TargetKey(req.NamespacedName)
 	r.Summary.StartReconcile(key)
@@ -159,7 +157,7 @@ func (r *Reconciler) decide(s *PromotionState) {
 	s.decide(s.Input)
 	if (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
 		waits := s.Input
-		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: awaitsSlot}
+		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: msgAwaitsSlot}
 		s.Waits = true
 		s.decide(waits)
 	}

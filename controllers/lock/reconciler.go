@@ -27,8 +27,7 @@ import (
 
 // +kubebuilder:rbac:groups=internal.gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
 
-// Reconciler writes the GateLocks, which are there only if config/lock is installed. All that the Gates lock in a
-// namespace is one write.
+// Reconciler writes the GateLocks, which exist only if config/lock is installed. It writes all locks of a namespace at once.
 type Reconciler struct {
 	// Client writes.
 	client.Client
@@ -43,15 +42,14 @@ type Reconciler struct {
 	Gates *view.GateIndex
 	// Targets reads targets.
 	Targets view.TargetReader
-	// Summary takes the failures.
+	// Summary records failures.
 	Summary *summary.Summary
 }
 
-// Reconcile makes the GateLock of a namespace, which is the name in the request, or that of all namespaces what all Gates want it
-// to be.
+// Reconcile updates the GateLock of a namespace, which is the name in the request, or that of all namespaces, to the locks of all Gates.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
-	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // that of all is emptied of what a controller of all has left there
+	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // the GateLock of all namespaces may have locks of a previous controller
 		return ctrl.Result{}, nil
 	}
 	obj, err := r.Locks.Lock(ctx, namespace)
@@ -65,11 +63,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for retry := 0; ; retry++ {
 		read := obj
 		obj = read.DeepCopy()
-		shares, gates, err := r.parts(ctx, obj, now)
+		parts, gates, err := r.parts(ctx, obj, now)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		lock.Update(&obj.Spec, shares)
+		lock.Update(&obj.Spec, parts)
 		left := lock.Bound(&obj.Spec)
 		if !equality.Semantic.DeepEqual(read.Spec, obj.Spec) {
 			err = r.write(ctx, obj)
@@ -84,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 }
 
-// summaryKey is by what the Tally knows a GateLock.
+// summaryKey returns the key of a GateLock in the summary.
 func summaryKey(namespace string) target.Key {
 	return target.Key{
 		GroupKind:      lockv1alpha1.GroupVersion.WithKind(lockv1alpha1.GateLockKind).GroupKind(),
@@ -92,12 +90,10 @@ func summaryKey(namespace string) target.Key {
 	}
 }
 
-// errLockFull is why a GateLock has not all that Gates select.
-var errLockFull = errors.New("the GateLock has no room for all that the gate selects by labels, or the API server would refuse each write of the kind. " +
-	"The controller alone holds the others, until other gates open or select less")
+// errLockFull is why a GateLock lacks some locks.
+var errLockFull = errors.New(msgLockFull)
 
-// recordOutcome takes note of a GateLock that is not as Gates want it, because it has no room for what is left out or cannot be written, or
-// is again.
+// recordOutcome records a failure if locks of Gates were left out or could not be written, and otherwise removes the failure.
 func (r *Reconciler) recordOutcome(namespace string, gates []*v1alpha1.Gate, left []string, err error, now time.Time) {
 	if err != nil {
 		r.recordFailure(namespace, gates, v1alpha1.WriteFailedReason, err, now)
@@ -119,7 +115,7 @@ func (r *Reconciler) recordFailure(namespace string, gates []*v1alpha1.Gate, rea
 	r.Summary.Put(summaryKey(namespace), entries, now)
 }
 
-// recordUnread takes note that the GateLock of a namespace cannot be read.
+// recordUnread records that the GateLock of a namespace cannot be read.
 func (r *Reconciler) recordUnread(ctx context.Context, namespace string, err error, now time.Time) error {
 	var opts []client.ListOption
 	if namespace != v1alpha1.AnyName {
@@ -137,8 +133,7 @@ func (r *Reconciler) recordUnread(ctx context.Context, namespace string, err err
 	return err
 }
 
-// write creates or updates a GateLock on the version that was read. In a namespace that does not exist, or not for long, there
-// is nothing to lock.
+// write creates or updates a GateLock on the version that was read. It ignores namespaces that do not exist or are being deleted.
 func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) error {
 	var err error
 	if obj.ResourceVersion == "" {
@@ -154,8 +149,8 @@ func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) erro
 	return err
 }
 
-// parts returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
-// it is. It returns the Gates of this shard among them.
+// parts returns the part of each Gate in the GateLock of a namespace, nil to remove it. The part of a Gate that is left out stays. It
+// also returns the Gates of this shard with a part.
 func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
 	namespace := view.LockedNamespace(obj)
 	all, err := view.ListGates(ctx, r.Gates.Reader)
@@ -163,7 +158,7 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 		return nil, nil, err
 	}
 	named, read := r.namedIn(ctx, namespace)
-	shares, known := map[string]*lock.Part{}, map[string]bool{}
+	parts, known := map[string]*lock.Part{}, map[string]bool{}
 	var gates []*v1alpha1.Gate
 	for _, g := range all {
 		if !r.Watches(g.Namespace) {
@@ -173,16 +168,16 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 		known[name] = true
 		refs, has := r.refsIn(g, namespace)
 		has = has || named[name] && r.Reaches(namespace, g.Namespace)
-		share, stays := newPart(g, refs, now)
+		part, stays := newPart(g, refs, now)
 		_, was := obj.Spec.Gates[name]
 		switch {
 		case !has && !stays || !g.DeletionTimestamp.IsZero():
 			if was && (read || !g.DeletionTimestamp.IsZero()) {
-				shares[name] = nil
+				parts[name] = nil
 				gates = append(gates, g)
 			}
 		case !stays:
-			shares[name] = &share
+			parts[name] = &part
 			gates = append(gates, g)
 		}
 	}
@@ -195,17 +190,16 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 			return nil, nil, err
 		}
 		if !exists {
-			shares[name] = nil
+			parts[name] = nil
 		}
 	}
-	return shares, gates, nil
+	return parts, gates, nil
 }
 
-// namedIn returns the Gates that the targets of a namespace name themselves, if spec.suspend holds these, and whether all of
-// these targets are read.
+// namedIn returns the Gates to which suspended targets of a namespace refer by annotation, and whether all targets could be read.
 func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
 	named, all = map[string]bool{}, true
-	if namespace == v1alpha1.AnyName { // who names a Gate is locked by the GateLock of its namespace
+	if namespace == v1alpha1.AnyName { // targets that name a Gate are locked by the GateLock of their namespace
 		return named, all
 	}
 	for _, adapter := range target.All() {
@@ -223,8 +217,8 @@ func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[s
 	return named, all
 }
 
-// refsIn returns what a Gate locks in a namespace by its spec, or by what spans namespaces in all, and whether the GateLock is to
-// have the Gate for that. The lock is for what spec.suspend holds.
+// refsIn returns the references of a Gate that lock targets in a namespace, or those that span namespaces, and whether the GateLock must
+// have the Gate. Only targets that are held by suspending them are locked.
 func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
@@ -234,10 +228,10 @@ func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.Targ
 	return refs, g.Namespace == namespace || len(refs) > 0
 }
 
-// newPart returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
-// suspended. A Gate that respects a resume locks nothing, and neither does one with mode Audit: it lets go. It has an entry all the
-// same, as an open Gate has one, because what names a Gate that the GateLock does not know is locked.
-func newPart(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Part, stays bool) {
+// newPart returns the part of a Gate in a GateLock. stays is true for a Gate that has not decided yet or is suspended: its part must not
+// change. Gates with mode Lenient or Audit lock nothing. Like open Gates, they have an empty part, because targets that name a Gate
+// without a part are locked.
+func newPart(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (part lock.Part, stays bool) {
 	switch verdict.Governing("", g, now).Effect {
 	case verdict.Undecided, verdict.Suspended:
 		return lock.Part{}, true

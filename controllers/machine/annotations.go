@@ -57,7 +57,7 @@ func fullName(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyF
 // baseName returns the name in namespace/name.
 func baseName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// machineState returns what matters of a Machine.
+// machineState returns the facts about a Machine on which a decision depends.
 func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.Machine {
 	_, controlPlane := m.Labels[controlPlaneLabel]
 	return machinecerts.Machine{
@@ -75,7 +75,7 @@ func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	return machinecerts.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
 }
 
-// requestOn returns who has requested a refresh.
+// requestOn returns by whom a refresh is requested.
 func requestOn(m *metav1.PartialObjectMetadata) machinecerts.Request {
 	switch _, ok := m.Annotations[requestAnnotation]; {
 	case !ok:

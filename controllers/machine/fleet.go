@@ -43,7 +43,7 @@ type fleet struct {
 // writer writes a MachineCertificateRefresh. After a conflict, the next pass decides again.
 type writer = ownwrites.Writer[*v1alpha1.MachineCertificateRefresh]
 
-// prepare reads the Gates and sets the policy. It is idle if a refresh has failed and nothing has happened since that lets it resume.
+// prepare reads the Gates and sets the policy. The policy is idle after a failed refresh, until an event lets it resume.
 func (f *fleet) prepare(ctx context.Context) error {
 	var err error
 	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector.Kubernetes()); err != nil {
@@ -67,7 +67,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 		f.recheckAt(f.now.Add(retryDelay))
 	}
 	if !f.installed {
-		f.unready(v1alpha1.CRDNotFoundReason, "kind Machine of cluster.x-k8s.io is not installed")
+		f.unready(v1alpha1.CRDNotFoundReason, msgNotInstalled)
 	}
 	return err
 }
@@ -101,16 +101,16 @@ func (f *fleet) judge(ctx context.Context) error {
 			f.closed = append(f.closed, ref.Name)
 		default:
 			f.waits = true
-			f.unready(v1alpha1.GateNotReadyReason, fmt.Sprintf("Gate %s has not been reconciled yet", ref.Name))
+			f.unready(v1alpha1.GateNotReadyReason, fmt.Sprintf(msgGateUndecided, ref.Name))
 		}
 	}
 	return nil
 }
 
-// forbid lets nothing begin because of a Gate, not even shortly before the expiry.
+// forbid prevents all refreshes because of a Gate, even shortly before the expiry.
 func (f *fleet) forbid(reason, gate, problem string) {
 	f.policy.Open, f.policy.Strict = false, true
-	f.unready(reason, fmt.Sprintf("No refresh begins: Gate %s %s", gate, problem))
+	f.unready(reason, fmt.Sprintf(msgForbidden, gate, problem))
 }
 
 // unready sets why the object is not ready, unless that is known.
@@ -142,13 +142,13 @@ func (f *fleet) act(ctx context.Context, d machinecerts.Decision) error {
 		err := f.begin(ctx, f.find(name))
 		failed = append(failed, f.check(name, err))
 		if !refused(err) {
-			break // it has begun, or may have
+			break // the refresh has begun, or may have
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// refused returns whether the API server has refused a write of an object that nobody else has written.
+// refused returns whether the API server has refused a write for a reason other than a conflict.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !ownwrites.Raced(err) && status.Status().Code >= 400 && status.Status().Code < 500
@@ -188,15 +188,15 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 	if err := f.annotate(ctx, m, map[string]string{requestAnnotation: ttl, v1alpha1.RefreshAnnotation: record.String()}); err != nil {
 		return err
 	}
-	why := "its Gates are open"
+	why := msgGatesOpen
 	if !f.policy.Open {
-		why = fmt.Sprintf("the certificates expire at %s, although Gate %s is closed", state.Expiry, f.closed[0])
+		why = fmt.Sprintf(msgExpiring, state.Expiry, f.closed[0])
 	}
-	f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsInProgressReason, "MachineCertificateRefresh %s requested certificates valid for %s: %s", f.obj.Name, ttl, why)
+	f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsInProgressReason, msgRequested, f.obj.Name, ttl, why)
 	return nil
 }
 
-// end removes what is left of a request. A failure is in the status before it leaves the Machine.
+// end removes the annotations of a request. It records a failure in the status first.
 func (f *fleet) end(ctx context.Context, end machinecerts.End) error {
 	if end.Outcome.Stops() && f.obj != nil {
 		f.policy.Idle = true
@@ -211,9 +211,9 @@ func (f *fleet) end(ctx context.Context, end machinecerts.End) error {
 	}
 	switch {
 	case end.Outcome.Stops():
-		f.Eventf(m, corev1.EventTypeWarning, v1alpha1.RefreshCertsFailedReason, "Refresh of the certificates failed: %s", end.Message)
+		f.Eventf(m, corev1.EventTypeWarning, v1alpha1.RefreshCertsFailedReason, msgRefreshFailed, end.Message)
 	case end.Outcome == machinecerts.Done:
-		f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsDoneReason, "Certificates have been refreshed: %s", end.Message)
+		f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsDoneReason, msgRefreshed, end.Message)
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (f *fleet) report(ctx context.Context, d machinecerts.Decision, failed erro
 	status.Due, status.Refreshing = int64(d.Due), baseName(d.Running)
 	if s := status.Stopped; s != nil {
 		f.reason = v1alpha1.RefreshCertsFailedReason
-		f.message = fmt.Sprintf("Machine %s: %s. No other refresh begins until a Gate opens, the spec changes or %s is set", s.Machine, s.Message, meta.ReconcileRequestAnnotation)
+		f.message = fmt.Sprintf(msgStopped, s.Machine, s.Message, meta.ReconcileRequestAnnotation)
 	}
 	for _, fault := range d.Faults {
 		f.unready(v1alpha1.RefreshCertsFailedReason, fmt.Sprintf("Machine %s: %s", baseName(fault.Machine), fault.Message))
@@ -259,8 +259,8 @@ func (f *fleet) progress(d machinecerts.Decision) string {
 	return text
 }
 
-// writeStatus writes the status. It keeps the generation that was decided on, so that a crash does not
-// attribute a failure to the spec before.
+// writeStatus writes the status. It records the generation that was decided on, so that a crash does not attribute a failure to the
+// previous spec.
 func (f *fleet) writeStatus(ctx context.Context) error {
 	f.obj.Status.ObservedGeneration = f.obj.Generation
 	f.obj.Status.LastHandledReconcileAt, _ = meta.ReconcileAnnotationValue(f.obj.GetAnnotations())

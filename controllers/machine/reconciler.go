@@ -39,7 +39,7 @@ type Reconciler struct {
 	client.Client
 	// EventRecorder for events on Machines.
 	kuberecorder.EventRecorder
-	// Metrics are those that all controllers of Flux have.
+	// Metrics are the metrics of Flux controllers.
 	runtimectrl.Metrics
 
 	// APIReader reads from the API server.

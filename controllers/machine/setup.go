@@ -66,7 +66,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, namespaces map[string]ct
 		Complete(&r.kinds)
 }
 
-// isGateChanged returns whether an update of a Gate can change what it allows.
+// isGateChanged returns whether an update of a Gate can affect refreshes.
 func isGateChanged(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.Gate)
 	after, ok2 := e.ObjectNew.(*v1alpha1.Gate)
@@ -151,7 +151,7 @@ func (k *kinds) servedVersion(ctx context.Context, definition, before string) (s
 	return crds.ServedVersion(found, before), nil
 }
 
-// follow replaces the informer of a kind, that of objects as before by that of objects as after, which have a version.
+// follow replaces the informer of a kind. before and after are objects of the kind in the old and the new version.
 func (k *kinds) follow(ctx context.Context, current *string, version string, before, after client.Object) error {
 	if *current == version {
 		return nil

@@ -26,19 +26,18 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// PathTable makes objects ready to be served at a path that is a secret.
+// PathTable serves objects at secret paths.
 type PathTable[T any] interface {
-	// Load makes an object ready and returns its path, if it has one. An error that is a
-	// PathError needs a change of the object or its Secret.
+	// Load prepares an object and returns its path, if it has one. A PathError requires a change of the object or its Secret.
 	Load(ctx context.Context, obj T) (string, error)
 	// Forget removes an object.
 	Forget(key types.NamespacedName)
 }
 
-// PathError is an error of a PathTable that another try cannot mend.
+// PathError is an error of a PathTable that a retry cannot resolve.
 type PathError interface {
 	error
-	// Reason in CamelCase for the condition Ready.
+	// Reason returns the reason of the condition Ready, in CamelCase.
 	Reason() string
 }
 
@@ -52,8 +51,7 @@ type served interface {
 	SetLastHandledReconcileRequest(token string)
 }
 
-// Reconciler makes objects ready to be served, and reports their paths. Every replica
-// does so for itself, and all report the same.
+// Reconciler prepares objects to be served, and reports their paths. Every replica does so, and all report the same.
 type Reconciler[O any, T interface {
 	*O
 	served
@@ -61,21 +59,20 @@ type Reconciler[O any, T interface {
 }] struct {
 	// Client reads objects from the cache and writes their status.
 	client.Client
-	// Metrics are those that all controllers of Flux have.
+	// Metrics are the metrics of Flux controllers.
 	runtimeCtrl.Metrics
-	// Table takes the objects.
+	// Table serves the objects.
 	Table PathTable[T]
 }
 
 type (
-	// Webhooks makes GateReceivers ready to take webhooks.
+	// Webhooks reconciles GateReceivers.
 	Webhooks = Reconciler[v1alpha1.GateReceiver, *v1alpha1.GateReceiver]
-	// CalendarReconciler makes CalendarFeeds ready to be read.
+	// CalendarReconciler reconciles CalendarFeeds.
 	CalendarReconciler = Reconciler[v1alpha1.CalendarFeed, *v1alpha1.CalendarFeed]
 )
 
-// refusedInterval is when to look again at an object that is not ready. Its Secret is
-// often created a little later.
+// refusedInterval bounds the resync interval of an object that is not ready, because its Secret is often created a little later.
 const refusedInterval = 30 * time.Second
 
 // Reconcile reads an object and its Secret.
@@ -90,7 +87,7 @@ func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
-		// Somebody else's finalizer keeps nothing going that was deleted.
+		// An object under deletion is not served, even if a finalizer delays its deletion.
 		r.Table.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -119,8 +116,7 @@ func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(interval)}, nil
 }
 
-// reportPath writes what came of an object into its status. The path stays if it may be
-// good still.
+// reportPath records the result in the status of an object. After a temporary error, the path stays.
 func reportPath(obj served, path string, err error) {
 	obj.SetObservedGeneration(obj.GetGeneration())
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
@@ -145,9 +141,9 @@ func reportPath(obj served, path string, err error) {
 
 func readyMessage(obj served) string {
 	if _, ok := obj.(*v1alpha1.CalendarFeed); ok {
-		return "The calendar is at the path of status.calendarPath"
+		return msgCalendarServed
 	}
-	return "Webhooks are taken at the path of status.webhookPath"
+	return msgWebhooksServed
 }
 
 // SetupWithManager registers the controller with a manager.
@@ -162,7 +158,7 @@ func (r *Reconciler[O, T]) SetupWithManager(mgr ctrl.Manager, opts enqueue.Optio
 		Complete(r)
 }
 
-// PathChanged lets updates pass in which another replica has seen another token.
+// PathChanged is a predicate for updates in which another replica has found another token.
 type PathChanged struct {
 	predicate.Funcs
 }

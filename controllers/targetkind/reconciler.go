@@ -23,14 +23,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// How long to wait for a new kind to be served: a definition that conflicts with another
-// one never is.
+// The delay of retries while a new kind is not served. A definition that conflicts with another one is never served.
 const (
 	DefinitionRetry    = 500 * time.Millisecond
 	DefinitionPatience = 15 * time.Second
 )
 
-// Reconciler watches the kinds of targets and the GateLocks as their definitions come and go.
+// Reconciler starts and stops the informers of targets and GateLocks as their definitions come and go.
 type Reconciler struct {
 	Gates   client.Reader
 	Targets *view.TargetCache
@@ -40,13 +39,13 @@ type Reconciler struct {
 	// AllGates has the metadata of the Gates of all shards, nil unless there are shards.
 	AllGates ctrlcache.Cache
 
-	// Ready is closed once all kinds are watched that the cluster has.
+	// Ready is closed once the informers of all installed kinds have been started.
 	Ready chan struct{}
-	// Unserved says when to look again at a definition that is not served.
+	// Unserved delays the next check of a definition that is not served.
 	Unserved workqueue.TypedRateLimiter[string]
 }
 
-// Start begins to watch the kinds that the cluster has, and the GateLocks.
+// Start starts the informers of the installed kinds and of the GateLocks.
 func (r *Reconciler) Start(ctx context.Context) error {
 	if _, err := r.Locks.Sync(ctx); err != nil && !errors.Is(err, view.ErrNotInstalled) {
 		return err
@@ -56,7 +55,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 			return err
 		}
 		r.Targets.WhenRead(adapter.GroupKind(), func() {
-			r.enqueueKind(ctx, adapter.GroupKind()) // what was looked at while it was read
+			r.enqueueKind(ctx, adapter.GroupKind()) // targets that were reconciled while the kind was read
 			r.Summary.Evict(ReadKey(adapter))
 		})
 	}
@@ -64,7 +63,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	return r.watchAllGates(ctx)
 }
 
-// AwaitStart waits until the kinds that the cluster has are watched.
+// AwaitStart waits until the informers of the installed kinds have been started.
 func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	select {
 	case <-r.Ready:
@@ -74,7 +73,8 @@ func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	}
 }
 
-// ReadKey returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
+// ReadKey returns the key in the summary that stands for reading a kind. Until its objects are read, the sums of all Gates are
+// incomplete.
 func ReadKey(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
 // EnqueueAll enqueues all targets.
@@ -93,9 +93,8 @@ func (r *Reconciler) enqueueKind(ctx context.Context, kind schema.GroupKind) {
 	}
 }
 
-// watchAllGates looks again at what a Gate held that is gone from the cache of all
-// shards. That one may learn of it after the cache of this shard, and says until then
-// that another shard has the Gate.
+// watchAllGates enqueues the targets and GateLocks of a Gate that was deleted from the cache of all shards. That cache may lag behind the
+// cache of this shard, and reports until then that another shard has the Gate.
 func (r *Reconciler) watchAllGates(ctx context.Context) error {
 	if r.AllGates == nil {
 		return nil
@@ -122,22 +121,21 @@ func (r *Reconciler) watchAllGates(ctx context.Context) error {
 	return err
 }
 
-// Reconcile starts and stops the watch of a kind as its definition comes and
-// goes, and lets the Gates know that name the kind.
+// Reconcile starts or stops the informer of a kind after a change of its definition, and enqueues the Gates that refer to the kind.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.AwaitStart(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	changed, of, err := r.sync(ctx, req.Name)
 	if errors.Is(err, view.ErrNotInstalled) {
-		// The API server does not serve a new definition at once.
+		// The API server serves a new definition a little later.
 		return ctrl.Result{RequeueAfter: r.Unserved.When(req.Name)}, nil
 	}
 	r.Unserved.Forget(req.Name)
 	if err != nil || !changed {
 		return ctrl.Result{}, err
 	}
-	ctrl.LoggerFrom(ctx).Info("Watch of a kind changed", "definition", req.Name)
+	ctrl.LoggerFrom(ctx).Info("informer of a kind changed", "definition", req.Name)
 	gates, err := view.ListGates(ctx, r.Gates)
 	for _, g := range gates {
 		if of(g) {
@@ -150,8 +148,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// sync looks at a definition and returns whether something changed, and the
-// Gates that it matters to.
+// sync starts or stops the informer of the kind of a definition. It returns whether that changed anything, and a filter for the affected
+// Gates.
 func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
 	if definition == view.GateLockDefinition {
 		changed, err = r.Locks.Sync(ctx)
@@ -165,7 +163,7 @@ func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool,
 		if _, watched := r.Targets.Kind(kind); !watched {
 			r.Summary.ForgetKind(kind)
 		}
-		r.enqueueKind(ctx, kind) // how they are held may depend on the definition
+		r.enqueueKind(ctx, kind) // the way to hold them may depend on the definition
 		r.Targets.WhenRead(kind, func() { r.enqueueKind(context.WithoutCancel(ctx), kind) })
 	}
 	return changed, func(gate *v1alpha1.Gate) bool {

@@ -2,13 +2,13 @@ package view
 
 import "github.com/fluxcd/gating-controller/internal/target"
 
-// UniqueKeys is a list of keys, each once, in the order in which they came.
+// UniqueKeys is a list of distinct keys in insertion order.
 type UniqueKeys[T comparable] struct {
 	Keys []T
 	Has  map[T]bool
 }
 
-// KeySet is a set of targets.
+// KeySet is a set of the keys of targets.
 type KeySet = UniqueKeys[target.Key]
 
 // AddKeys adds keys that the set lacks.

@@ -49,7 +49,7 @@ const (
 	// viewer has half of both.
 	readShare, readBurst = 0.05, 10 * time.Second
 
-	// readPatience is how long a page waits for its turn to read targets. Then it is shown without them.
+	// readPatience bounds how long a page waits to read targets. Then it is shown without them.
 	readPatience = 5 * time.Second
 
 	// snapshotTimeout bounds reading the targets of a Gate. It is less than a page may take.

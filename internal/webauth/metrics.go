@@ -22,7 +22,7 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"page", "code"}),
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gating_ui_reviews_total",
-			Help: "Number of reviews of viewers by the API server by kind (token or access) and answer (yes, no or error).",
+			Help: "Number of reviews of viewers by the API server, by kind (token or access) and answer (yes, no or error).",
 		}, []string{"kind", "answer"}),
 	}
 	registry.MustRegister(m.requests, m.reviews)

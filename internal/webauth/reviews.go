@@ -73,7 +73,7 @@ func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metr
 func bearerToken(r *http.Request) (string, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) > 1 {
-		return "", refuse(http.StatusUnauthorized, "the request has more than one Authorization header")
+		return "", refuse(http.StatusUnauthorized, msgTwoTokens)
 	}
 	if len(sent) == 0 {
 		return "", nil
@@ -83,7 +83,7 @@ func bearerToken(r *http.Request) (string, error) {
 		return "", nil // such as a password for the ingress
 	}
 	if token = strings.TrimSpace(token); token == "" || len(token) > maxToken {
-		return "", refuse(http.StatusUnauthorized, "the token is empty or too long")
+		return "", refuse(http.StatusUnauthorized, msgTokenSize)
 	}
 	return token, nil
 }
@@ -102,7 +102,7 @@ func (v *Reviews) Identify(ctx context.Context, token string) (*user, error) {
 		found = nil
 	} else if !known || now.Sub(found.reviewed) >= reviewAge {
 		if !known && !v.unknown.AllowN(now, 1) {
-			return nil, refuse(http.StatusTooManyRequests, "too many unknown tokens are sent")
+			return nil, refuse(http.StatusTooManyRequests, msgTooManyUnknown)
 		}
 		reviewed, err := v.once(ctx, "token "+key, func(ctx context.Context) (any, error) { return v.reviewToken(ctx, key, token) })
 		if err != nil {
@@ -111,7 +111,7 @@ func (v *Reviews) Identify(ctx context.Context, token string) (*user, error) {
 		found, _ = reviewed.(*user)
 	}
 	if found == nil {
-		return nil, refuse(http.StatusUnauthorized, "the API server rejects your token: it is invalid or has expired")
+		return nil, refuse(http.StatusUnauthorized, msgTokenRejected)
 	}
 	return found, nil
 }
@@ -150,7 +150,7 @@ func (v *Reviews) May(ctx context.Context, u *user, a authorizationv1.ResourceAt
 		return may == true, nil
 	}
 	if !v.rate(u).AllowN(v.clock.Now(), 1) {
-		return false, refuse(http.StatusTooManyRequests, "you send too many requests")
+		return false, refuse(http.StatusTooManyRequests, msgTooManyRequests)
 	}
 	reviewed, err := v.once(ctx, "access "+key, func(ctx context.Context) (any, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: *u.DeepCopy()}
@@ -180,7 +180,7 @@ func (v *Reviews) rate(u *user) *rate.Limiter {
 	return limiter
 }
 
-// once runs a review once for all concurrent requests for it. One that is cancelled does not end it for the others.
+// once runs a review once for all concurrent requests for it. A canceled request does not cancel it for the others.
 func (v *Reviews) once(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
 	shared := v.pending.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
@@ -195,8 +195,9 @@ func (v *Reviews) once(ctx context.Context, key string, review func(context.Cont
 	}
 }
 
-// errUnreviewed is returned if the API server does not review a user. The error is logged only: it may name what a viewer must not know.
-var errUnreviewed = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New("the API server cannot check now what you may see, so nothing is shown")}
+// errUnreviewed is returned if the API server does not review a user. The cause is only logged, because it may contain names that the
+// viewer must not see.
+var errUnreviewed = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New(msgUnreviewed)}
 
 // create creates a review for a user, empty if it is unknown.
 func (v *Reviews) create(ctx context.Context, user, kind string, review client.Object) error {
@@ -207,7 +208,7 @@ func (v *Reviews) create(ctx context.Context, user, kind string, review client.O
 	defer end(0)
 	if err := v.creator.Create(ctx, review); err != nil {
 		v.metrics.failed(kind)
-		v.log.Error(err, "Failed to review what a viewer may see, is config/ui installed?", "review", kind)
+		v.log.Error(err, "failed to review the access of a viewer, is config/ui installed?", "review", kind)
 		return errUnreviewed
 	}
 	return nil

@@ -17,7 +17,7 @@ func NewServer(addr string, handler http.Handler, ready func(context.Context) er
 	}}
 }
 
-// Serve serves a handler within the limits of this package, until the context is done. Then it ends pages that are live.
+// Serve serves a handler within the limits of this package, until the context is done. Then it ends live pages.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return endpoint.Serve(ctx, listener, &http.Server{
 		Handler:           handler,

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-// snapshots store what was last read of the targets of each Gate, for all viewers. They are read one Gate at a time.
+// snapshots cache the targets of each Gate for all viewers. They are read for one Gate at a time.
 type snapshots struct {
 	clock   clock.PassiveClock
 	limiter *limit.Limiter
@@ -28,8 +28,8 @@ func newSnapshots(clock clock.PassiveClock) *snapshots {
 	return &snapshots{clock, limit.New(1, 1, readShare, readBurst), cache.NewLRUExpireCacheWithClock(maxSnapshots, clock)}
 }
 
-// errNoSlot is returned for a Gate whose targets cannot be read because others are.
-var errNoSlot = errors.New("the targets cannot be read now, because those of many other gates are requested: load the page again in a moment")
+// errNoSlot is returned if the targets of a Gate cannot be read because those of other Gates are being read.
+var errNoSlot = errors.New(msgTargetsBusy)
 
 // get returns a recent snapshot of a Gate, or reads one for a viewer.
 func (s *snapshots) get(ctx context.Context, gate types.UID, viewer string, read func(context.Context, *snapshot) error) (*snapshot, error) {

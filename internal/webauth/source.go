@@ -107,16 +107,16 @@ func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *
 	defer cancel()
 	if err := wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (known bool, _ error) {
 		if apierrors.IsForbidden(watch.Failed()) {
-			broken = errors.New("the controller may not read it, install config/calendars or give it a Role")
+			broken = errors.New(msgConfigMapForbidden)
 			return true, nil
 		}
 		found, known = watch.Latest()
 		return known, nil
 	}); err != nil {
-		return nil, nil, refuse(http.StatusServiceUnavailable, "a calendar has not been read yet: load the page again in a moment")
+		return nil, nil, refuse(http.StatusServiceUnavailable, msgCalendarUnread)
 	}
 	if found == nil && broken == nil {
-		broken = errors.New("does not exist")
+		broken = errors.New(msgConfigMapMissing)
 	}
 	return found, broken, nil
 }

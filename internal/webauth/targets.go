@@ -53,12 +53,12 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 			return err
 		}
 		for _, namespace := range namespaces {
-			if err := w.each(ctx, mapping, namespace, func(obj *unstructured.Unstructured) (goOn bool) {
+			if err := w.each(ctx, mapping, namespace, func(obj *unstructured.Unstructured) (more bool) {
 				if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 					return true
 				}
 				if len(taken.lines) >= maxRows {
-					taken.notes = append(taken.notes, fmt.Sprintf("there are more targets than %d: the others are only counted", maxRows))
+					taken.notes = append(taken.notes, fmt.Sprintf(msgMoreTargets, maxRows))
 					return false
 				}
 				e := explain.Explain(obj, known)
@@ -68,7 +68,7 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 				}
 				return true
 			}); err != nil {
-				taken.notes = append(taken.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), forViewers(err)))
+				taken.notes = append(taken.notes, fmt.Sprintf(msgKindUnread, mapping.Resource.GroupResource(), forViewers(err)))
 			}
 		}
 	}
@@ -79,12 +79,12 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 // forViewers hides errors of the API server that name the controller and its rights.
 func forViewers(err error) error {
 	if apierrors.IsForbidden(err) {
-		return errors.New("the controller may not")
+		return errors.New(msgControllerMayNot)
 	}
 	return err
 }
 
-// rank is higher for what a list has first.
+// rank is higher for targets that come first in the list.
 func rank(l line) int {
 	switch {
 	case l.State == string(explain.Held) && l.IsFresh():
@@ -102,7 +102,7 @@ func (w *Viewers) each(ctx context.Context, kind *meta.RESTMapping, namespace st
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
 		if err := w.Live.List(ctx, list, opts); err != nil {
-			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) { // it was there a moment ago
+			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) { // the kind was just removed
 				return nil
 			}
 			return err
@@ -124,7 +124,7 @@ type sources struct {
 	known map[explain.Ref]*unstructured.Unstructured
 }
 
-// newLine says what an object is and what waits behind it.
+// newLine returns the line about an object.
 func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, state explain.State, mapping *meta.RESTMapping, now time.Time) line {
 	l := line{resource: mapping.Resource.GroupResource()}
 	var source *unstructured.Unstructured
@@ -138,7 +138,7 @@ func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, s
 	return l
 }
 
-// get returns a source, nil if it cannot be had, and its resource.
+// get returns a source, nil if it cannot be read, and its resource.
 func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstructured, schema.GroupResource) {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: ref.Kind})
@@ -190,7 +190,7 @@ func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Ta
 	}
 	notes = slices.Clone(taken.notes)
 	if len(hidden) > 0 {
-		notes = append(notes, fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has; targets of these kinds are only counted",
+		notes = append(notes, fmt.Sprintf(msgMayNotList,
 			strings.Join(slices.Sorted(maps.Keys(hidden)), ", ")))
 	}
 	return targets, notes, nil

@@ -24,7 +24,7 @@ type viewer struct {
 	user *user
 }
 
-// may returns whether the viewer may do something with objects of a namespace, or of all if it is empty, or with the one that is named.
+// may returns whether the viewer has a verb on objects of a namespace, of all namespaces, or on the named one.
 func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
 	return v.Reviews.May(ctx, v.user, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 }
@@ -96,14 +96,14 @@ func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Visible
 	return known, nil
 }
 
-// named returns the Gate of a name, none if there is none. The error does not reveal whether it exists.
+// named returns the Gate with a name, if it exists. The error does not reveal whether it does.
 func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, name string) ([]*v1alpha1.Gate, error) {
 	may, err := v.may(ctx, "get", api.Group, "gates", namespace, name)
 	if err != nil {
 		return nil, err
 	}
 	if !may {
-		return nil, refuse(http.StatusForbidden, "you may not get gate %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole gate-viewer has", name, namespace)
+		return nil, refuse(http.StatusForbidden, msgMayNotGetGate, name, namespace)
 	}
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return g.Name != name }), nil
 }
@@ -120,15 +120,15 @@ func (v *viewer) visibleGates(ctx context.Context, gates []*v1alpha1.Gate) (seen
 		return nil, nil, err
 	}
 	if len(allowed) == 0 {
-		return nil, nil, refuse(http.StatusForbidden, "you may not list gates in any namespace that has some: that needs the verb \"list\", which the ClusterRole gate-viewer has")
+		return nil, nil, refuse(http.StatusForbidden, msgMayNotListAny)
 	}
 	where := fmt.Sprintf("%d namespaces", len(allowed))
 	if len(allowed) <= maxNamed {
 		where = strings.Join(slices.Sorted(maps.Keys(allowed)), ", ")
 	}
-	notes = append(notes, "you may not list gates in all namespaces, these are those of "+where)
+	notes = append(notes, msgListed+where)
 	if more := len(namespaces) - maxNamespaces; more > 0 {
-		notes = append(notes, fmt.Sprintf("the gates of %d more namespaces are left out: a viewer of many namespaces needs a ClusterRoleBinding", more))
+		notes = append(notes, fmt.Sprintf(msgMoreNamespaces, more))
 	}
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !allowed[g.Namespace] }), notes, nil
 }
@@ -149,7 +149,7 @@ func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, 
 		return nil, "", err
 	}
 	if len(allowed) < len(namespaces) {
-		note = "exceptions do not count here: you may not list gateexceptions in all of these namespaces"
+		note = msgNoExceptions
 	}
 	return slices.DeleteFunc(all, func(e *v1alpha1.GateException) bool {
 		return !allowed[e.Namespace] || !names[e.Namespace+"/"+e.Spec.GateRef.Name]
@@ -163,7 +163,7 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 			return nil, err
 		}
 	}
-	return fmt.Errorf("you may not get configmap %s in namespace %q: that needs the verb \"get\", which the ClusterRole view has", name.Name, name.Namespace), nil
+	return fmt.Errorf(msgMayNotGetConfigMap, name.Name, name.Namespace), nil
 }
 
 // content returns the content of pages. The last argument returns why the viewer may not read a ConfigMap; nil allows all.

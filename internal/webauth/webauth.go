@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// command is how viewers call the plugin.
+// command is the name of the plugin in commands that pages show.
 const command = "kubectl gate"
 
 // Options of Viewers.
@@ -56,7 +56,7 @@ func (w *Viewers) Of(r *http.Request) (ui.Viewer, error) {
 	case token == "" && w.Anonymous:
 		return ui.Viewer{Reader: anyone{w}, Bare: true}, nil
 	case token == "":
-		return ui.Viewer{}, refuse(http.StatusUnauthorized, "sign in: the request has no token")
+		return ui.Viewer{}, refuse(http.StatusUnauthorized, msgSignIn)
 	}
 	u, err := w.Reviews.Identify(r.Context(), token)
 	if err != nil {

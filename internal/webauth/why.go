@@ -35,14 +35,14 @@ func (v *viewer) Why(ctx context.Context, kind, namespace, name string) (*explai
 		return nil, err
 	}
 	if !may {
-		return nil, refuse(http.StatusForbidden, "you may not get %s %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole view has", resource, name, namespace)
+		return nil, refuse(http.StatusForbidden, msgMayNotGet, resource, name, namespace)
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)
 	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); apierrors.IsNotFound(err) {
-		return nil, ui.Missing{Cause: fmt.Errorf("there is no %s %q in namespace %q", mapping.GroupVersionKind.Kind, name, namespace)}
+		return nil, ui.Missing{Cause: fmt.Errorf(msgMissing, mapping.GroupVersionKind.Kind, name, namespace)}
 	} else if err != nil {
-		return nil, refuse(http.StatusBadGateway, "%s %q in namespace %q cannot be read: %w", resource, name, namespace, forViewers(err))
+		return nil, refuse(http.StatusBadGateway, msgUnread, resource, name, namespace, forViewers(err))
 	}
 	known, notes, err := v.governing(ctx, obj)
 	if err != nil {
@@ -58,7 +58,7 @@ func (v *viewer) Why(ctx context.Context, kind, namespace, name string) (*explai
 	return &e, nil
 }
 
-// kind returns the kind of targets of a name.
+// kind returns the mapping of a supported kind by its name.
 func (w *Viewers) kind(name string) (*meta.RESTMapping, error) {
 	for _, adapter := range target.All() {
 		if adapter.GroupKind().Kind != name {
@@ -69,10 +69,10 @@ func (w *Viewers) kind(name string) (*meta.RESTMapping, error) {
 			return mapping, err
 		}
 	}
-	return nil, ui.Missing{Cause: fmt.Errorf("gates hold no objects of kind %q here", name)}
+	return nil, ui.Missing{Cause: fmt.Errorf(msgUnknownKind, name)}
 }
 
-// governing returns the Gates that govern an object, as far as the viewer may see them, with notes on what is left out.
+// governing returns the Gates that govern an object, as far as the viewer may see them, with notes on those that are left out.
 func (v *viewer) governing(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Cluster, notes []string, err error) {
 	known = &explain.Cluster{Labels: v.labels(ctx), Own: v.Own, Now: v.Clock.Now(), Command: command}
 	all, err := v.gates(ctx, "")
@@ -94,7 +94,7 @@ func (v *viewer) governing(ctx context.Context, obj *unstructured.Unstructured) 
 		if known.Namespaces, err = v.hide(ctx, known, obj, absent); err != nil {
 			return nil, nil, err
 		}
-		notes = append(notes, "you may not list gates in all namespaces: a gate of another namespace that governs the object is not shown")
+		notes = append(notes, msgHidden)
 	}
 	seen, err := v.content(ctx, known.Gates, nil, v.readable)
 	if err != nil {
@@ -120,7 +120,7 @@ func (v *viewer) hide(ctx context.Context, known *explain.Cluster, obj *unstruct
 	return append([]string{}, slices.Sorted(maps.Keys(allowed))...), err
 }
 
-// waiting returns what waits behind an object, as far as the viewer may see its source.
+// waiting returns the updates that wait for the release of an object, as far as the viewer may see its source.
 func (v *viewer) waiting(ctx context.Context, obj *unstructured.Unstructured, known *explain.Cluster) (*explain.Waiting, error) {
 	var source *unstructured.Unstructured
 	if ref, ok := explain.SourceOf(obj); ok {

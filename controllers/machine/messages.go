@@ -1,0 +1,14 @@
+package machine
+
+// Messages for users: in conditions and events.
+const (
+	msgNotInstalled  = "kind Machine of cluster.x-k8s.io is not installed"
+	msgGateUndecided = "Gate %s has not been reconciled yet"
+	msgForbidden     = "No refresh begins: Gate %s %s"
+	msgRequested     = "MachineCertificateRefresh %s requested certificates valid for %s: %s"
+	msgGatesOpen     = "its Gates are open"
+	msgExpiring      = "the certificates expire at %s, although Gate %s is closed"
+	msgRefreshFailed = "Refresh of the certificates failed: %s"
+	msgRefreshed     = "Certificates have been refreshed: %s"
+	msgStopped       = "Machine %s: %s. No other refresh begins until a Gate opens, the spec changes or %s is set"
+)

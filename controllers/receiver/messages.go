@@ -1,0 +1,7 @@
+package receiver
+
+// Messages for users: in conditions.
+const (
+	msgCalendarServed = "The calendar is at the path of status.calendarPath"
+	msgWebhooksServed = "Webhooks are taken at the path of status.webhookPath"
+)

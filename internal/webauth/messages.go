@@ -1,0 +1,31 @@
+package webauth
+
+// Messages for viewers: in responses and notes on pages.
+const (
+	msgMayNotGetGate      = "you may not get gate %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole gate-viewer has"
+	msgMayNotListAny      = "you may not list gates in any namespace that has some: that needs the verb \"list\", which the ClusterRole gate-viewer has"
+	msgListed             = "you may not list gates in all namespaces, these are those of "
+	msgMoreNamespaces     = "the gates of %d more namespaces are left out: a viewer of many namespaces needs a ClusterRoleBinding"
+	msgNoExceptions       = "exceptions do not count here: you may not list gateexceptions in all of these namespaces"
+	msgMayNotGetConfigMap = "you may not get configmap %s in namespace %q: that needs the verb \"get\", which the ClusterRole view has"
+	msgMoreTargets        = "there are more targets than %d: the others are only counted"
+	msgKindUnread         = "%s cannot be read: %s"
+	msgControllerMayNot   = "the controller may not"
+	msgMayNotList         = "you may not list %s: that needs the verb \"list\", which the ClusterRole view has; targets of these kinds are only counted"
+	msgMayNotGet          = "you may not get %s %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole view has"
+	msgMissing            = "there is no %s %q in namespace %q"
+	msgUnread             = "%s %q in namespace %q cannot be read: %w"
+	msgUnknownKind        = "gates hold no objects of kind %q here"
+	msgHidden             = "you may not list gates in all namespaces: a gate of another namespace that governs the object is not shown"
+	msgSignIn             = "sign in: the request has no token"
+	msgTwoTokens          = "the request has more than one Authorization header"
+	msgTokenSize          = "the token is empty or too long"
+	msgTooManyUnknown     = "too many unknown tokens"
+	msgTokenRejected      = "the API server rejects your token: it is invalid or has expired"
+	msgTooManyRequests    = "you send too many requests"
+	msgUnreviewed         = "the API server cannot check now what you may see, so nothing is shown"
+	msgTargetsBusy        = "the targets cannot be read now, because those of many other gates are requested: load the page again in a moment"
+	msgConfigMapForbidden = "the controller may not read it, install config/calendars or give it a Role"
+	msgCalendarUnread     = "a calendar has not been read yet: load the page again in a moment"
+	msgConfigMapMissing   = "does not exist"
+)
