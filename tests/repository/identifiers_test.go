@@ -14,9 +14,12 @@ import (
 
 // retired are words that identifiers of the product must not use. docs/contribute/glossary.md has the terms to use instead.
 var retired = []string{
-	"anew", "anybody", "asker", "besides", "books", "contradiction", "contradictions", "course", "fate", "foreign", "heard", "hears", "hands", "house", "mend",
-	"remembering", "saying", "somebody", "stand", "standing", "stir", "stretch", "stretches", "tallies", "tells", "twin", "urged", "whatever", "whoever",
-	"witness", "woken",
+	"accident", "accidents", "anew", "answer", "answered", "answers", "anybody", "ask", "asked", "asker", "asks", "besides", "book", "books",
+	"contradiction", "contradictions", "course", "doubt", "doubts", "emptiness", "fate", "foreign", "foretell", "foreteller", "foretold", "forgotten",
+	"hands", "heal", "heard", "hears", "herald", "heralds", "house", "keeper", "keepers", "looked", "looks", "mend", "news", "nobody", "noted", "origin",
+	"origins", "prospect", "prospects", "remember", "remembered", "remembering", "remembers", "said", "say", "saying", "says", "sight", "sighting",
+	"sightings", "somebody", "stand", "standing", "stir", "stretch", "stretches", "tallied", "tallies", "tally", "tell", "tells", "told", "twin",
+	"untold", "urge", "urged", "urgency", "urges", "wake", "waker", "wakes", "watcher", "whatever", "whoever", "witness", "woken",
 }
 
 // camelWords matches the words of an identifier.
