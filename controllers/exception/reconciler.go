@@ -252,7 +252,7 @@ func label(obj *v1alpha1.GateException) (changed bool) {
 	return changed
 }
 
-// hasExpired returns whether the condition Active of an exception says that it has expired.
+// hasExpired returns whether the condition Active of an exception has the reason Expired.
 func hasExpired(obj *v1alpha1.GateException) bool {
 	return conditions.GetReason(obj, v1alpha1.ActiveCondition) == v1alpha1.ExpiredReason
 }

@@ -45,8 +45,8 @@ func (t announcer) forecast(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time)
 	return s.WithGate(obj).Forecast(now)
 }
 
-// start announces a forecast for an instant in the background. The forecast must be in the status, because what that contains is never
-// announced again, even if this process ends first.
+// start emits the events of a forecast in the background. The status must already contain the forecast: recorded announcements are never
+// repeated, even if this process ends first.
 func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	if f.IsEmpty() {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// State is the state of Gates in memory. Nothing depends on it after a restart. The zero value is ready for use.
+// State is the state of Gates in memory. It can be lost at any time. The zero value is ready for use.
 type State struct {
 	mu    sync.Mutex
 	gates map[types.UID]*gateState
@@ -20,9 +20,9 @@ type State struct {
 
 // gateState is the state of one Gate.
 type gateState struct {
-	// resync is when to look at all targets again although nothing has changed.
+	// resync is when the next resync of all targets is due.
 	resync time.Time
-	// decided is the Gate with the last decision that matters to targets, nil once the cache has it.
+	// decided is the Gate with the last decision that affects targets, nil once the cache has it.
 	decided *v1alpha1.Gate
 	// written is when the status was last written while targets were pending.
 	written time.Time

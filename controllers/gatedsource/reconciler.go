@@ -163,8 +163,8 @@ func (r *Reconciler) decide(s *PromotionState) {
 	}
 }
 
-// write writes the status, which records a promotion before it happens, emits the events and then writes the pinned source. A
-// conflicting write of the pinned source is no failure: the next round decides on the source as it is then.
+// write writes the status, which records a promotion before it happens, emits the events and then writes the pinned source. A conflict on
+// the pinned source is no failure: the next round reads the source again.
 func (r *Reconciler) write(ctx context.Context, s *PromotionState) error {
 	if err := r.writer.status(ctx, s); err != nil {
 		_, err = s.Failed(v1alpha1.StatusWriteFailedReason, err)

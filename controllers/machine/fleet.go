@@ -36,7 +36,7 @@ type fleet struct {
 	// opened is when the last of the Gates opened, and closed are those that are closed.
 	opened time.Time
 	closed []string
-	// reason and message say why the object is not ready.
+	// reason and message are those of the condition Ready, empty if the object is ready.
 	reason, message string
 }
 
@@ -83,13 +83,13 @@ func (f *fleet) judge(ctx context.Context) error {
 		v := verdict.Governing(ref.Name, g, f.now)
 		switch {
 		case g.UID == "" || !g.DeletionTimestamp.IsZero():
-			f.forbid(v1alpha1.GateNotFoundReason, ref.Name, "does not exist")
+			f.forbid(v1alpha1.GateNotFoundReason, ref.Name, msgGateMissing)
 		case verdict.IsInvalid(g):
-			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "has an invalid spec")
+			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, msgGateInvalid)
 		case v.Audits:
-			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "has mode Audit")
+			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, msgGateAudits)
 		case v.Effect == verdict.Suspended:
-			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "is suspended")
+			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, msgGateSuspended)
 		case v.Effect == verdict.Open:
 			if last := g.Status.LastTransition; last != nil && last.At.After(f.opened) {
 				f.opened = last.At.Time

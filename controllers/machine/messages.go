@@ -11,4 +11,8 @@ const (
 	msgRefreshFailed = "Refresh of the certificates failed: %s"
 	msgRefreshed     = "Certificates have been refreshed: %s"
 	msgStopped       = "Machine %s: %s. No other refresh begins until a Gate opens, the spec changes or %s is set"
+	msgGateMissing   = "does not exist"
+	msgGateInvalid   = "has an invalid spec"
+	msgGateAudits    = "has mode Audit"
+	msgGateSuspended = "is suspended"
 )

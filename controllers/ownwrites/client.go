@@ -25,7 +25,7 @@ type Evictor[K any] interface {
 	Evict(key K)
 }
 
-// Client reads the objects that its caller reconciles, and patches them. What it reads is never older than what it wrote.
+// Client reads the objects that its caller reconciles, and patches them. Its reads are never older than its writes.
 type Client struct {
 	// Client reads from a cache.
 	client.Client
@@ -53,7 +53,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return err
 }
 
-// Evict evicts an object from all caches. Its version remains until the cache of the client says that it is gone.
+// Evict evicts an object from all caches. Its version remains until the client's cache no longer has the object.
 func (c *Client) Evict(uid types.UID) {
 	if uid == "" {
 		return

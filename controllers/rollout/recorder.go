@@ -28,7 +28,7 @@ type Rollouts = waves.Rollouts
 // Eligible selects the targets that may get a slot.
 type Eligible = slots.Eligible[target.Key]
 
-// NewItem returns what decides on the order in which targets get slots.
+// NewItem returns the order of a target among those that wait for a slot.
 func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
 	item := slots.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
 	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {

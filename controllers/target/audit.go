@@ -14,7 +14,8 @@ import (
 )
 
 // recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It
-// emits none for what was so before a restart, or for a target that the Gate has just released: its release event reports that.
+// emits no event for an outcome from before a restart, or for a target that the Gate has just released, because the release has its own
+// event.
 func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
 	s.recordPasses(key, r.Passes, r.Queues)

@@ -24,13 +24,13 @@ import (
 
 var (
 	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
-	ErrNotInstalled = errors.New("is not installed")
+	ErrNotInstalled = errors.New(msgNotInstalled)
 
 	// ErrNotRead is returned while the objects of a kind are being read. Each of them will have an event.
-	ErrNotRead = errors.New("is being read")
+	ErrNotRead = errors.New(msgBeingRead)
 
 	// ErrNotReadable is returned for a kind whose objects could not be read so far, such as for lack of permissions.
-	ErrNotReadable = errors.New("cannot be read, see the log of the controller")
+	ErrNotReadable = errors.New(msgNotReadable)
 )
 
 // UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next

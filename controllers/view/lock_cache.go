@@ -21,7 +21,7 @@ import (
 const GateLockDefinition = "gatelocks." + api.InternalGroup
 
 // errLocksUnread is why nothing is released while the GateLocks cannot be read.
-var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the controller")
+var errLocksUnread = errors.New(msgLocksUnread)
 
 // LockReader reads GateLocks.
 type LockReader interface {

@@ -24,9 +24,6 @@ type Reach struct {
 	Namespaces map[string]ctrlcache.Config
 }
 
-// crossNamespace ends each message about a reference that is not allowed.
-const crossNamespace = ": the controller runs with --no-cross-namespace-refs"
-
 // Reaches returns whether objects in a namespace may refer to another namespace.
 func (r Reach) Reaches(from, to string) bool {
 	return from == to || r.AllowCrossNamespaceRefs
@@ -41,7 +38,7 @@ func (r Reach) Watches(namespace string) bool {
 	return ok || r.Spans()
 }
 
-// OutOfReach returns why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
+// OutOfReach returns why objects in a namespace cannot be held or read, as done states, from another one. It is empty if they can.
 func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	where := fmt.Sprintf("namespace %q", namespace)
 	if namespace == v1alpha1.AnyName {
@@ -49,9 +46,9 @@ func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	}
 	switch {
 	case !r.Reaches(from, namespace):
-		return fmt.Sprintf("%s in %s cannot be %s from namespace %q"+crossNamespace, objects, where, done, from)
+		return fmt.Sprintf(msgOutOfReach, objects, where, done, from)
 	case !r.Watches(namespace):
-		return fmt.Sprintf("the controller does not watch %s: it runs with --watch-all-namespaces=false", where)
+		return fmt.Sprintf(msgNotWatched, where)
 	}
 	return ""
 }

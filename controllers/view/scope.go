@@ -65,7 +65,7 @@ func (s Scopes) Labels(ctx context.Context, name string) (map[string]string, err
 			return namespace.Labels, nil
 		}
 		if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("the labels of namespace %q cannot be read: %w", name, err)
+			return nil, fmt.Errorf(msgLabelsUnread, name, err)
 		}
 	}
 	return nil, nil

@@ -164,6 +164,6 @@ func (s *Selector) selectsOwn(ctx context.Context, ref *v1alpha1.TargetReference
 	if err != nil || !verdict.Matches(ref.NamespaceSelector.Kubernetes(), labels) {
 		return "" // reading the targets fails, too
 	}
-	return fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with {key: %s, operator: NotIn, values: [%s]}",
+	return fmt.Sprintf(msgSelectsOwn,
 		s.Own, corev1.LabelMetadataName, s.Own)
 }

@@ -201,7 +201,7 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 	if ref.Name == v1alpha1.AnyName || namespace == metav1.NamespaceAll {
 		selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
 		if err != nil {
-			return nil, nil //nolint:nilerr // the spec of the Gate is invalid, which its decision says
+			return nil, nil //nolint:nilerr // the decision on the Gate reports the invalid spec
 		}
 		found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 		return slices.DeleteFunc(found, func(t *target.Object) bool { return ref.Name != v1alpha1.AnyName && ref.Name != t.GetName() }), err

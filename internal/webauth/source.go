@@ -133,7 +133,7 @@ func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
 	return s.watches[name]
 }
 
-// evict ends the watches of all ConfigMaps that no Gate needs any more.
+// evict ends the watches of all ConfigMaps that no Gate needs anymore.
 func (s *Source) evict(needed []preview.ConfigMap) {
 	var unused []ConfigMapWatch
 	s.mu.Lock()
