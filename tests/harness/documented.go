@@ -68,7 +68,7 @@ func (c *ControlPlane) deleteOthers(ctx context.Context, some []string) error {
 			return nil
 		}
 		err := client.IgnoreNotFound(c.Client.Delete(ctx, obj))
-		if len(obj.Finalizers) > 0 { // whoever has them may not run
+		if len(obj.Finalizers) > 0 { // their controller may not run
 			before := obj.DeepCopy()
 			obj.Finalizers = nil
 			err = errors.Join(err, client.IgnoreNotFound(c.Client.Patch(ctx, obj, client.MergeFrom(before))))

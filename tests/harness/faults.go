@@ -37,7 +37,7 @@ type FaultProxy struct {
 	held time.Duration
 	// refused is a part of the path of the writes that are refused, empty for none.
 	refused string
-	// onWrite sees each write before and after it, nil if nobody does.
+	// onWrite is called before and after each write, nil for none.
 	onWrite func(path string, made bool) bool
 	// hanging is how many requests hang, and lastHang when one ended that did.
 	hanging  int

@@ -48,7 +48,7 @@ ip link add one type veth peer name other
 "$1" --version`
 
 // Isolate runs this program once more, as the first process of namespaces of its own, and returns its exit code. There, it has
-// an empty /run, /var/log and /var/lib/kubelet, and a network that nobody else reaches. All that it writes elsewhere is in a folder.
+// an empty /run, /var/log and /var/lib/kubelet, and an isolated network. Its other writes go to a folder.
 func Isolate(ctx context.Context, folder string) (code int, err error) {
 	endWithGo()
 	before, err := podCgroups()

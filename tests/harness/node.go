@@ -111,7 +111,7 @@ BinaryName = '%s'
 `
 
 // kubeletConfig takes the authority for its clients. It is for a machine that has other things to do: no quality of
-// service, and nobody is evicted.
+// service, and no pod is evicted.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: ` + nodeAddress + `
@@ -150,7 +150,7 @@ func (n *Node) Start(ctx context.Context) (err error) {
 	return Eventually(ctx, readyTimeout, "the node is ready", n.ready(ctx))
 }
 
-// ready asks whether the API server knows a node that is ready, without a taint.
+// ready returns an error unless the API server has a ready node without taints.
 func (n *Node) ready(ctx context.Context) func() error {
 	return func() error {
 		node := &corev1.Node{}
@@ -211,7 +211,7 @@ func processes() ([]int, error) {
 		if err != nil {
 			continue
 		}
-		// One that has ended, and whom nobody has asked how, has no memory.
+		// Zombies have no memory.
 		if status, err := os.ReadFile(filepath.Join("/proc", folder.Name(), "status")); err == nil && strings.Contains(string(status), "\nVmSize:") {
 			running = append(running, pid)
 		}

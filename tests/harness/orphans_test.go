@@ -119,7 +119,7 @@ func TestAKilledTestRunLeavesNobodyBehind(t *testing.T) {
 
 // running returns the name of the program that a process runs, empty if it has ended.
 func running(pid int) string {
-	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // not there, or empty if nobody has waited for it
+	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // missing, or empty for a zombie
 	program, _, _ := strings.Cut(string(command), "\x00")
 	if program == "" {
 		return ""

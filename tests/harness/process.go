@@ -27,7 +27,7 @@ const (
 type program struct {
 	path      string
 	args, env []string
-	// ready is asked until it returns nil. Nobody waits if there is none.
+	// ready is called until it returns nil. Without it, the start does not wait.
 	ready func(context.Context) error
 }
 
@@ -117,7 +117,7 @@ func fork(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// answers asks a URL for 200.
+// answers returns an error unless a URL returns status 200.
 func answers(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -34,8 +34,7 @@ func (c *ControlPlane) restart(part **Process) func(context.Context) error {
 }
 
 // PauseAPIServer stops the kube-apiserver in the middle of what it does, as if it were
-// cut off: connections stay, and nobody answers. It goes on after the function that
-// is returned.
+// cut off: connections stay open without responses. The returned function resumes it.
 func (c *ControlPlane) PauseAPIServer() (func() error, error) {
 	paused := c.apiServer
 	if err := paused.Signal(syscall.SIGSTOP); err != nil {

@@ -10,10 +10,10 @@ import (
 // permanentError ends Eventually before its time.
 type permanentError struct{ error }
 
-// Permanent returns an error that another try cannot mend.
+// Permanent returns an error that a retry cannot resolve.
 func Permanent(err error) error { return permanentError{err} }
 
-// Eventually asks check until it returns nil, at most for timeout. The error
+// Eventually calls check until it returns nil, at most for timeout. The error
 // has the last answer.
 func Eventually(ctx context.Context, timeout time.Duration, what string, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -34,7 +34,7 @@ func Eventually(ctx context.Context, timeout time.Duration, what string, check f
 	}
 }
 
-// Throughout asks check for the whole of a time; the error is its first.
+// Throughout calls check repeatedly during an interval, and returns its first error.
 func Throughout(ctx context.Context, duration time.Duration, what string, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()

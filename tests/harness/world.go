@@ -64,13 +64,13 @@ func (w *World) Must(err error) {
 	}
 }
 
-// Eventually asks check until it returns nil.
+// Eventually calls check until it returns nil.
 func (w *World) Eventually(what string, check func() error) {
 	w.Helper()
 	w.Must(Eventually(w.Context(), Patience, what, check))
 }
 
-// Throughout asks check for the whole of a time.
+// Throughout calls check repeatedly during an interval.
 func (w *World) Throughout(length time.Duration, what string, check func() error) {
 	w.Helper()
 	w.Must(Throughout(w.Context(), length, what, check))
