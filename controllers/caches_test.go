@@ -62,7 +62,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 			all = append(all, name)
 			used[address] = true
 			if !slices.Contains(tc.registered, address) {
-				t.Errorf("%s is not registered: add it to the caches in memory.go", name)
+				t.Errorf("%s is not registered: add it to the caches in state.go", name)
 			}
 		})
 		if !slices.Contains(all, tc.known) {
@@ -88,7 +88,7 @@ func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
 			t.Errorf("%s has another address", name)
 		}
 	})
-	if !slices.Equal(found, []string{"part.inner.memory"}) {
+	if !slices.Equal(found, []string{"part.inner.state"}) {
 		t.Errorf("found %q", found)
 	}
 }
