@@ -129,7 +129,8 @@ func decisions() map[string]row {
 	isOver := reports(before.Since.Format(time.RFC3339Nano), "v2", "True", 8)
 	missing, elsewhere := verdict.Gate{Name: "shop/a", Effect: verdict.Missing}, verdict.Gate{Name: "shop/a", Effect: verdict.OtherShard}
 	expiring := func(obj *target.Object) { _ = setStatus(obj, "notAfter", noon.Add(time.Hour).Format(time.RFC3339)) }
-	disabled := heldBy("shop/a", map[string]any{"renewal": map[string]any{"policy": "Disabled"}})
+	never := map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
+	disabled := heldBy("shop/a", never)
 	ignoresWindow := func(obj *target.Object) {
 		heldBy("shop/a", rule(certificate(), governing(closed("a")), modern, noon).Plan.Lever)(obj)
 		_ = setStatus(obj, "renewalTime", noon.Add(time.Hour).Format(time.RFC3339))
@@ -217,6 +218,11 @@ func decisions() map[string]row {
 		"certificate, locks are for suspension": {certificate(disabled), governing(opened("a")), "write free, again in 1872h0m0s", rows{lockers("shop/a")}},
 		"certificate, without a slot":           {certificate(disabled), governing(opened("a", paced)), "keep held a, waits for slot, enqueued by a, again in 1872h0m0s", rows{noSlot("shop/a")}},
 		"exempt":                                {certificate(disabled, expiring), governing(closed("a")), "write exempt a", nil},
+		"exempt, the gate is suspended":         {certificate(disabled, expiring), governing(closed("a", suspended)), "write exempt a", nil},
+		"exempt, the gate is undecided":         {certificate(disabled, expiring), governing(opened("a", edited)), "keep held a, conditions", nil},
+		"stale, the gate is suspended":          {certificate(disabled), governing(closed("a", suspended)), "write held a, again in 1872h0m0s", nil},
+		"stale, the gate is undecided":          {certificate(disabled), governing(opened("a", edited)), "keep held a, conditions, again in 1872h0m0s", nil},
+		"stale, another shard decides":          {certificate(heldBy("shop/a,shop/b", never)), append(governing(closed("b", suspended)), elsewhere), "keep held a+b, conditions, again in 1872h0m0s", nil},
 		"exempt, late":                          {certificate(disabled, expiring), governing(closed("a"), opened("b", paced)), "write exempt a", rows{noSlot("shop/b")}},
 		"exempt, released":                      {certificate(releasedNow, expiring), governing(closed("a")), "keep exempt a, conditions", nil},
 

@@ -67,9 +67,11 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 		return stays
 	case len(v.Names) == 0:
 		return Step{Write: true, Claim: o.claims()}
+	case held && v.isSuspended() && plan.Exempt == target.Imminent:
+		return exempt(o, v, plan) // a suspended Gate lets no certificate expire, either
 	case !v.closed:
-		// The Gates whose names are on it are undecided, so it stays as it is.
-		stays.Write, stays.Names = changed, v.Names
+		// The Gates whose names are on it are undecided or suspended, so it stays held or free.
+		stays.Write, stays.Names = changed || o.State == target.Held && v.isSuspended() && plan.Stale, v.Names
 		return stays
 	case plan.Exempt != target.NotExempt:
 		return exempt(o, v, plan)
