@@ -27,33 +27,32 @@ func spans(texts ...string) []schedule.CalendarEvent {
 }
 
 func TestCalendarCoversItsSpans(t *testing.T) {
-	const june = "2026-06-01T"
 	for _, tt := range []struct {
 		name  string
 		spans []schedule.CalendarEvent
-		want  []string
+		want  string
 		// events are those at each full hour from 0 to 11, a dot for none.
 		events string
 	}{
-		{"none", nil, nil, "............"},
-		{"one", spans("2-4 a"), []string{june + "02:00:00Z/" + june + "04:00:00Z"}, "..aa........"},
-		{"in any order", spans("6-7 b", "2-4 a"), []string{june + "02:00:00Z/" + june + "04:00:00Z", june + "06:00:00Z/" + june + "07:00:00Z"}, "..aa..b....."},
-		{"one after another", spans("2-4 a", "4-5 b"), []string{june + "02:00:00Z/" + june + "05:00:00Z"}, "..aab......."},
-		{"that overlap: the one that ends last", spans("2-6 a", "4-8 b"), []string{june + "02:00:00Z/" + june + "08:00:00Z"}, "..aabbbb...."},
-		{"within another", spans("2-8 a", "4-6 b"), []string{june + "02:00:00Z/" + june + "08:00:00Z"}, "..aaaaaa...."},
-		{"that start together", spans("2-4 b", "2-6 a"), []string{june + "02:00:00Z/" + june + "06:00:00Z"}, "..aaaa......"},
-		{"that end together", spans("2-6 a", "4-6 b"), []string{june + "02:00:00Z/" + june + "06:00:00Z"}, "..aaaa......"},
-		{"the same twice", spans("2-4 b", "2-4 a"), []string{june + "02:00:00Z/" + june + "04:00:00Z"}, "..aa........"},
-		{"with one name", spans("2-4 a", "3-5 a", "5-6 a"), []string{june + "02:00:00Z/" + june + "06:00:00Z"}, "..aaaa......"},
-		{"three in a chain", spans("2-5 a", "3-6 b", "4-7 c"), []string{june + "02:00:00Z/" + june + "07:00:00Z"}, "..abccc....."},
-		{"that cover nothing", spans("2-2 a", "5-4 b"), nil, "............"},
+		{"none", nil, "", "............"},
+		{"one", spans("2-4 a"), "2026-06-01T02:00/04:00", "..aa........"},
+		{"in any order", spans("6-7 b", "2-4 a"), "2026-06-01T02:00/04:00 2026-06-01T06:00/07:00", "..aa..b....."},
+		{"one after another", spans("2-4 a", "4-5 b"), "2026-06-01T02:00/05:00", "..aab......."},
+		{"that overlap: the one that ends last", spans("2-6 a", "4-8 b"), "2026-06-01T02:00/08:00", "..aabbbb...."},
+		{"within another", spans("2-8 a", "4-6 b"), "2026-06-01T02:00/08:00", "..aaaaaa...."},
+		{"that start together", spans("2-4 b", "2-6 a"), "2026-06-01T02:00/06:00", "..aaaa......"},
+		{"that end together", spans("2-6 a", "4-6 b"), "2026-06-01T02:00/06:00", "..aaaa......"},
+		{"the same twice", spans("2-4 b", "2-4 a"), "2026-06-01T02:00/04:00", "..aa........"},
+		{"with one name", spans("2-4 a", "3-5 a", "5-6 a"), "2026-06-01T02:00/06:00", "..aaaa......"},
+		{"three in a chain", spans("2-5 a", "3-6 b", "4-7 c"), "2026-06-01T02:00/07:00", "..abccc....."},
+		{"that cover nothing", spans("2-2 a", "5-4 b"), "", "............"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := schedule.Calendar("calendar", tt.spans)
-			stretch{period: p, from: june + "00:00:00Z", until: "2026-06-02T00:00:00Z", want: tt.want}.run(t)
+			coverage{tt.name, p, "2026-06-01/2026-06-02", tt.want}.run(t)
 			events := ""
 			for h := range 12 {
-				at := utc(june + "00:00:00Z").Add(time.Duration(h) * time.Hour)
+				at := utc("2026-06-01").Add(time.Duration(h) * time.Hour)
 				name, until, ok := p.Event(at)
 				if ok != (name != "") || ok != until.After(at) {
 					t.Fatalf("%q until %s, %t", name, until, ok)

@@ -102,190 +102,68 @@ func firesOn(t *testing.T, expression string, at time.Time) bool {
 }
 
 func TestCronExpression(t *testing.T) {
-	const week, end = "2026-04-01T00:00:00Z", "2026-04-15T00:00:00Z"
-	for _, tt := range []struct {
-		name       string
-		expression string
-		from       string
-		until      string
-		want       []string
-	}{
-		{
-			"Friday by its name", "0 0 * * FRI", week, end,
-			[]string{"2026-04-03T00:00", "2026-04-10T00:00"},
-		},
-		{
-			"weekdays and months in lower case and in ranges", "5 4 * apr mon-tue", week, end,
-			[]string{"2026-04-06T04:05", "2026-04-07T04:05", "2026-04-13T04:05", "2026-04-14T04:05"},
-		},
-		{
-			"a day of month OR a day of week if both are restricted", "0 0 13 * FRI", week, end,
-			[]string{"2026-04-03T00:00", "2026-04-10T00:00", "2026-04-13T00:00"},
-		},
-		{
-			"a day of month alone if the day of week is a star", "0 0 13 * *", week, end,
-			[]string{"2026-04-13T00:00"},
-		},
-		{
-			"a day of month alone if the day of week is a question mark", "0 0 13 * ?", week, end,
-			[]string{"2026-04-13T00:00"},
-		},
-		{
-			"a day of week alone if the day of month is a star in steps of one", "0 0 */1 * FRI", week, end,
-			[]string{"2026-04-03T00:00", "2026-04-10T00:00"},
-		},
-		{
-			"a star in larger steps is a restriction", "0 0 */10 * FRI", week, end,
-			[]string{"2026-04-01T00:00", "2026-04-03T00:00", "2026-04-10T00:00", "2026-04-11T00:00"},
-		},
-		{
-			"every ten minutes of one hour", "*/20 9 3 * *", week, end,
-			[]string{"2026-04-03T09:00", "2026-04-03T09:20", "2026-04-03T09:40"},
-		},
-		{
-			"a step without an end goes on to the last", "50/5 20/3 3 * *", week, end,
-			[]string{"2026-04-03T20:50", "2026-04-03T20:55", "2026-04-03T23:50", "2026-04-03T23:55"},
-		},
-		{
-			"lists of ranges with steps", "10-14/4,7 1,3 3 * *", week, end,
-			[]string{
-				"2026-04-03T01:07", "2026-04-03T01:10", "2026-04-03T01:14",
-				"2026-04-03T03:07", "2026-04-03T03:10", "2026-04-03T03:14",
-			},
-		},
-		{
-			"the last minute of the year and of the month", "59 23 31 * *", "2026-10-01T00:00:00Z", "2027-02-01T00:00:00Z",
-			[]string{"2026-10-31T23:59", "2026-12-31T23:59", "2027-01-31T23:59"},
-		},
-		{
-			"a leap day in leap years only", "0 0 29 2 *", "2026-01-01T00:00:00Z", "2034-01-01T00:00:00Z",
-			[]string{"2028-02-29T00:00", "2032-02-29T00:00"},
-		},
-		{
-			"a leap day eight years after the last one before 2100", "0 0 29 2 *", "2095-01-01T00:00:00Z", "2105-01-01T00:00:00Z",
-			[]string{"2096-02-29T00:00", "2104-02-29T00:00"},
-		},
-		{
-			"a leap day of the year 2000", "0 0 29 2 *", "1997-01-01T00:00:00Z", "2001-01-01T00:00:00Z",
-			[]string{"2000-02-29T00:00"},
-		},
+	const fortnight = "2026-04-01/2026-04-15"
+	for _, tt := range []struct{ name, expression, within, want string }{
+		{"Friday by its name", "0 0 * * FRI", fortnight, "2026-04-03T00:00 2026-04-10T00:00"},
+		{"weekdays and months in lower case and in ranges", "5 4 * apr mon-tue", fortnight,
+			"2026-04-06T04:05 2026-04-07T04:05 2026-04-13T04:05 2026-04-14T04:05"},
+		{"a day of month OR a day of week if both are restricted", "0 0 13 * FRI", fortnight,
+			"2026-04-03T00:00 2026-04-10T00:00 2026-04-13T00:00"},
+		{"a day of month alone if the day of week is a star", "0 0 13 * *", fortnight, "2026-04-13T00:00"},
+		{"a day of month alone if the day of week is a question mark", "0 0 13 * ?", fortnight, "2026-04-13T00:00"},
+		{"a day of week alone if the day of month is a star in steps of one", "0 0 */1 * FRI", fortnight,
+			"2026-04-03T00:00 2026-04-10T00:00"},
+		{"a star in larger steps is a restriction", "0 0 */10 * FRI", fortnight,
+			"2026-04-01T00:00 2026-04-03T00:00 2026-04-10T00:00 2026-04-11T00:00"},
+		{"every ten minutes of one hour", "*/20 9 3 * *", fortnight, "2026-04-03T09:00 2026-04-03T09:20 2026-04-03T09:40"},
+		{"a step without an end goes on to the last", "50/5 20/3 3 * *", fortnight,
+			"2026-04-03T20:50 2026-04-03T20:55 2026-04-03T23:50 2026-04-03T23:55"},
+		{"lists of ranges with steps", "10-14/4,7 1,3 3 * *", fortnight,
+			"2026-04-03T01:07 2026-04-03T01:10 2026-04-03T01:14 2026-04-03T03:07 2026-04-03T03:10 2026-04-03T03:14"},
+		{"the last minute of the year and of the month", "59 23 31 * *", "2026-10-01/2027-02-01",
+			"2026-10-31T23:59 2026-12-31T23:59 2027-01-31T23:59"},
+		{"a leap day in leap years only", "0 0 29 2 *", "2026-01-01/2034-01-01", "2028-02-29T00:00 2032-02-29T00:00"},
+		{"a leap day eight years after the last one before 2100", "0 0 29 2 *", "2095-01-01/2105-01-01",
+			"2096-02-29T00:00 2104-02-29T00:00"},
+		{"a leap day of the year 2000", "0 0 29 2 *", "1997-01-01/2001-01-01", "2000-02-29T00:00"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			row := stretch{period: cron("", tt.expression, time.Minute), from: tt.from, until: tt.until}
-			for _, tick := range tt.want {
-				end := utc(tick + ":00Z").Add(time.Minute).Format(time.RFC3339)
-				row.want = append(row.want, tick+":00Z/"+end)
+			var want []string
+			for _, tick := range strings.Fields(tt.want) {
+				want = append(want, shortRange(utc(tick), utc(tick).Add(time.Minute)))
 			}
-			row.run(t)
+			coverage{tt.name, cron("", tt.expression, time.Minute), tt.within, strings.Join(want, " ")}.run(t)
 		})
 	}
 }
 
 func TestCronPeriod(t *testing.T) {
-	for _, tt := range []stretch{
-		{
-			name:   "a day every Friday",
-			period: cron("", "0 0 * * FRI", 24*time.Hour),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-15T00:00:00Z",
-			want: []string{
-				"2026-06-05T00:00:00Z/2026-06-06T00:00:00Z",
-				"2026-06-12T00:00:00Z/2026-06-13T00:00:00Z",
-			},
-		},
-		{
-			name:   "hours that touch are one interval",
-			period: cron("", "0 9-11 * * *", time.Hour),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-02T00:00:00Z",
-			want: []string{"2026-06-01T09:00:00Z/2026-06-01T12:00:00Z"},
-		},
-		{
-			name:   "a minute short of the next tick is a minute closed",
-			period: cron("", "0 9-10 * * *", 59*time.Minute),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-02T00:00:00Z",
-			want: []string{
-				"2026-06-01T09:00:00Z/2026-06-01T09:59:00Z",
-				"2026-06-01T10:00:00Z/2026-06-01T10:59:00Z",
-			},
-		},
-		{
-			name:   "hourly for an hour less a minute is a minute closed",
-			period: cron("", "0 * * * *", 59*time.Minute),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-01T02:00:00Z",
-			want: []string{
-				"2026-06-01T00:00:00Z/2026-06-01T00:59:00Z",
-				"2026-06-01T01:00:00Z/2026-06-01T01:59:00Z",
-			},
-		},
-		{
-			name:   "every seven minutes for six is closed before the hour too",
-			period: cron("", "*/7 * * * *", 6*time.Minute),
-			from:   "2026-06-01T00:42:00Z", until: "2026-06-01T01:07:00Z",
-			want: []string{
-				"2026-06-01T00:42:00Z/2026-06-01T00:48:00Z",
-				"2026-06-01T00:49:00Z/2026-06-01T00:55:00Z",
-				"2026-06-01T00:56:00Z/2026-06-01T01:06:00Z",
-			},
-		},
-		{
-			name:   "a duration of the widest distance in a day never ends",
-			period: cron("", "0 1,5,17 * * *", 12*time.Hour),
-			from:   "2026-06-01T00:00:00Z", until: "2027-06-01T00:00:00Z",
-			want: []string{"2026-06-01T00:00:00Z/2027-06-01T00:00:00Z"},
-		},
-		{
-			name:   "a duration a minute less than the widest distance in a day ends once a day",
-			period: cron("", "0 1,5,17 * * *", 12*time.Hour-time.Minute),
-			from:   "2026-06-01T12:00:00Z", until: "2026-06-02T12:00:00Z",
-			want: []string{
-				"2026-06-01T12:00:00Z/2026-06-01T16:59:00Z",
-				"2026-06-01T17:00:00Z/2026-06-02T12:00:00Z",
-			},
-		},
-		{
-			name:   "every minute of weekdays",
-			period: cron("", "* * * * MON-FRI", time.Minute),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-15T00:00:00Z",
-			want: []string{
-				"2026-06-01T00:00:00Z/2026-06-06T00:00:00Z",
-				"2026-06-08T00:00:00Z/2026-06-13T00:00:00Z",
-			},
-		},
-		{
-			name:   "every minute but in December",
-			period: cron("", "* * * 1-11 *", 2*time.Minute),
-			from:   "2026-06-01T00:00:00Z", until: "2027-06-01T00:00:00Z",
-			want: []string{
-				"2026-06-01T00:00:00Z/2026-12-01T00:01:00Z",
-				"2027-01-01T00:00:00Z/2027-06-01T00:00:00Z",
-			},
-		},
-		{
-			name:   "a duration beyond the period of the cron never ends",
-			period: cron("Europe/Oslo", "0 0 * * *", 36*time.Hour),
-			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-			want: []string{"2026-01-01T00:00:00Z/2028-01-01T00:00:00Z"},
-		},
-		{
-			name:   "a duration beyond the period of the cron lasts from the last tick",
-			period: cron("", "0 12 * * MON,TUE", 36*time.Hour),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-01T12:00:00Z/2026-06-04T00:00:00Z"},
-		},
-		{
-			name:   "half a minute of a duration counts",
-			period: cron("", "0 12 1 * *", 90*time.Second),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-01T12:00:00Z/2026-06-01T12:01:30Z"},
-		},
-		{
-			name:   "the longest duration from one leap day does not reach the next",
-			period: cron("", "0 0 29 2 *", 366*24*time.Hour),
-			from:   "2028-01-01T00:00:00Z", until: "2033-01-01T00:00:00Z",
-			want: []string{
-				"2028-02-29T00:00:00Z/2029-03-01T00:00:00Z",
-				"2032-02-29T00:00:00Z/2033-01-01T00:00:00Z",
-			},
-		},
+	for _, tt := range []coverage{
+		{"a day every Friday", cron("", "0 0 * * FRI", 24*time.Hour),
+			"2026-06-01/2026-06-15", "2026-06-05/2026-06-06 2026-06-12/2026-06-13"},
+		{"hours that touch are one interval", cron("", "0 9-11 * * *", time.Hour), "2026-06-01/2026-06-02", "2026-06-01T09:00/12:00"},
+		{"a minute short of the next tick is a minute closed", cron("", "0 9-10 * * *", 59*time.Minute),
+			"2026-06-01/2026-06-02", "2026-06-01T09:00/09:59 2026-06-01T10:00/10:59"},
+		{"hourly for an hour less a minute is a minute closed", cron("", "0 * * * *", 59*time.Minute),
+			"2026-06-01/02:00", "2026-06-01/00:59 2026-06-01T01:00/01:59"},
+		{"every seven minutes for six is closed before the hour too", cron("", "*/7 * * * *", 6*time.Minute),
+			"2026-06-01T00:42/01:07", "2026-06-01T00:42/00:48 2026-06-01T00:49/00:55 2026-06-01T00:56/01:06"},
+		{"a duration of the widest distance in a day never ends", cron("", "0 1,5,17 * * *", 12*time.Hour),
+			"2026-06-01/2027-06-01", "2026-06-01/2027-06-01"},
+		{"a duration a minute less than the widest distance in a day ends once a day", cron("", "0 1,5,17 * * *", 12*time.Hour-time.Minute),
+			"2026-06-01T12:00/2026-06-02T12:00", "2026-06-01T12:00/16:59 2026-06-01T17:00/2026-06-02T12:00"},
+		{"every minute of weekdays", cron("", "* * * * MON-FRI", time.Minute),
+			"2026-06-01/2026-06-15", "2026-06-01/2026-06-06 2026-06-08/2026-06-13"},
+		{"every minute but in December", cron("", "* * * 1-11 *", 2*time.Minute),
+			"2026-06-01/2027-06-01", "2026-06-01/2026-12-01T00:01 2027-01-01/2027-06-01"},
+		{"a duration beyond the period of the cron never ends", cron("Europe/Oslo", "0 0 * * *", 36*time.Hour),
+			"2026-01-01/2028-01-01", "2026-01-01/2028-01-01"},
+		{"a duration beyond the period of the cron lasts from the last tick", cron("", "0 12 * * MON,TUE", 36*time.Hour),
+			"2026-06-01/2026-06-08", "2026-06-01T12:00/2026-06-04"},
+		{"half a minute of a duration counts", cron("", "0 12 1 * *", 90*time.Second),
+			"2026-06-01/2026-06-08", "2026-06-01T12:00/12:01:30"},
+		{"the longest duration from one leap day does not reach the next", cron("", "0 0 29 2 *", 366*24*time.Hour),
+			"2028-01-01/2033-01-01", "2028-02-29/2029-03-01 2032-02-29/2033-01-01"},
 	} {
 		t.Run(tt.name, tt.run)
 	}

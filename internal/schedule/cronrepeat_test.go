@@ -12,150 +12,47 @@ import (
 )
 
 func TestCronThatNamesHoursInARepeat(t *testing.T) {
-	for _, tt := range []stretch{
-		{
-			name:   "a tick in the repeated hour happens once and first",
-			period: cron("Europe/Oslo", "30 2 * * *", 10*time.Minute),
-			from:   "2026-10-24T12:00:00Z", until: "2026-10-25T12:00:00Z",
-			want: []string{"2026-10-25T00:30:00Z/2026-10-25T00:40:00Z"},
-		},
-		{
-			name:   "every minute of the hour, which it names",
-			period: cron("America/New_York", "* 1 * * *", time.Minute),
-			from:   "2026-11-01T00:00:00Z", until: "2026-11-01T12:00:00Z",
-			want: []string{"2026-11-01T05:00:00Z/2026-11-01T06:00:00Z"},
-		},
-		{
-			name:   "every minute of all hours, by name",
-			period: cron("America/New_York", "* 0-23 * * *", time.Minute),
-			from:   "2026-11-01T00:00:00Z", until: "2026-11-01T12:00:00Z",
-			want: []string{"2026-11-01T00:00:00Z/2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z/2026-11-01T12:00:00Z"},
-		},
-		{
-			name:   "a midnight that Newfoundland had twice ticked once",
-			period: cron("America/St_Johns", "0 0 * * *", 10*time.Minute),
-			from:   "2006-10-28T12:00:00Z", until: "2006-10-29T12:00:00Z",
-			want: []string{"2006-10-29T02:30:00Z/2006-10-29T02:40:00Z"},
-		},
-		{
-			name:   "the minutes around Newfoundland's two midnights",
-			period: cron("America/St_Johns", "0-2 0 * * *", time.Minute),
-			from:   "2006-10-28T12:00:00Z", until: "2006-10-29T12:00:00Z",
-			want: []string{
-				"2006-10-29T02:30:00Z/2006-10-29T02:31:00Z",
-				"2006-10-29T03:31:00Z/2006-10-29T03:33:00Z",
-			},
-		},
-		{
-			name:   "the half hour that North Korea repeated in 2015",
-			period: cron("Asia/Pyongyang", "*/15 23 * * *", time.Minute),
-			from:   "2015-08-14T14:20:00Z", until: "2015-08-14T20:00:00Z",
-			want: []string{
-				"2015-08-14T14:30:00Z/2015-08-14T14:31:00Z",
-				"2015-08-14T14:45:00Z/2015-08-14T14:46:00Z",
-			},
-		},
+	for _, tt := range []coverage{
+		{"a tick in the repeated hour happens once and first", cron("Europe/Oslo", "30 2 * * *", 10*time.Minute),
+			"2026-10-24T12:00/2026-10-25T12:00", "2026-10-25T00:30/00:40"},
+		{"every minute of the hour, which it names", cron("America/New_York", "* 1 * * *", time.Minute),
+			"2026-11-01/12:00", "2026-11-01T05:00/06:00"},
+		{"every minute of all hours, by name", cron("America/New_York", "* 0-23 * * *", time.Minute),
+			"2026-11-01/12:00", "2026-11-01/06:00 2026-11-01T07:00/12:00"},
+		{"a midnight that Newfoundland had twice ticked once", cron("America/St_Johns", "0 0 * * *", 10*time.Minute),
+			"2006-10-28T12:00/2006-10-29T12:00", "2006-10-29T02:30/02:40"},
+		{"the minutes around Newfoundland's two midnights", cron("America/St_Johns", "0-2 0 * * *", time.Minute),
+			"2006-10-28T12:00/2006-10-29T12:00", "2006-10-29T02:30/02:31 2006-10-29T03:31/03:33"},
+		{"the half hour that North Korea repeated in 2015", cron("Asia/Pyongyang", "*/15 23 * * *", time.Minute),
+			"2015-08-14T14:20/20:00", "2015-08-14T14:30/14:31 2015-08-14T14:45/14:46"},
 	} {
 		t.Run(tt.name, tt.run)
 	}
 }
 
 func TestCronOfEveryHourInARepeat(t *testing.T) {
-	for _, tt := range []stretch{
-		{
-			name:   "frequent ticks go on while the hour is repeated",
-			period: cron("Europe/Oslo", "*/30 * * * *", 10*time.Minute),
-			from:   "2026-10-25T00:00:00Z", until: "2026-10-25T02:30:00Z",
-			want: []string{
-				"2026-10-25T00:00:00Z/2026-10-25T00:10:00Z",
-				"2026-10-25T00:30:00Z/2026-10-25T00:40:00Z",
-				"2026-10-25T01:00:00Z/2026-10-25T01:10:00Z",
-				"2026-10-25T01:30:00Z/2026-10-25T01:40:00Z",
-				"2026-10-25T02:00:00Z/2026-10-25T02:10:00Z",
-			},
-		},
-		{
-			name:   "every other hour, and Oslo repeats one",
-			period: cron("Europe/Oslo", "0 */2 * * *", 10*time.Minute),
-			from:   "2026-10-24T22:00:00Z", until: "2026-10-25T05:00:00Z",
-			want: []string{
-				"2026-10-24T22:00:00Z/2026-10-24T22:10:00Z",
-				"2026-10-25T00:00:00Z/2026-10-25T00:10:00Z",
-				"2026-10-25T01:00:00Z/2026-10-25T01:10:00Z",
-				"2026-10-25T03:00:00Z/2026-10-25T03:10:00Z",
-			},
-		},
-		{
-			name:   "every other hour, and New York repeats none",
-			period: cron("America/New_York", "0 */2 * * *", 10*time.Minute),
-			from:   "2026-11-01T04:00:00Z", until: "2026-11-01T09:30:00Z",
-			want: []string{
-				"2026-11-01T04:00:00Z/2026-11-01T04:10:00Z",
-				"2026-11-01T07:00:00Z/2026-11-01T07:10:00Z",
-				"2026-11-01T09:00:00Z/2026-11-01T09:10:00Z",
-			},
-		},
-		{
-			name:   "every minute of a Sunday of 25 hours",
-			period: cron("America/New_York", "* * * * SUN", time.Minute),
-			from:   "2026-10-31T00:00:00Z", until: "2026-11-03T00:00:00Z",
-			want: []string{"2026-11-01T04:00:00Z/2026-11-02T05:00:00Z"},
-		},
-		{
-			name:   "the last hour of a Thursday, which Cairo repeats",
-			period: cron("Africa/Cairo", "30 * * * THU", 10*time.Minute),
-			from:   "2026-10-29T20:00:00Z", until: "2026-10-30T12:00:00Z",
-			want: []string{
-				"2026-10-29T20:30:00Z/2026-10-29T20:40:00Z",
-				"2026-10-29T21:30:00Z/2026-10-29T21:40:00Z",
-			},
-		},
-		{
-			name:   "Cairo's Friday, which begins after that",
-			period: cron("Africa/Cairo", "30 * * * FRI", 10*time.Minute),
-			from:   "2026-10-29T12:00:00Z", until: "2026-10-29T23:00:00Z",
-			want: []string{"2026-10-29T22:30:00Z/2026-10-29T22:40:00Z"},
-		},
-		{
-			name:   "the minutes around Newfoundland's two midnights",
-			period: cron("America/St_Johns", "0-2 * * * *", time.Minute),
-			from:   "2006-10-29T02:00:00Z", until: "2006-10-29T04:00:00Z",
-			want: []string{
-				"2006-10-29T02:30:00Z/2006-10-29T02:33:00Z",
-				"2006-10-29T03:30:00Z/2006-10-29T03:33:00Z",
-			},
-		},
-		{
-			name:   "two hours that the Troll station repeats",
-			period: cron("Antarctica/Troll", "0 */1 * * *", 10*time.Minute),
-			from:   "2026-10-24T23:00:00Z", until: "2026-10-25T03:30:00Z",
-			want: []string{
-				"2026-10-24T23:00:00Z/2026-10-24T23:10:00Z",
-				"2026-10-25T00:00:00Z/2026-10-25T00:10:00Z",
-				"2026-10-25T01:00:00Z/2026-10-25T01:10:00Z",
-				"2026-10-25T02:00:00Z/2026-10-25T02:10:00Z",
-				"2026-10-25T03:00:00Z/2026-10-25T03:10:00Z",
-			},
-		},
-		{
-			name:   "half an hour that Lord Howe repeats",
-			period: cron("Australia/Lord_Howe", "45 * * * *", 10*time.Minute),
-			from:   "2026-04-04T14:00:00Z", until: "2026-04-04T17:00:00Z",
-			want: []string{
-				"2026-04-04T14:45:00Z/2026-04-04T14:55:00Z",
-				"2026-04-04T15:15:00Z/2026-04-04T15:25:00Z",
-				"2026-04-04T16:15:00Z/2026-04-04T16:25:00Z",
-			},
-		},
-		{
-			name:   "full hours of Lord Howe, two of them an hour and a half from each other",
-			period: cron("Australia/Lord_Howe", "0 * * * *", 59*time.Minute),
-			from:   "2026-04-04T14:00:00Z", until: "2026-04-04T16:30:00Z",
-			want: []string{
-				"2026-04-04T14:00:00Z/2026-04-04T14:59:00Z",
-				"2026-04-04T15:30:00Z/2026-04-04T16:29:00Z",
-			},
-		},
+	for _, tt := range []coverage{
+		{"frequent ticks go on while the hour is repeated", cron("Europe/Oslo", "*/30 * * * *", 10*time.Minute),
+			"2026-10-25/02:30", "2026-10-25/00:10 2026-10-25T00:30/00:40 2026-10-25T01:00/01:10 2026-10-25T01:30/01:40 2026-10-25T02:00/02:10"},
+		{"every other hour, and Oslo repeats one", cron("Europe/Oslo", "0 */2 * * *", 10*time.Minute),
+			"2026-10-24T22:00/2026-10-25T05:00", "2026-10-24T22:00/22:10 2026-10-25/00:10 2026-10-25T01:00/01:10 2026-10-25T03:00/03:10"},
+		{"every other hour, and New York repeats none", cron("America/New_York", "0 */2 * * *", 10*time.Minute),
+			"2026-11-01T04:00/09:30", "2026-11-01T04:00/04:10 2026-11-01T07:00/07:10 2026-11-01T09:00/09:10"},
+		{"every minute of a Sunday of 25 hours", cron("America/New_York", "* * * * SUN", time.Minute),
+			"2026-10-31/2026-11-03", "2026-11-01T04:00/2026-11-02T05:00"},
+		{"the last hour of a Thursday, which Cairo repeats", cron("Africa/Cairo", "30 * * * THU", 10*time.Minute),
+			"2026-10-29T20:00/2026-10-30T12:00", "2026-10-29T20:30/20:40 2026-10-29T21:30/21:40"},
+		{"Cairo's Friday, which begins after that", cron("Africa/Cairo", "30 * * * FRI", 10*time.Minute),
+			"2026-10-29T12:00/23:00", "2026-10-29T22:30/22:40"},
+		{"the minutes around Newfoundland's two midnights", cron("America/St_Johns", "0-2 * * * *", time.Minute),
+			"2006-10-29T02:00/04:00", "2006-10-29T02:30/02:33 2006-10-29T03:30/03:33"},
+		{"two hours that the Troll station repeats", cron("Antarctica/Troll", "0 */1 * * *", 10*time.Minute),
+			"2026-10-24T23:00/2026-10-25T03:30", "2026-10-24T23:00/23:10 2026-10-25/00:10 2026-10-25T01:00/01:10 2026-10-25T02:00/02:10 2026-10-25T03:00/03:10"},
+		{"half an hour that Lord Howe repeats", cron("Australia/Lord_Howe", "45 * * * *", 10*time.Minute),
+			"2026-04-04T14:00/17:00", "2026-04-04T14:45/14:55 2026-04-04T15:15/15:25 2026-04-04T16:15/16:25"},
+		{"full hours of Lord Howe, two of them an hour and a half from each other",
+			cron("Australia/Lord_Howe", "0 * * * *", 59*time.Minute),
+			"2026-04-04T14:00/16:30", "2026-04-04T14:00/14:59 2026-04-04T15:30/16:29"},
 	} {
 		t.Run(tt.name, tt.run)
 	}

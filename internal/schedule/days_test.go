@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,86 +20,41 @@ func monthly(zone, start, end string, weeks []schedule.WeekOfMonth, days ...time
 
 func TestWeeksOfMonth(t *testing.T) {
 	of := func(weeks ...schedule.WeekOfMonth) []schedule.WeekOfMonth { return weeks }
-	for _, tt := range []stretch{
-		{
-			name:   "the first Sunday is one of the days 1 to 7, and the next may be 35 days away",
-			period: monthly("", "10:00", "12:00", of(schedule.First), time.Sunday),
-			from:   "2026-10-01T00:00:00Z", until: "2027-02-10T00:00:00Z",
-			want: []string{
-				"2026-10-04T10:00:00Z/2026-10-04T12:00:00Z", "2026-11-01T10:00:00Z/2026-11-01T12:00:00Z", "2026-12-06T10:00:00Z/2026-12-06T12:00:00Z",
-				"2027-01-03T10:00:00Z/2027-01-03T12:00:00Z", "2027-02-07T10:00:00Z/2027-02-07T12:00:00Z",
-			},
-		},
-		{
-			name:   "the second and the third Tuesday are days 8 to 21",
-			period: monthly("", "10:00", "12:00", of(schedule.Third, schedule.Second), time.Tuesday),
-			from:   "2026-09-01T00:00:00Z", until: "2026-10-15T00:00:00Z",
-			want: []string{
-				"2026-09-08T10:00:00Z/2026-09-08T12:00:00Z", "2026-09-15T10:00:00Z/2026-09-15T12:00:00Z", "2026-10-13T10:00:00Z/2026-10-13T12:00:00Z",
-			},
-		},
-		{
-			name:   "the last Friday is the fifth where there is one, and the fourth where there is none",
-			period: monthly("", "10:00", "12:00", of(schedule.Last), time.Friday),
-			from:   "2026-10-01T00:00:00Z", until: "2026-12-01T00:00:00Z",
-			want: []string{"2026-10-30T10:00:00Z/2026-10-30T12:00:00Z", "2026-11-27T10:00:00Z/2026-11-27T12:00:00Z"},
-		},
-		{
-			name:   "the fourth Friday is not the fifth",
-			period: monthly("", "10:00", "12:00", of(schedule.Fourth), time.Friday),
-			from:   "2026-10-01T00:00:00Z", until: "2026-12-01T00:00:00Z",
-			want: []string{"2026-10-23T10:00:00Z/2026-10-23T12:00:00Z", "2026-11-27T10:00:00Z/2026-11-27T12:00:00Z"},
-		},
-		{
-			name:   "a day that is the fourth and the last counts once",
-			period: monthly("", "10:00", "12:00", of(schedule.Fourth, schedule.Last), time.Friday),
-			from:   "2026-10-01T00:00:00Z", until: "2026-12-01T00:00:00Z",
-			want: []string{
-				"2026-10-23T10:00:00Z/2026-10-23T12:00:00Z", "2026-10-30T10:00:00Z/2026-10-30T12:00:00Z", "2026-11-27T10:00:00Z/2026-11-27T12:00:00Z",
-			},
-		},
-		{
-			name:   "a leap day is among the last seven days of its month",
-			period: monthly("", "10:00", "12:00", of(schedule.Last), time.Tuesday, time.Wednesday),
-			from:   "2028-02-01T00:00:00Z", until: "2028-03-01T00:00:00Z",
-			want: []string{"2028-02-23T10:00:00Z/2028-02-23T12:00:00Z", "2028-02-29T10:00:00Z/2028-02-29T12:00:00Z"},
-		},
-		{
-			name:   "the month is that of the day on which it starts, although it ends in the next",
-			period: monthly("", "22:00", "05:00", of(schedule.Last), time.Saturday),
-			from:   "2026-10-25T00:00:00Z", until: "2026-11-28T00:00:00Z",
-			want: []string{"2026-10-31T22:00:00Z/2026-11-01T05:00:00Z"},
-		},
-		{
-			name:   "the month is that of the zone: it begins half a day earlier in Auckland",
-			period: monthly("Pacific/Auckland", "00:00", "01:00", of(schedule.First), time.Sunday),
-			from:   "2026-10-20T00:00:00Z", until: "2026-11-20T00:00:00Z",
-			want: []string{"2026-10-31T11:00:00Z/2026-10-31T12:00:00Z"},
-		},
-		{
-			name:   "all days of the first week, around the clock, end on the eighth",
-			period: monthly("", "00:00", "24:00", of(schedule.First)),
-			from:   "2026-10-20T00:00:00Z", until: "2026-12-05T00:00:00Z",
-			want: []string{"2026-11-01T00:00:00Z/2026-11-08T00:00:00Z", "2026-12-01T00:00:00Z/2026-12-05T00:00:00Z"},
-		},
-		{
-			name:   "the first to the fourth week, around the clock, leave out what is after day 28",
-			period: monthly("", "00:00", "24:00", of(schedule.First, schedule.Second, schedule.Third, schedule.Fourth)),
-			from:   "2027-01-20T00:00:00Z", until: "2027-03-31T00:00:00Z",
-			want: []string{"2027-01-20T00:00:00Z/2027-01-29T00:00:00Z", "2027-02-01T00:00:00Z/2027-03-29T00:00:00Z"},
-		},
-		{
-			name:   "all weeks, around the clock, never end",
-			period: monthly("", "00:00", "24:00", of(schedule.First, schedule.Second, schedule.Third, schedule.Fourth, schedule.Last)),
-			from:   "2026-10-20T00:00:00Z", until: "2029-12-05T00:00:00Z",
-			want: []string{"2026-10-20T00:00:00Z/2029-12-05T00:00:00Z"},
-		},
-		{
-			name:   "a last Sunday that a gap swallows is passed over, up to the last one of the next month",
-			period: monthly("Europe/Oslo", "02:30", "03:00", of(schedule.Last), time.Sunday),
-			from:   "2026-02-23T00:00:00Z", until: "2026-05-01T00:00:00Z",
-			want: []string{"2026-04-26T00:30:00Z/2026-04-26T01:00:00Z"},
-		},
+	for _, tt := range []coverage{
+		{"the first Sunday is one of the days 1 to 7, and the next may be 35 days away",
+			monthly("", "10:00", "12:00", of(schedule.First), time.Sunday),
+			"2026-10-01/2027-02-10", "2026-10-04T10:00/12:00 2026-11-01T10:00/12:00 2026-12-06T10:00/12:00 2027-01-03T10:00/12:00 2027-02-07T10:00/12:00"},
+		{"the second and the third Tuesday are days 8 to 21",
+			monthly("", "10:00", "12:00", of(schedule.Third, schedule.Second), time.Tuesday),
+			"2026-09-01/2026-10-15", "2026-09-08T10:00/12:00 2026-09-15T10:00/12:00 2026-10-13T10:00/12:00"},
+		{"the last Friday is the fifth where there is one, and the fourth where there is none",
+			monthly("", "10:00", "12:00", of(schedule.Last), time.Friday),
+			"2026-10-01/2026-12-01", "2026-10-30T10:00/12:00 2026-11-27T10:00/12:00"},
+		{"the fourth Friday is not the fifth", monthly("", "10:00", "12:00", of(schedule.Fourth), time.Friday),
+			"2026-10-01/2026-12-01", "2026-10-23T10:00/12:00 2026-11-27T10:00/12:00"},
+		{"a day that is the fourth and the last counts once",
+			monthly("", "10:00", "12:00", of(schedule.Fourth, schedule.Last), time.Friday),
+			"2026-10-01/2026-12-01", "2026-10-23T10:00/12:00 2026-10-30T10:00/12:00 2026-11-27T10:00/12:00"},
+		{"a leap day is among the last seven days of its month",
+			monthly("", "10:00", "12:00", of(schedule.Last), time.Tuesday, time.Wednesday),
+			"2028-02-01/2028-03-01", "2028-02-23T10:00/12:00 2028-02-29T10:00/12:00"},
+		{"the month is that of the day on which it starts, although it ends in the next",
+			monthly("", "22:00", "05:00", of(schedule.Last), time.Saturday),
+			"2026-10-25/2026-11-28", "2026-10-31T22:00/2026-11-01T05:00"},
+		{"the month is that of the zone: it begins half a day earlier in Auckland",
+			monthly("Pacific/Auckland", "00:00", "01:00", of(schedule.First), time.Sunday),
+			"2026-10-20/2026-11-20", "2026-10-31T11:00/12:00"},
+		{"all days of the first week, around the clock, end on the eighth", monthly("", "00:00", "24:00", of(schedule.First)),
+			"2026-10-20/2026-12-05", "2026-11-01/2026-11-08 2026-12-01/2026-12-05"},
+		{"the first to the fourth week, around the clock, leave out what is after day 28",
+			monthly("", "00:00", "24:00", of(schedule.First, schedule.Second, schedule.Third, schedule.Fourth)),
+			"2027-01-20/2027-03-31", "2027-01-20/2027-01-29 2027-02-01/2027-03-29"},
+		{"all weeks, around the clock, never end",
+			monthly("", "00:00", "24:00", of(schedule.First, schedule.Second, schedule.Third, schedule.Fourth, schedule.Last)),
+			"2026-10-20/2029-12-05", "2026-10-20/2029-12-05"},
+		{"a last Sunday that a gap swallows is passed over, up to the last one of the next month",
+			monthly("Europe/Oslo", "02:30", "03:00", of(schedule.Last), time.Sunday),
+			"2026-02-23/2026-05-01", "2026-04-26T00:30/01:00"},
 	} {
 		t.Run(tt.name, tt.run)
 	}
@@ -109,61 +65,34 @@ func TestDaysOfMonth(t *testing.T) {
 		p.name, p.zone, p.start, p.end = "p", zone, "10:00", "12:00"
 		return p.compile()
 	}
-	at := func(dates ...string) (want []string) {
-		for _, date := range dates {
-			want = append(want, date+"T10:00:00Z/"+date+"T12:00:00Z")
-		}
-		return want
-	}
-	for _, tt := range []stretch{
-		{
-			name: "the 1st, the 15th and the last day", period: made("", periodSpec{daysOfMonth: []int{1, 15, -1}}),
-			from: "2028-02-01T00:00:00Z", until: "2028-03-15T00:00:00Z", want: at("2028-02-01", "2028-02-15", "2028-02-29", "2028-03-01"),
-		},
-		{
-			name: "a month without the day has none", period: made("", periodSpec{daysOfMonth: []int{31}}),
-			from: "2027-01-01T00:00:00Z", until: "2027-06-01T00:00:00Z", want: at("2027-01-31", "2027-03-31", "2027-05-31"),
-		},
-		{
-			name: "the 31st day from the end", period: made("", periodSpec{daysOfMonth: []int{-31}}),
-			from: "2027-01-01T00:00:00Z", until: "2027-06-01T00:00:00Z", want: at("2027-01-01", "2027-03-01", "2027-05-01"),
-		},
-		{
-			name: "a day that is both the 28th and the last counts once", period: made("", periodSpec{daysOfMonth: []int{28, -1}}),
-			from: "2027-02-01T00:00:00Z", until: "2027-03-30T00:00:00Z", want: at("2027-02-28", "2027-03-28"),
-		},
-		{
-			name: "the last workday", period: made("", periodSpec{workdays: []int{-1}}),
-			from: "2026-10-01T00:00:00Z", until: "2027-02-15T00:00:00Z", want: at("2026-10-30", "2026-11-30", "2026-12-31", "2027-01-29"),
-		},
-		{
-			name: "the first and the second workday", period: made("", periodSpec{workdays: []int{2, 1}}),
-			from: "2026-11-01T00:00:00Z", until: "2027-01-31T00:00:00Z", want: at("2026-11-02", "2026-11-03", "2026-12-01", "2026-12-02", "2027-01-01", "2027-01-04"),
-		},
-		{
-			name: "the 23rd workday is in few months", period: made("", periodSpec{workdays: []int{23}}),
-			from: "2026-11-01T00:00:00Z", until: "2027-10-01T00:00:00Z", want: at("2026-12-31", "2027-03-31"),
-		},
-		{
-			name: "275 days from a 23rd workday to the next", period: made("", periodSpec{workdays: []int{23}}),
-			from: "2027-03-31T00:00:00Z", until: "2027-12-31T13:00:00Z", want: at("2027-03-31", "2027-12-31"),
-		},
-		{
-			name: "the fifth Friday", period: made("", periodSpec{days: []time.Weekday{time.Friday}, weeks: []schedule.WeekOfMonth{schedule.Fifth}}),
-			from: "2026-10-01T00:00:00Z", until: "2027-05-01T00:00:00Z", want: at("2026-10-30", "2027-01-29", "2027-04-30"),
-		},
-		{
-			name: "every second Tuesday, also before the anchor", period: made("", periodSpec{days: []time.Weekday{time.Tuesday}, everyWeeks: 2, anchor: utc("2026-12-25T00:00:00Z")}),
-			from: "2026-11-20T00:00:00Z", until: "2027-01-10T00:00:00Z", want: at("2026-11-24", "2026-12-08", "2026-12-22", "2027-01-05"),
-		},
-		{
-			name: "a week begins on Monday", period: made("", periodSpec{days: []time.Weekday{time.Sunday, time.Monday}, everyWeeks: 2, anchor: utc("2026-12-27T00:00:00Z")}),
-			from: "2026-12-20T00:00:00Z", until: "2027-01-12T00:00:00Z", want: at("2026-12-21", "2026-12-27", "2027-01-04", "2027-01-10"),
-		},
-		{
-			name: "all days of every 26th week", period: made("", periodSpec{everyWeeks: 26, anchor: utc("1969-12-29T00:00:00Z")}),
-			from: "1970-06-28T00:00:00Z", until: "1970-07-02T00:00:00Z", want: at("1970-06-29", "1970-06-30", "1970-07-01"),
-		},
+	at := func(dates ...string) string { return strings.Join(dates, "T10:00/12:00 ") + "T10:00/12:00" }
+	for _, tt := range []coverage{
+		{"the 1st, the 15th and the last day", made("", periodSpec{daysOfMonth: []int{1, 15, -1}}),
+			"2028-02-01/2028-03-15", at("2028-02-01", "2028-02-15", "2028-02-29", "2028-03-01")},
+		{"a month without the day has none", made("", periodSpec{daysOfMonth: []int{31}}),
+			"2027-01-01/2027-06-01", at("2027-01-31", "2027-03-31", "2027-05-31")},
+		{"the 31st day from the end", made("", periodSpec{daysOfMonth: []int{-31}}),
+			"2027-01-01/2027-06-01", at("2027-01-01", "2027-03-01", "2027-05-01")},
+		{"a day that is both the 28th and the last counts once", made("", periodSpec{daysOfMonth: []int{28, -1}}),
+			"2027-02-01/2027-03-30", at("2027-02-28", "2027-03-28")},
+		{"the last workday", made("", periodSpec{workdays: []int{-1}}),
+			"2026-10-01/2027-02-15", at("2026-10-30", "2026-11-30", "2026-12-31", "2027-01-29")},
+		{"the first and the second workday", made("", periodSpec{workdays: []int{2, 1}}),
+			"2026-11-01/2027-01-31", at("2026-11-02", "2026-11-03", "2026-12-01", "2026-12-02", "2027-01-01", "2027-01-04")},
+		{"the 23rd workday is in few months", made("", periodSpec{workdays: []int{23}}),
+			"2026-11-01/2027-10-01", at("2026-12-31", "2027-03-31")},
+		{"275 days from a 23rd workday to the next", made("", periodSpec{workdays: []int{23}}),
+			"2027-03-31/2027-12-31T13:00", at("2027-03-31", "2027-12-31")},
+		{"the fifth Friday", made("", periodSpec{days: []time.Weekday{time.Friday}, weeks: []schedule.WeekOfMonth{schedule.Fifth}}),
+			"2026-10-01/2027-05-01", at("2026-10-30", "2027-01-29", "2027-04-30")},
+		{"every second Tuesday, also before the anchor",
+			made("", periodSpec{days: []time.Weekday{time.Tuesday}, everyWeeks: 2, anchor: utc("2026-12-25T00:00:00Z")}),
+			"2026-11-20/2027-01-10", at("2026-11-24", "2026-12-08", "2026-12-22", "2027-01-05")},
+		{"a week begins on Monday",
+			made("", periodSpec{days: []time.Weekday{time.Sunday, time.Monday}, everyWeeks: 2, anchor: utc("2026-12-27T00:00:00Z")}),
+			"2026-12-20/2027-01-12", at("2026-12-21", "2026-12-27", "2027-01-04", "2027-01-10")},
+		{"all days of every 26th week", made("", periodSpec{everyWeeks: 26, anchor: utc("1969-12-29T00:00:00Z")}),
+			"1970-06-28/1970-07-02", at("1970-06-29", "1970-06-30", "1970-07-01")},
 	} {
 		t.Run(tt.name, tt.run)
 	}
@@ -174,7 +103,7 @@ func TestAllDaysOfMonthNeverEnd(t *testing.T) {
 	for d := 1; d <= 31; d++ {
 		p.daysOfMonth = append(p.daysOfMonth, d)
 	}
-	stretch{period: p.compile(), from: "2026-10-20T00:00:00Z", until: "2029-12-05T00:00:00Z", want: []string{"2026-10-20T00:00:00Z/2029-12-05T00:00:00Z"}}.run(t)
+	coverage{"", p.compile(), "2026-10-20/2029-12-05", "2026-10-20/2029-12-05"}.run(t)
 }
 
 // TestDaysOverYears compares with a model that checks every day. No zone skips its times of day.

@@ -2,22 +2,41 @@ package schedule_test
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// utc returns the instant of an RFC 3339 text.
+// utc parses an instant: RFC 3339, or one of the short forms 2026-06-01, 2026-06-01T09:00 and 2026-06-01T09:00:30 in UTC.
 func utc(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		panic(err)
+	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t
+		}
 	}
-	return t
+	panic(s)
+}
+
+// short formats an instant in the shortest form that utc parses.
+func short(t time.Time) string {
+	return strings.TrimSuffix(strings.TrimSuffix(t.UTC().Format("2006-01-02T15:04:05"), ":00"), "T00:00")
+}
+
+// shortRange formats an interval. The end has no date if it is the date of the start.
+func shortRange(from, until time.Time) string {
+	return short(from) + "/" + strings.TrimPrefix(short(until), from.UTC().Format("2006-01-02T"))
+}
+
+// parseRange parses what shortRange formats.
+func parseRange(s string) (from, until time.Time) {
+	first, last, _ := strings.Cut(s, "/")
+	if strings.IndexByte(last, ':') == 2 {
+		last = first[:len(time.DateOnly)] + "T" + last
+	}
+	return utc(first), utc(last)
 }
 
 func mustZone(name string) *schedule.Zone {
@@ -70,26 +89,25 @@ func dated(name, from, until string) schedule.Period {
 	return p
 }
 
-// stretch is a row of a table that says when a period covers a part of the
-// time line. Its intervals read "from/until" in RFC 3339.
-type stretch struct {
-	name        string
-	period      schedule.Period
-	from, until string
-	want        []string
+// coverage is a row of a table of what a period covers. Intervals are written as in shortRange, for example "2026-06-05T22:00/2026-06-06T05:00".
+type coverage struct {
+	name   string
+	period schedule.Period
+	// within bounds the intervals in want, which are separated by spaces.
+	within, want string
 }
 
-// run compares the row with a plan whose one window is the period.
-func (s stretch) run(t *testing.T) {
+// run compares the row with a plan whose only open period is the period.
+func (c coverage) run(t *testing.T) {
 	t.Helper()
-	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{s.period}})
-	from, until := utc(s.from), utc(s.until)
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{c.period}})
+	from, until := parseRange(c.within)
 	var got []string
 	for i := range plan.Intervals(from, until) {
 		if i.State == schedule.Closed {
 			continue
 		}
-		got = append(got, fmt.Sprintf("%s/%s", i.From.Format(time.RFC3339), i.Until.Format(time.RFC3339)))
+		got = append(got, shortRange(i.From, i.Until))
 		if i.From.After(from) {
 			checkEdge(t, plan, i.From, schedule.Opened)
 		}
@@ -97,12 +115,12 @@ func (s stretch) run(t *testing.T) {
 			checkEdge(t, plan, i.Until, schedule.Closed)
 		}
 	}
-	if !slices.Equal(got, s.want) {
-		t.Errorf("covers\n%q, want\n%q", got, s.want)
+	if got := strings.Join(got, " "); got != c.want {
+		t.Errorf("covers\n%s, want\n%s", got, c.want)
 	}
 }
 
-// checkEdge fails unless the state turns at the very second.
+// checkEdge fails unless the state changes at exactly this second.
 func checkEdge(t *testing.T, plan *schedule.Plan, edge time.Time, state schedule.State) {
 	t.Helper()
 	before := plan.Decide(edge.Add(-time.Nanosecond))

@@ -10,142 +10,49 @@ import (
 var weekdays = []time.Weekday{time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday}
 
 func TestWeeklyPeriod(t *testing.T) {
-	for _, tt := range []stretch{
-		{
-			name:   "a day at work is open from its start to the second before its end",
-			period: weekly("", "09:00", "17:00", time.Tuesday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-02T09:00:00Z/2026-06-02T17:00:00Z"},
-		},
-		{
-			name:   "a Friday night is open on Saturday and a Thursday night is not part of it",
-			period: weekly("Europe/Oslo", "22:00", "05:00", time.Friday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-15T00:00:00Z",
-			want: []string{
-				"2026-06-05T20:00:00Z/2026-06-06T03:00:00Z",
-				"2026-06-12T20:00:00Z/2026-06-13T03:00:00Z",
-			},
-		},
-		{
-			name:   "weekday nights leave Saturday and Sunday night out",
-			period: weekly("Europe/Oslo", "22:00", "05:00", weekdays...),
-			from:   "2026-06-04T12:00:00Z", until: "2026-06-09T12:00:00Z",
-			want: []string{
-				"2026-06-04T20:00:00Z/2026-06-05T03:00:00Z",
-				"2026-06-05T20:00:00Z/2026-06-06T03:00:00Z",
-				"2026-06-08T20:00:00Z/2026-06-09T03:00:00Z",
-			},
-		},
-		{
-			name:   "a start that is the end lasts for a day",
-			period: weekly("", "09:00", "09:00", time.Wednesday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-03T09:00:00Z/2026-06-04T09:00:00Z"},
-		},
-		{
-			name:   "midnight to midnight is the whole day",
-			period: weekly("", "00:00", "00:00", time.Wednesday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-03T00:00:00Z/2026-06-04T00:00:00Z"},
-		},
-		{
-			name:   "24:00 is the end of the same day",
-			period: weekly("", "18:00", "24:00", time.Wednesday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-03T18:00:00Z/2026-06-04T00:00:00Z"},
-		},
-		{
-			name:   "midnight to 24:00 is one day and not two",
-			period: weekly("", "00:00", "24:00", time.Wednesday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-03T00:00:00Z/2026-06-04T00:00:00Z"},
-		},
-		{
-			name:   "whole days that touch are one interval",
-			period: weekly("", "00:00", "24:00", time.Sunday, time.Saturday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-15T00:00:00Z",
-			want: []string{
-				"2026-06-06T00:00:00Z/2026-06-08T00:00:00Z",
-				"2026-06-13T00:00:00Z/2026-06-15T00:00:00Z",
-			},
-		},
-		{
-			name:   "no days means all seven, which at 24 hours never ends",
-			period: weekly("Europe/Oslo", "13:00", "13:00"),
-			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-			want: []string{"2026-01-01T00:00:00Z/2028-01-01T00:00:00Z"},
-		},
-		{
-			name:   "a day that is named twice counts once",
-			period: weekly("", "09:00", "10:00", time.Monday, time.Monday),
-			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
-			want: []string{"2026-06-01T09:00:00Z/2026-06-01T10:00:00Z"},
-		},
-		{
-			name:   "a range that begins inside the period begins with it",
-			period: weekly("", "22:00", "05:00", time.Friday),
-			from:   "2026-06-06T03:00:00Z", until: "2026-06-06T04:00:00Z",
-			want: []string{"2026-06-06T03:00:00Z/2026-06-06T04:00:00Z"},
-		},
-		{
-			name:   "the end is not part of the period",
-			period: weekly("", "22:00", "05:00", time.Friday),
-			from:   "2026-06-06T05:00:00Z", until: "2026-06-07T05:00:00Z",
-		},
-		{
-			name:   "dates before 1970 have weekdays too",
-			period: weekly("", "00:00", "24:00", time.Wednesday),
-			from:   "1969-12-29T00:00:00Z", until: "1970-01-05T00:00:00Z",
-			want: []string{"1969-12-31T00:00:00Z/1970-01-01T00:00:00Z"},
-		},
+	for _, tt := range []coverage{
+		{"a day at work is open from its start to the second before its end", weekly("", "09:00", "17:00", time.Tuesday),
+			"2026-06-01/2026-06-08", "2026-06-02T09:00/17:00"},
+		{"a Friday night is open on Saturday and a Thursday night is not part of it", weekly("Europe/Oslo", "22:00", "05:00", time.Friday),
+			"2026-06-01/2026-06-15", "2026-06-05T20:00/2026-06-06T03:00 2026-06-12T20:00/2026-06-13T03:00"},
+		{"weekday nights leave Saturday and Sunday night out", weekly("Europe/Oslo", "22:00", "05:00", weekdays...),
+			"2026-06-04T12:00/2026-06-09T12:00", "2026-06-04T20:00/2026-06-05T03:00 2026-06-05T20:00/2026-06-06T03:00 2026-06-08T20:00/2026-06-09T03:00"},
+		{"a start that is the end lasts for a day", weekly("", "09:00", "09:00", time.Wednesday),
+			"2026-06-01/2026-06-08", "2026-06-03T09:00/2026-06-04T09:00"},
+		{"midnight to midnight is the whole day", weekly("", "00:00", "00:00", time.Wednesday),
+			"2026-06-01/2026-06-08", "2026-06-03/2026-06-04"},
+		{"24:00 is the end of the same day", weekly("", "18:00", "24:00", time.Wednesday),
+			"2026-06-01/2026-06-08", "2026-06-03T18:00/2026-06-04"},
+		{"midnight to 24:00 is one day and not two", weekly("", "00:00", "24:00", time.Wednesday),
+			"2026-06-01/2026-06-08", "2026-06-03/2026-06-04"},
+		{"whole days that touch are one interval", weekly("", "00:00", "24:00", time.Sunday, time.Saturday),
+			"2026-06-01/2026-06-15", "2026-06-06/2026-06-08 2026-06-13/2026-06-15"},
+		{"no days means all seven, which at 24 hours never ends", weekly("Europe/Oslo", "13:00", "13:00"),
+			"2026-01-01/2028-01-01", "2026-01-01/2028-01-01"},
+		{"a day that is named twice counts once", weekly("", "09:00", "10:00", time.Monday, time.Monday),
+			"2026-06-01/2026-06-08", "2026-06-01T09:00/10:00"},
+		{"a range that begins inside the period begins with it", weekly("", "22:00", "05:00", time.Friday),
+			"2026-06-06T03:00/04:00", "2026-06-06T03:00/04:00"},
+		{"the end is not part of the period", weekly("", "22:00", "05:00", time.Friday), "2026-06-06T05:00/2026-06-07T05:00", ""},
+		{"dates before 1970 have weekdays too", weekly("", "00:00", "24:00", time.Wednesday),
+			"1969-12-29/1970-01-05", "1969-12-31/1970-01-01"},
 	} {
 		t.Run(tt.name, tt.run)
 	}
 }
 
 func TestDatedPeriod(t *testing.T) {
-	for _, tt := range []stretch{
-		{
-			name:   "from is part of it and until is not",
-			period: dated("", "2026-12-19T00:00:00Z", "2027-01-04T00:00:00Z"),
-			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-			want: []string{"2026-12-19T00:00:00Z/2027-01-04T00:00:00Z"},
-		},
-		{
-			name:   "without from it has always been",
-			period: dated("", "", "2027-01-04T00:00:00Z"),
-			from:   "1900-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-			want: []string{"1900-01-01T00:00:00Z/2027-01-04T00:00:00Z"},
-		},
-		{
-			name:   "without until it will always be",
-			period: dated("", "2026-12-19T00:00:00Z", ""),
-			from:   "2026-01-01T00:00:00Z", until: "2999-01-01T00:00:00Z",
-			want: []string{"2026-12-19T00:00:00Z/2999-01-01T00:00:00Z"},
-		},
-		{
-			name:   "without either it is always",
-			period: dated("", "", ""),
-			from:   "1900-01-01T00:00:00Z", until: "2999-01-01T00:00:00Z",
-			want: []string{"1900-01-01T00:00:00Z/2999-01-01T00:00:00Z"},
-		},
-		{
-			name:   "an offset in the text changes nothing but the text",
-			period: dated("", "2026-12-19T01:00:00+01:00", "2026-12-18T23:00:01-02:00"),
-			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-			want: []string{"2026-12-19T00:00:00Z/2026-12-19T01:00:01Z"},
-		},
-		{
-			name:   "a fraction of a second counts as the second that it lies in",
-			period: dated("", "2026-12-19T00:00:00.999Z", "2026-12-19T00:00:01.001Z"),
-			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-			want: []string{"2026-12-19T00:00:00Z/2026-12-19T00:00:01Z"},
-		},
-		{
-			name:   "the zero period is empty",
-			period: schedule.Period{},
-			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
-		},
+	for _, tt := range []coverage{
+		{"from is part of it and until is not", dated("", "2026-12-19T00:00:00Z", "2027-01-04T00:00:00Z"),
+			"2026-01-01/2028-01-01", "2026-12-19/2027-01-04"},
+		{"without from it has always been", dated("", "", "2027-01-04T00:00:00Z"), "1900-01-01/2028-01-01", "1900-01-01/2027-01-04"},
+		{"without until it will always be", dated("", "2026-12-19T00:00:00Z", ""), "2026-01-01/2999-01-01", "2026-12-19/2999-01-01"},
+		{"without either it is always", dated("", "", ""), "1900-01-01/2999-01-01", "1900-01-01/2999-01-01"},
+		{"an offset in the text changes nothing but the text", dated("", "2026-12-19T01:00:00+01:00", "2026-12-18T23:00:01-02:00"),
+			"2026-01-01/2028-01-01", "2026-12-19/01:00:01"},
+		{"a fraction of a second counts as the second that it lies in", dated("", "2026-12-19T00:00:00.999Z", "2026-12-19T00:00:01.001Z"),
+			"2026-01-01/2028-01-01", "2026-12-19/00:00:01"},
+		{"the zero period is empty", schedule.Period{}, "2026-01-01/2028-01-01", ""},
 	} {
 		t.Run(tt.name, tt.run)
 	}
