@@ -181,15 +181,13 @@ func TestExceptionsWithADefault(t *testing.T) {
 		{"the holidays are around the clock", holidays(weekly("", "00:00", "24:00")), from, until, slices.Concat(
 			before, []string{"Thu 24 00:00 opened Exception by holidays"}, after,
 		)},
-		{
-			"the holidays are around the clock except for a minute",
+		{"the holidays are around the clock except for a minute",
 			holidays(weekly("", "00:00", "23:59")), "2026-12-23T21:00:00Z", "2026-12-25T00:01:00Z", []string{
 				"Wed 23 21:00 opened OpenPeriod by weekly",
 				"Thu 24 00:00 opened Exception by holidays",
 				"Thu 24 23:59 closed Exception by holidays",
 				"Fri 25 00:00 opened Exception by holidays",
-			},
-		},
+			}},
 		{"the holidays have no periods", holidays(), from, until, slices.Concat(
 			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
 		)},

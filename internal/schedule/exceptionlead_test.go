@@ -21,58 +21,46 @@ func one(from, until string) []schedule.Period {
 func TestClosePeriodsOfExceptionsWithALead(t *testing.T) {
 	saturday := []schedule.Period{weekly("", "21:00", "02:00", time.Saturday)}
 	for _, tt := range []course{
-		{
-			"a base that would start in the lead waits for the end",
+		{"a base that would start in the lead waits for the end",
 			suspended(time.Hour, saturday, weekly("", "20:00", "08:00")), "6 12:00", "7 12:00", []string{
 				"Sat 6 12:00 closed OutsideOpenPeriods",
 				"Sat 6 20:00 closed Exception by x",
 				"Sun 7 02:00 opened OpenPeriod by weekly",
 				"Sun 7 08:00 closed OutsideOpenPeriods",
-			},
-		},
-		{
-			"a base that runs before the lead runs on until the start, and resumes at the end",
+			}},
+		{"a base that runs before the lead runs on until the start, and resumes at the end",
 			suspended(time.Hour, saturday, weekly("", "18:00", "08:00")), "6 12:00", "7 12:00", []string{
 				"Sat 6 12:00 closed OutsideOpenPeriods",
 				"Sat 6 18:00 opened OpenPeriod by weekly",
 				"Sat 6 21:00 closed Exception by x",
 				"Sun 7 02:00 opened OpenPeriod by weekly",
 				"Sun 7 08:00 closed OutsideOpenPeriods",
-			},
-		},
-		{
-			"without a lead a base that starts just before is opened for a while",
+			}},
+		{"without a lead a base that starts just before is opened for a while",
 			suspended(0, saturday, weekly("", "20:00", "08:00")), "6 12:00", "7 12:00", []string{
 				"Sat 6 12:00 closed OutsideOpenPeriods",
 				"Sat 6 20:00 opened OpenPeriod by weekly",
 				"Sat 6 21:00 closed Exception by x",
 				"Sun 7 02:00 opened OpenPeriod by weekly",
 				"Sun 7 08:00 closed OutsideOpenPeriods",
-			},
-		},
-		{
-			"a lead of less than a second is none",
+			}},
+		{"a lead of less than a second is none",
 			suspended(time.Second-1, saturday, weekly("", "20:00", "08:00")), "6 20:00", "6 22:00", []string{
 				"Sat 6 20:00 opened OpenPeriod by weekly",
 				"Sat 6 21:00 closed Exception by x",
-			},
-		},
-		{
-			"no periods close nothing, with every lead",
+			}},
+		{"no periods close nothing, with every lead",
 			suspended(time.Hour, nil, weekly("", "20:00", "08:00")), "6 12:00", "6 22:00", []string{
 				"Sat 6 12:00 closed OutsideOpenPeriods",
 				"Sat 6 20:00 opened OpenPeriod by weekly",
-			},
-		},
-		{
-			"a window that ends before the base starts has no effect on it",
+			}},
+		{"a window that ends before the base starts has no effect on it",
 			suspended(6*time.Hour, one("6 12:00", "6 13:00"), weekly("", "20:00", "08:00")), "6 11:00", "6 22:00", []string{
 				"Sat 6 11:00 closed OutsideOpenPeriods",
 				"Sat 6 12:00 closed Exception by x",
 				"Sat 6 13:00 closed OutsideOpenPeriods",
 				"Sat 6 20:00 opened OpenPeriod by weekly",
-			},
-		},
+			}},
 	} {
 		tt.runBoth(t)
 	}
@@ -220,29 +208,22 @@ func TestLeadByTheTrueStart(t *testing.T) {
 	}
 	same := func(*schedule.Config) {}
 	for _, tt := range []course{
-		{
-			"a window that goes on where another ends does not start",
+		{"a window that goes on where another ends does not start",
 			with(same, hours("b", "6 20:30", "7 00:00"), hours("a", "6 18:00", "6 20:30")), "6 20:00", "6 23:30", []string{
 				"Sat 6 20:00 opened OpenPeriod by a", "Sat 6 20:30 opened OpenPeriod by b", "Sat 6 21:00 closed Exception by x",
 				"Sat 6 23:00 opened OpenPeriod by b",
-			},
-		},
-		{
-			"a window starts again after a close period",
+			}},
+		{"a window starts again after a close period",
 			with(func(c *schedule.Config) { c.ClosePeriods = []schedule.Period{hours("soft", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 18:30", "6 23:30", []string{
 				"Sat 6 18:30 opened OpenPeriod by s", "Sat 6 19:00 closed ClosePeriod by soft",
 				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
-			},
-		},
-		{
-			"a window starts with notBefore",
+			}},
+		{"a window starts with notBefore",
 			with(func(c *schedule.Config) { c.NotBefore = on("6 20:30") }, hours("s", "6 18:00", "7 00:00")), "6 20:00", "6 23:30", []string{
 				"Sat 6 20:00 closed NotYetActive", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
-			},
-		},
-		{
-			"a close period goes on where a hard one ends",
+			}},
+		{"a close period goes on where a hard one ends",
 			with(func(c *schedule.Config) {
 				c.Default = schedule.Opened
 				c.Exceptions[0].OpenPeriods, c.Exceptions[0].ClosePeriods = c.Exceptions[0].ClosePeriods, nil
@@ -251,10 +232,8 @@ func TestLeadByTheTrueStart(t *testing.T) {
 			}), "6 18:30", "6 23:30", []string{
 				"Sat 6 18:30 opened OutsideClosePeriods", "Sat 6 19:00 closed ClosePeriod by hard", "Sat 6 20:45 closed ClosePeriod by soft",
 				"Sat 6 21:00 opened Exception by x", "Sat 6 23:00 closed ClosePeriod by soft",
-			},
-		},
-		{
-			"a close period goes on where notBefore ends",
+			}},
+		{"a close period goes on where notBefore ends",
 			with(func(c *schedule.Config) {
 				c.Default, c.NotBefore = schedule.Opened, on("6 20:45")
 				c.Exceptions[0].OpenPeriods, c.Exceptions[0].ClosePeriods = c.Exceptions[0].ClosePeriods, nil
@@ -262,8 +241,7 @@ func TestLeadByTheTrueStart(t *testing.T) {
 			}), "6 18:30", "6 23:30", []string{
 				"Sat 6 18:30 closed NotYetActive", "Sat 6 20:45 closed ClosePeriod by soft",
 				"Sat 6 21:00 opened Exception by x", "Sat 6 23:00 closed ClosePeriod by soft",
-			},
-		},
+			}},
 	} {
 		t.Run(tt.name, tt.run)
 	}
@@ -277,36 +255,28 @@ func TestLeadWithEarlierRows(t *testing.T) {
 		return c
 	}
 	for _, tt := range []course{
-		{
-			"a window starts again after a hard close period",
+		{"a window starts again after a hard close period",
 			with(func(c *schedule.Config) { c.HardClosePeriods = []schedule.Period{hours("hard", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 18:30", "6 23:30", []string{
 				"Sat 6 18:30 opened OpenPeriod by s", "Sat 6 19:00 closed ClosePeriod by hard",
 				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
-			},
-		},
-		{
-			"notAfter ends what would have waited",
+			}},
+		{"notAfter ends what would have waited",
 			with(func(c *schedule.Config) { c.NotAfter = on("6 20:45") }, hours("s", "6 20:30", "7 00:00")), "6 20:00", "6 23:30", []string{
 				"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:30 closed Exception by x", "Sat 6 20:45 closed Expired",
-			},
-		},
-		{
-			"an open request does not start the base",
+			}},
+		{"an open request does not start the base",
 			with(func(c *schedule.Config) { c.Open = []schedule.Period{hours("me", "6 18:00", "6 20:30")} }, hours("s", "6 20:15", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
 				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened OpenRequested by me",
 				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
-			},
-		},
-		{
-			"a close request does not end the base",
+			}},
+		{"a close request does not end the base",
 			with(func(c *schedule.Config) { c.Close = []schedule.Period{hours("me", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
 				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened OpenPeriod by s", "Sat 6 19:00 closed CloseRequested by me",
 				"Sat 6 20:30 opened OpenPeriod by s", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
-			},
-		},
+			}},
 	} {
 		t.Run(tt.name, tt.run)
 	}
@@ -318,30 +288,24 @@ func TestLeadOfExceptionsThatOverlap(t *testing.T) {
 	led.Lead = time.Hour
 	none := opening()
 	for _, tt := range []course{
-		{
-			"a lead of the second begins in the first",
+		{"a lead of the second begins in the first",
 			overlap(between("6 20:00", "6 20:30", none), led, hours("s", "6 20:15", "6 22:30")),
 			"6 20:00", "7 00:00", []string{
 				"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:15 opened OpenPeriod by s", "Sat 6 20:30 closed Exception by x",
 				"Sat 6 23:00 closed OutsideOpenPeriods",
-			},
-		},
-		{
-			"a lead of the second is for a window that the first hides",
+			}},
+		{"a lead of the second is for a window that the first hides",
 			overlap(between("6 20:30", "6 23:30", none), led, hours("s", "6 20:15", "6 22:30")),
 			"6 20:00", "7 00:00", []string{
 				"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:15 closed Exception by x", "Sat 6 20:30 opened OpenPeriod by s",
 				"Sat 6 22:30 closed OutsideOpenPeriods",
-			},
-		},
-		{
-			"the schedule that a lead looks at is that without the first",
+			}},
+		{"the schedule that a lead looks at is that without the first",
 			overlap(between("6 18:00", "6 20:30", replacing(hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
 				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened Exception by first",
 				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
-			},
-		},
+			}},
 	} {
 		t.Run(tt.name, tt.run)
 	}

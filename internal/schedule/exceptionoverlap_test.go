@@ -27,50 +27,38 @@ func TestExceptionsThatOverlap(t *testing.T) {
 	openedByDefault := closing(hours("c", "6 12:00", "6 12:30"))
 	openedByDefault.Default = state(schedule.Opened)
 	for _, tt := range []course{
-		{
-			"the second comes back when the first is over",
+		{"the second comes back when the first is over",
 			overlap(between("6 11:00", "6 12:00", replacing()), opening(hours("e", "6 10:00", "6 14:00"))),
 			"6 09:00", "6 15:00", []string{
 				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Exception by first",
 				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			},
-		},
-		{
-			"the first decides alone, even that nothing changes",
+			}},
+		{"the first decides alone, even that nothing changes",
 			overlap(between("6 11:00", "6 12:00", none), replacing(), hours("s", "6 10:00", "6 14:00")),
 			"6 09:00", "6 15:00", []string{
 				"Sat 6 09:00 closed Exception by x", "Sat 6 11:00 opened OpenPeriod by s", "Sat 6 12:00 closed Exception by x",
-			},
-		},
-		{
-			"the first decides alone though it is broken and opens nothing",
+			}},
+		{"the first decides alone though it is broken and opens nothing",
 			overlap(between("6 11:00", "6 12:00", broken), opening(hours("e", "6 10:00", "6 14:00"))),
 			"6 09:00", "6 15:00", []string{
 				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Default",
 				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			},
-		},
-		{
-			"a broken first that could only open leaves the second its close periods and default",
+			}},
+		{"a broken first that could only open leaves the second its close periods and default",
 			overlap(between("6 11:00", "6 13:00", broken), both), "6 09:00", "6 15:00", []string{
 				"Sat 6 09:00 closed Exception by x", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Exception by x",
 				"Sat 6 13:00 opened Exception by x", "Sat 6 14:00 closed Exception by x",
-			},
-		},
-		{
-			"a broken first that could only open hides the default opened of the second",
+			}},
+		{"a broken first that could only open hides the default opened of the second",
 			overlap(between("6 11:00", "6 13:00", broken), openedByDefault), "6 09:00", "6 15:00", []string{
 				"Sat 6 09:00 opened Exception by x", "Sat 6 11:00 closed Default", "Sat 6 12:00 closed Exception by x",
 				"Sat 6 12:30 closed Default", "Sat 6 13:00 opened Exception by x",
-			},
-		},
-		{
-			"a first that is never valid decides nothing",
+			}},
+		{"a first that is never valid decides nothing",
 			overlap(between("6 13:00", "6 11:00", none), opening(hours("e", "6 10:00", "6 14:00"))),
 			"6 09:00", "6 15:00", []string{
 				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			},
-		},
+			}},
 	} {
 		t.Run(tt.name, tt.run)
 	}

@@ -16,37 +16,20 @@ func TestIntervals(t *testing.T) {
 		from, until int
 		want        []string
 	}{
-		{
-			"all of June", june(), 1, 30,
+		{"all of June", june(), 1, 30,
 			[]string{
 				"1-10 closed OutsideOpenPeriods ", "10-12 opened OpenPeriod window", "12-13 closed ClosePeriod soft",
 				"13-14 opened OpenPeriod window", "14-15 closed ClosePeriod hard", "15-20 opened OpenPeriod window",
 				"20-30 closed OutsideOpenPeriods ",
-			},
-		},
-		{
-			"a range within one state", june(), 16, 18,
-			[]string{"16-18 opened OpenPeriod window"},
-		},
-		{
-			"a range that ends where the state changes", june(), 11, 12,
-			[]string{"11-12 opened OpenPeriod window"},
-		},
-		{
-			"a range that begins where the state changes", june(), 12, 13,
-			[]string{"12-13 closed ClosePeriod soft"},
-		},
+			}},
+		{"a range within one state", june(), 16, 18, []string{"16-18 opened OpenPeriod window"}},
+		{"a range that ends where the state changes", june(), 11, 12, []string{"11-12 opened OpenPeriod window"}},
+		{"a range that begins where the state changes", june(), 12, 13, []string{"12-13 closed ClosePeriod soft"}},
 		{"a range of nothing", june(), 11, 11, nil},
 		{"a range the wrong way round", june(), 12, 11, nil},
-		{
-			"a reason that changes within a state is that of its beginning",
-			requested([2]int{11, 13}, [2]int{}), 10, 16,
-			[]string{"10-14 opened OpenPeriod window", "14-15 closed ClosePeriod hard", "15-16 opened OpenPeriod window"},
-		},
-		{
-			"a plan without an end", schedule.Config{}, 1, 30,
-			[]string{"1-30 closed Default "},
-		},
+		{"a reason that changes within a state is that of its beginning", requested([2]int{11, 13}, [2]int{}), 10, 16,
+			[]string{"10-14 opened OpenPeriod window", "14-15 closed ClosePeriod hard", "15-16 opened OpenPeriod window"}},
+		{"a plan without an end", schedule.Config{}, 1, 30, []string{"1-30 closed Default "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

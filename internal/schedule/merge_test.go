@@ -15,76 +15,50 @@ func TestPeriodsThatMeetAreOne(t *testing.T) {
 		return schedule.Config{OpenPeriods: periods}
 	}
 	for _, tt := range []row{
-		{
-			"windows that touch", windows(days("first", 5, 7), days("second", 7, 9)), 5,
-			"opened OpenPeriod by first until 7, then closed OutsideOpenPeriods on 9",
-		},
-		{
-			"windows that overlap name the one that lasts longer", windows(days("first", 5, 8), days("second", 6, 9)), 6,
-			"opened OpenPeriod by second until 9, then closed OutsideOpenPeriods on 9",
-		},
-		{
-			"windows that overlap do so in any order", windows(days("second", 6, 9), days("first", 5, 8)), 6,
-			"opened OpenPeriod by second until 9, then closed OutsideOpenPeriods on 9",
-		},
-		{
-			"the first of windows that end together is named", windows(days("first", 5, 9), days("second", 6, 9)), 6,
-			"opened OpenPeriod by first until 9, then closed OutsideOpenPeriods on 9",
-		},
-		{
-			"a window inside of another", windows(days("outer", 4, 9), days("inner", 6, 7)), 6,
-			"opened OpenPeriod by outer until 9, then closed OutsideOpenPeriods on 9",
-		},
-		{
-			"a chain of windows", windows(days("d", 10, 12), days("a", 4, 6), days("c", 8, 10), days("b", 6, 8)), 4,
-			"opened OpenPeriod by a until 6, then closed OutsideOpenPeriods on 12",
-		},
-		{
-			"the next of windows to come is the earliest", windows(days("late", 10, 12), days("early", 4, 6)), 2,
-			"closed OutsideOpenPeriods until 4, then opened OpenPeriod by early on 4",
-		},
-		{
-			"the next of windows to come is the earliest in any order", windows(days("early", 4, 6), days("late", 10, 12)), 2,
-			"closed OutsideOpenPeriods until 4, then opened OpenPeriod by early on 4",
-		},
-		{
-			"windows of another form that touch",
+		{"windows that touch", windows(days("first", 5, 7), days("second", 7, 9)), 5,
+			"opened OpenPeriod by first until 7, then closed OutsideOpenPeriods on 9"},
+		{"windows that overlap name the one that lasts longer", windows(days("first", 5, 8), days("second", 6, 9)), 6,
+			"opened OpenPeriod by second until 9, then closed OutsideOpenPeriods on 9"},
+		{"windows that overlap do so in any order", windows(days("second", 6, 9), days("first", 5, 8)), 6,
+			"opened OpenPeriod by second until 9, then closed OutsideOpenPeriods on 9"},
+		{"the first of windows that end together is named", windows(days("first", 5, 9), days("second", 6, 9)), 6,
+			"opened OpenPeriod by first until 9, then closed OutsideOpenPeriods on 9"},
+		{"a window inside of another", windows(days("outer", 4, 9), days("inner", 6, 7)), 6,
+			"opened OpenPeriod by outer until 9, then closed OutsideOpenPeriods on 9"},
+		{"a chain of windows", windows(days("d", 10, 12), days("a", 4, 6), days("c", 8, 10), days("b", 6, 8)), 4,
+			"opened OpenPeriod by a until 6, then closed OutsideOpenPeriods on 12"},
+		{"the next of windows to come is the earliest", windows(days("late", 10, 12), days("early", 4, 6)), 2,
+			"closed OutsideOpenPeriods until 4, then opened OpenPeriod by early on 4"},
+		{"the next of windows to come is the earliest in any order", windows(days("early", 4, 6), days("late", 10, 12)), 2,
+			"closed OutsideOpenPeriods until 4, then opened OpenPeriod by early on 4"},
+		{"windows of another form that touch",
 			windows(cron("", "0 0 5 6 *", 48*time.Hour), weekly("", "00:00", "24:00", time.Sunday)), 5,
-			"opened OpenPeriod by cron until 7, then closed OutsideOpenPeriods on 8",
-		},
-		{
-			"close periods that touch",
+			"opened OpenPeriod by cron until 7, then closed OutsideOpenPeriods on 8"},
+		{"close periods that touch",
 			schedule.Config{
 				Default:      schedule.Opened,
 				ClosePeriods: []schedule.Period{days("first", 5, 7), days("second", 7, 9)},
 			},
-			6, "closed ClosePeriod by first until 7, then opened OutsideClosePeriods on 9",
-		},
-		{
-			"a soft close period that goes on where a hard one ends",
+			6, "closed ClosePeriod by first until 7, then opened OutsideClosePeriods on 9"},
+		{"a soft close period that goes on where a hard one ends",
 			schedule.Config{
 				Default:          schedule.Opened,
 				ClosePeriods:     []schedule.Period{days("soft", 5, 9)},
 				HardClosePeriods: []schedule.Period{days("hard", 4, 6)},
 			},
-			5, "closed ClosePeriod by hard until 6, then opened OutsideClosePeriods on 9",
-		},
-		{
-			"a close period that covers a whole window hides it",
+			5, "closed ClosePeriod by hard until 6, then opened OutsideClosePeriods on 9"},
+		{"a close period that covers a whole window hides it",
 			schedule.Config{
 				OpenPeriods:  []schedule.Period{days("hidden", 6, 7), days("seen", 10, 11)},
 				ClosePeriods: []schedule.Period{days("soft", 5, 8)},
 			},
-			1, "closed OutsideOpenPeriods until 5, then opened OpenPeriod by seen on 10",
-		},
-		{
-			"a window that begins where a close period does is not seen",
+			1, "closed OutsideOpenPeriods until 5, then opened OpenPeriod by seen on 10"},
+		{"a window that begins where a close period does is not seen",
 			schedule.Config{
 				OpenPeriods:  []schedule.Period{days("window", 6, 9)},
 				ClosePeriods: []schedule.Period{days("soft", 6, 8)},
 			},
-			5, "closed OutsideOpenPeriods until 6, then opened OpenPeriod by window on 8",
-		},
+			5, "closed OutsideOpenPeriods until 6, then opened OpenPeriod by window on 8"},
 	} {
 		t.Run(tt.name, tt.run)
 	}
