@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// file is one of an archive or of an image.
+// file is a file in an archive or an image.
 type file struct {
 	mode    int64
 	content []byte
 }
 
-// add writes a file to a tar. It belongs to root and has the time of the commit.
+// add writes a file to a tar. The file belongs to root and has the time of the commit.
 func (s source) add(w *tar.Writer, path string, f file) error {
 	header := tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: f.mode, Size: int64(len(f.content)), ModTime: s.at, Format: tar.FormatPAX}
 	if err := w.WriteHeader(&header); err != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// change is what an add-on changes in the Deployment of the controller. The template of the chart makes these changes.
+// change is the change of the controller Deployment by an add-on. The template of the chart applies it.
 type change struct {
 	Args                      []any `json:"args,omitempty"`
 	Ports                     []any `json:"ports,omitempty"`
@@ -21,7 +21,7 @@ type change struct {
 	TopologySpreadConstraints any   `json:"topologySpreadConstraints,omitempty"`
 }
 
-// object is one that kustomize makes, and its YAML.
+// object is an object from kustomize, with its YAML.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -32,7 +32,7 @@ type object struct {
 
 func (o *object) key() string { return o.Kind + " " + o.Metadata.Namespace + "/" + o.Metadata.Name }
 
-// writeChart writes the chart of Helm into a folder: that of config, with what kustomize makes of its neighbours.
+// writeChart writes the Helm chart into a folder: config/chart, with the objects that kustomize builds from the other folders of config.
 func (s source) writeChart(m manifests, folder string) error {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config", "chart"))); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s source) writeChart(m manifests, folder string) error {
 	files := map[string][]object{}
 	for _, o := range base {
 		switch o.Kind {
-		case "Namespace": // Helm has its own
+		case "Namespace": // Helm creates it
 		case "CustomResourceDefinition":
 			files["crds"] = append(files["crds"], o)
 		default:
@@ -76,7 +76,7 @@ func (s source) writeChart(m manifests, folder string) error {
 	return os.WriteFile(filepath.Join(folder, "files", "changes.yaml"), raw, 0o644) //nolint:gosec // for all to read
 }
 
-// packChart writes the chart into a folder as Helm packs it, and returns the name of the file.
+// packChart writes the chart into a folder in the format of "helm package", and returns the name of the file.
 func (s source) packChart(m manifests, out string) (string, error) {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -94,10 +94,10 @@ func (s source) packChart(m manifests, out string) (string, error) {
 	return name, os.WriteFile(filepath.Join(out, name), packed, 0o644) //nolint:gosec // for all to read
 }
 
-// chartVersion is the version as Helm writes it.
+// chartVersion returns the version without the leading v, as Helm requires.
 func (s source) chartVersion() string { return strings.TrimPrefix(s.version, "v") }
 
-// setVersion makes a chart one of the release.
+// setVersion sets the version of a chart.
 func (s source) setVersion(path string) error {
 	raw, err := os.ReadFile(path) //nolint:gosec // of the repository
 	if err != nil {
@@ -114,7 +114,7 @@ func (s source) setVersion(path string) error {
 	return os.WriteFile(path, raw, 0o644) //nolint:gosec // for all to read
 }
 
-// objects returns those of config/default with add-ons.
+// objects returns the objects of config/default with add-ons.
 func (m manifests) objects(addOns ...string) ([]object, error) {
 	k := kustomize.Kustomization{Resources: []string{"../default"}}
 	for _, addOn := range addOns {
@@ -154,7 +154,7 @@ func (m manifests) objects(addOns ...string) ([]object, error) {
 	return all, nil
 }
 
-// added returns what an add-on changes in the Deployment of the controller, and the objects that it adds.
+// added returns how an add-on changes the controller Deployment, and the objects that it adds.
 func (m manifests) added(addOn string, base []object) (c change, added []object, err error) {
 	with, err := m.objects(addOn)
 	if err != nil {
@@ -182,7 +182,7 @@ func (m manifests) added(addOn string, base []object) (c change, added []object,
 	return c, added, nil
 }
 
-// changeOf returns how a Deployment was changed. It must be a change that the chart can make.
+// changeOf returns the change of a Deployment. It returns an error if the chart cannot apply it.
 func changeOf(before, after []byte) (c change, err error) {
 	var from, to map[string]any
 	if err := yaml.Unmarshal(before, &from); err != nil {
@@ -216,7 +216,7 @@ func changeOf(before, after []byte) (c change, err error) {
 	return c, nil
 }
 
-// partsOf returns the spec of a Deployment, that of its Pods and their controller.
+// partsOf returns the spec of a Deployment, the spec of its Pods, and the controller container.
 func partsOf(deployment map[string]any) (spec, pod, controller map[string]any) {
 	spec, _ = deployment["spec"].(map[string]any)
 	template, _ := spec["template"].(map[string]any)
@@ -226,10 +226,10 @@ func partsOf(deployment map[string]any) (spec, pod, controller map[string]any) {
 	return spec, pod, controller
 }
 
-// keep is the annotation that has Helm keep what a release no longer has.
+// keep is the annotation that stops Helm from deleting an object.
 const keep = "  annotations:\n    helm.sh/resource-policy: keep\n"
 
-// writeObjects writes a file of objects. Helm keeps those that all others depend on.
+// writeObjects writes objects to a file. It annotates CRDs so that Helm never deletes them.
 func writeObjects(path string, objects []object) error {
 	var file bytes.Buffer
 	for i, o := range objects {

@@ -18,39 +18,39 @@ import (
 )
 
 const (
-	// program is what the image runs.
+	// program is the name of the program in the image.
 	program = "gating-controller"
-	// user is who runs it, without a name: nobody has to look it up to see that it is not root.
+	// user runs the program. It is numeric, so that the kubelet can verify runAsNonRoot.
 	user = "65532:65532"
 	// bomType is the media type of a bill of materials, see https://cyclonedx.org/specification/overview/.
 	bomType types.MediaType = "application/vnd.cyclonedx+json"
 )
 
-// built is what was built for one platform.
+// built is a program that was built for a platform.
 type built struct {
 	platform v1.Platform
 	// binary is the program, bom its bill of materials.
 	binary, bom []byte
 }
 
-// image is an image for all platforms, and what is attached to it.
+// image is an image for all platforms, with its attached artifacts.
 type image struct {
 	index v1.ImageIndex
-	// boms are artifacts that refer to the image of a platform as their subject.
+	// boms are the bills of materials, whose subject is the image of a platform.
 	boms []v1.Image
 }
 
-// labels are those of the image, see https://specs.opencontainers.org/image-spec/annotations/.
+// labels returns the labels of the image, see https://specs.opencontainers.org/image-spec/annotations/.
 func (s source) labels() map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{
-		prefix + "title": program, prefix + "description": "Says when Flux may apply what is in Git", prefix + "licenses": "Apache-2.0",
+		prefix + "title": program, prefix + "description": "Controls when Flux applies changes from Git", prefix + "licenses": "Apache-2.0",
 		prefix + "source": "https://" + module, prefix + "version": s.version, prefix + "revision": s.commit,
 		prefix + "created": s.at.Format("2006-01-02T15:04:05Z"),
 	}
 }
 
-// assemble makes an image of what was built.
+// assemble returns the image with the given programs.
 func (s source) assemble(all []built) (image, error) {
 	of := image{index: mutate.IndexMediaType(empty.Index, types.OCIImageIndex)}
 	system, err := s.layer(map[string]file{
@@ -81,7 +81,7 @@ func (s source) assemble(all []built) (image, error) {
 	return of, nil
 }
 
-// imageOf makes the image of a platform.
+// imageOf returns the image of a platform.
 func (s source) imageOf(platform v1.Platform, layers ...v1.Layer) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	img, err := mutate.ConfigFile(img, &v1.ConfigFile{
@@ -100,13 +100,13 @@ func (s source) imageOf(platform v1.Platform, layers ...v1.Layer) (v1.Image, err
 	return img, nil
 }
 
-// attached returns an artifact with the bill of materials of an image.
+// attached returns the bill of materials of an image as an artifact.
 func attached(img v1.Image, bom []byte) (v1.Image, error) {
 	subject, err := partial.Descriptor(img)
 	if err != nil {
 		return nil, err
 	}
-	// The type of an artifact is that of its configuration if it does not say one.
+	// Without an artifactType, the media type of the configuration is the type of the artifact.
 	artifact := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bomType)
 	artifact, err = mutate.AppendLayers(artifact, static.NewLayer(bom, bomType))
 	if err != nil {
@@ -116,7 +116,7 @@ func attached(img v1.Image, bom []byte) (v1.Image, error) {
 	return of, nil
 }
 
-// layer makes a layer of files by their paths. All belong to root and have the time of the commit.
+// layer returns a layer with files by path. They belong to root and have the time of the commit.
 func (s source) layer(files map[string]file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

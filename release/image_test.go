@@ -30,7 +30,7 @@ import (
 
 var made = source{version: "v0.1.0", commit: "0123abcd", at: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
 
-// image assembles one of programs that are a line of text.
+// assembled returns an image of programs that are a line of text.
 func assembled(t *testing.T, s source) image {
 	t.Helper()
 	var all []built
@@ -103,7 +103,7 @@ func TestAnImageHasTheProgramWhatItTrustsAndNothingElse(t *testing.T) {
 	}
 }
 
-// filesOf returns the files of an image. Each belongs to root, has the time of the commit, and nobody else may write it.
+// filesOf returns the files of an image. Each belongs to root, has the time of the commit, and only root may write it.
 func filesOf(t *testing.T, img v1.Image) map[string]string {
 	t.Helper()
 	all := mutate.Extract(img)
@@ -219,7 +219,7 @@ func TestALayoutHasTheImageAndTheSameTarEachTime(t *testing.T) {
 	}
 }
 
-// The program of this test is one whose modules are known.
+// The modules of the test program are known.
 func TestABillOfMaterialsListsWhatAProgramIsBuiltFrom(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -250,7 +250,7 @@ func TestABillOfMaterialsListsWhatAProgramIsBuiltFrom(t *testing.T) {
 	}
 }
 
-// The version of a release is what its programs tell.
+// --version prints the version of the release.
 func TestAProgramTellsTheVersionThatItIsBuiltWith(t *testing.T) {
 	s, err := sourceIn(t.Context(), "..", "v0.1.0-test")
 	if err != nil {
@@ -271,9 +271,9 @@ func TestBadInputIsOneClearError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing to build":     {nil, "it takes one argument, what to build: image or release"},
-		"something unknown":    {[]string{"chart"}, "it takes one argument, what to build: image or release"},
-		"a version with a /":   {[]string{"-root", "..", "-version", "v1/2", "image"}, `version "v1/2": it is the tag of the image`},
+		"nothing to build":     {nil, "expected one argument: image or release"},
+		"something unknown":    {[]string{"chart"}, "expected one argument: image or release"},
+		"a version with a /":   {[]string{"-root", "..", "-version", "v1/2", "image"}, `version "v1/2": must be the tag of an image`},
 		"no repository of git": {[]string{"-root", t.TempDir(), "image"}, "not a git repository"},
 		"no place to push":     {[]string{"-root", "..", "-version", "v1", "-out", t.TempDir(), "-push", "UPPER/case", "image"}, "UPPER/case"},
 	} {

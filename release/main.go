@@ -1,4 +1,4 @@
-// Command release builds what others install: the image, or all that a release consists of.
+// Command release builds the image, or all files of a release.
 package main
 
 import (
@@ -21,21 +21,21 @@ func main() {
 	}
 }
 
-// run does what the command line says.
+// run executes a command line.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	root := flags.String("root", ".", "The folder of the repository.")
-	version := flags.String("version", "", "The version that is built. The default is what git describe says.")
-	out := flags.String("out", "dist", "The folder that is written.")
-	push := flags.String("push", "", "Where to push the image, as registry/repository, with the version as its tag. The default is not to.")
-	repository := flags.String("repository", "", "The repository of the image, as the manifests and image.tar name it, if it is not pushed. The default is that of config.")
-	platform := flags.String("platform", "", "The only platform to build the image for, such as linux/amd64. The default is all.")
-	key := flags.String("key", "", "The file of a private key of cosign to sign with. Its password is in COSIGN_PASSWORD.")
+	version := flags.String("version", "", "The version to build. Defaults to the output of git describe.")
+	out := flags.String("out", "dist", "The output folder.")
+	push := flags.String("push", "", "The registry/repository to push the image to, with the version as its tag. If empty, nothing is pushed.")
+	repository := flags.String("repository", "", "The repository of the image in the manifests and in image.tar, if it is not pushed. Defaults to that of config.")
+	platform := flags.String("platform", "", "The only platform of the image, such as linux/amd64. Defaults to all platforms.")
+	key := flags.String("key", "", "The file of a private cosign key to sign with. Its password is in COSIGN_PASSWORD.")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 || flags.Arg(0) != "image" && flags.Arg(0) != "release" {
-		return errors.New("it takes one argument, what to build: image or release")
+		return errors.New("expected one argument: image or release")
 	}
 	s, err := sourceIn(ctx, *root, *version)
 	if err != nil {
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *platform != "" {
 		if flags.Arg(0) == "release" {
-			return errors.New("-platform is for image: a release has all of them")
+			return errors.New("-platform is not allowed with release, which has all platforms")
 		}
 		only, err := v1.ParsePlatform(*platform)
 		if err != nil {

@@ -19,33 +19,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Media types of an artifact of Flux, see https://fluxcd.io/flux/cheatsheets/oci-artifacts/.
+// Media types of a Flux artifact, see https://fluxcd.io/flux/cheatsheets/oci-artifacts/.
 const (
 	fluxConfig  types.MediaType = "application/vnd.cncf.flux.config.v1+json"
 	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// noAddOns are the folders of config that add nothing to config/default, and reducedPolicies, which is in the place of policies.
+// noAddOns are the folders of config that are not add-ons, and reducedPolicies, which replaces policies.
 var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", reducedPolicies, "rbac", "samples"}
 
-// reducedPolicies is for clusters that cannot have policies.
+// reducedPolicies is for clusters that do not support policies.
 const reducedPolicies = "policies-1.30"
 
-// manifests is the folder config as it is released.
+// manifests is the folder config of a release.
 type manifests struct {
 	folder string
 }
 
-// versionLabel is a recommended one, see https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/.
+// versionLabel is a recommended label, see https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/.
 const versionLabel = "app.kubernetes.io/version"
 
-// manifestsOf copies the folder config to a place and sets the image in it: its version, and its repository if it is in another one.
+// manifestsOf copies the folder config and sets the image in it: its version, and its repository unless that is empty.
 func (s source) manifestsOf(folder, repository string) (manifests, error) {
 	m := manifests{folder}
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config"))); err != nil {
 		return m, err
 	}
-	// Files that are not complete without this program are not released as they are, and neither is the package that has the folder.
+	// The chart is completed by writeChart, and config.go is not a manifest.
 	for _, name := range []string{"chart", "config.go"} {
 		if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
 			return m, err
@@ -74,7 +74,7 @@ func (s source) manifestsOf(folder, repository string) (manifests, error) {
 	return m, os.WriteFile(path, raw, 0o644) //nolint:gosec // for all to read
 }
 
-// render returns what kustomize makes of one of the folders.
+// render builds a folder with kustomize.
 func (m manifests) render(name string) ([]byte, error) {
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(m.folder, name))
 	if err != nil {
@@ -83,7 +83,7 @@ func (m manifests) render(name string) ([]byte, error) {
 	return made.AsYaml()
 }
 
-// addOns returns the folders that add to config/default.
+// addOns returns the add-ons to config/default.
 func (m manifests) addOns() ([]string, error) {
 	entries, err := os.ReadDir(m.folder)
 	if err != nil {
@@ -98,8 +98,7 @@ func (m manifests) addOns() ([]string, error) {
 	return names, nil
 }
 
-// isComponent returns whether an add-on is a component of kustomize, which changes what others make. The others can be applied by
-// themselves.
+// isComponent returns whether an add-on is a kustomize component. Only other add-ons can be applied separately.
 func (m manifests) isComponent(addOn string) (bool, error) {
 	raw, err := os.ReadFile(filepath.Join(m.folder, addOn, "kustomization.yaml")) //nolint:gosec // one of the folders
 	if err != nil {
@@ -110,7 +109,7 @@ func (m manifests) isComponent(addOn string) (bool, error) {
 	return k.Kind == kustomize.ComponentKind, err
 }
 
-// write writes install.yaml, and a file for each add-on that can be applied by itself, into a folder. It returns the names of these files.
+// write writes install.yaml and a file for each add-on that can be applied separately, and returns the names of these files.
 func (m manifests) write(folder string) ([]string, error) {
 	names, err := m.addOns()
 	if err != nil {
@@ -137,7 +136,7 @@ func (m manifests) write(folder string) ([]string, error) {
 	return files, nil
 }
 
-// filesIn returns the files of a folder, and their paths in order.
+// filesIn returns the files of a folder, and their sorted paths.
 func filesIn(folder string) (paths []string, files map[string]file, err error) {
 	files = map[string]file{}
 	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
@@ -154,7 +153,7 @@ func filesIn(folder string) (paths []string, files map[string]file, err error) {
 	return paths, files, err
 }
 
-// pack returns a folder as a tar.gz, the same for the same files.
+// pack returns a folder as a reproducible tar.gz.
 func (s source) pack(folder string) ([]byte, error) {
 	paths, files, err := filesIn(folder)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s source) pack(folder string) ([]byte, error) {
 	return s.tarOf(paths, files)
 }
 
-// artifact makes what an OCIRepository of Flux takes of a tar.gz of manifests.
+// artifact returns a tar.gz of manifests as an artifact for an OCIRepository of Flux.
 func (s source) artifact(packed []byte) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), fluxConfig)
 	img, err := mutate.AppendLayers(img, static.NewLayer(packed, fluxContent))

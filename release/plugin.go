@@ -16,20 +16,19 @@ import (
 // plugin is the program of the kubectl plugin.
 const plugin = "kubectl-gate"
 
-// The other files of an archive: the script of the shell that kubectl runs to complete the arguments of the plugin, and the shortcuts
-// of k9s.
+// The other files of an archive: the script that kubectl runs to complete the arguments of the plugin, and the shortcuts for k9s.
 const (
 	completion = "kubectl_complete-gate"
 	shortcuts  = "k9s.yaml"
 )
 
-// laptops are what the plugin is built for.
+// laptops are the platforms of the plugin.
 var laptops = []v1.Platform{
 	{OS: "darwin", Architecture: "amd64"}, {OS: "darwin", Architecture: "arm64"}, {OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"}, {OS: "windows", Architecture: "amd64"}, {OS: "windows", Architecture: "arm64"},
 }
 
-// krewPlatform is where krew finds the plugin for a platform.
+// krewPlatform is an entry of the krew manifest: the archive for a platform.
 type krewPlatform struct {
 	Selector struct {
 		MatchLabels map[string]string `json:"matchLabels"`
@@ -39,7 +38,7 @@ type krewPlatform struct {
 	Bin    string `json:"bin"`
 }
 
-// writePlugin builds the plugin for platforms, and writes an archive for each, its bill of materials, and the manifest for krew. It returns the
+// writePlugin builds the plugin for platforms. It writes an archive and a bill of materials for each, and the krew manifest, and returns the
 // names of these files.
 func (s source) writePlugin(ctx context.Context, folder string, platforms []v1.Platform) ([]string, error) {
 	besides := map[string]file{}
@@ -87,18 +86,18 @@ func (s source) writePlugin(ctx context.Context, folder string, platforms []v1.P
 	return append(files, "gate.yaml"), s.writeKrew(filepath.Join(folder, "gate.yaml"), all)
 }
 
-// download is where a file of the release is found.
+// download returns the URL of a file of the release.
 func (s source) download(file string) string {
 	return fmt.Sprintf("https://%s/releases/download/%s/%s", module, s.version, file)
 }
 
-// writeKrew writes the manifest that krew installs the plugin by, see https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/.
+// writeKrew writes the krew manifest of the plugin, see https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/.
 func (s source) writeKrew(path string, platforms []krewPlatform) error {
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": "gate"},
 		"spec": map[string]any{
 			"version": s.version, "homepage": "https://" + module, "shortDescription": "List, open and close Gates of Flux",
-			"description": "Lists Gates, opens and closes them, says why something does not move, writes and approves exceptions,\nand shows when Gates open and close before they are in a cluster.\n", "platforms": platforms,
+			"description": "Lists, opens and closes Gates, explains why an object is held, writes and approves exceptions,\nand shows when the Gates in manifests will open and close.\n", "platforms": platforms,
 		},
 	})
 	if err != nil {

@@ -16,43 +16,43 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// isRelease are the versions of releases, see https://semver.org, with a v as in Go.
+// isRelease matches the version of a release: a semantic version (https://semver.org) with a leading v.
 var isRelease = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
 
-// checksums is the file with those of all others.
+// checksums is the name of the file with the checksums of all other files.
 const checksums = "checksums.txt"
 
-// release is what somebody wants of a release.
+// release has the options of a release.
 type release struct {
-	// out is an empty folder, which is written.
+	// out is the output folder. It must be empty.
 	out string
-	// key is the file of a private key, empty if nothing is to be signed.
+	// key is the file of a private key. If it is empty, nothing is signed.
 	key string
-	// pushes says that the image and the manifests are pushed to the repository.
+	// pushes means that the image and the manifests are pushed to the repository.
 	pushes bool
 }
 
-// released is a release on its way: what it is built from and where it is written.
+// released is a release while it is written.
 type released struct {
 	source
-	// out is the folder that is written, files the names of those that it has.
+	// out is the output folder, files has the names of the files in it.
 	out   string
 	files []string
 	img   image
 	// sign is nil if nothing is signed.
 	sign *signer
-	// manifests is the artifact of Flux.
+	// manifests is the Flux artifact with the manifests.
 	manifests v1.Image
 }
 
-// writeRelease writes all that a release consists of. With a key it signs the checksums. If it pushes, the manifests come last: who
-// follows these finds the image.
+// writeRelease writes all files of a release. With a key, it signs the checksums. It pushes the manifests last, so that clients that
+// follow them find the image.
 func (s source) writeRelease(ctx context.Context, wanted release) error {
 	if err := s.mayRelease(ctx, wanted.pushes); err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(wanted.out); err != nil || len(entries) > 0 {
-		return errors.Join(err, fmt.Errorf("%s: it is not empty, and a release has nothing of another one", wanted.out))
+		return errors.Join(err, fmt.Errorf("%s must be empty", wanted.out))
 	}
 	sign, err := signerOf(wanted.key)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s source) writeRelease(ctx context.Context, wanted release) error {
 	return r.push(ctx)
 }
 
-// write writes everything, with the plugin for some platforms.
+// write writes all files except signatures, with the plugin for the given platforms.
 func (r *released) write(ctx context.Context, plugins []v1.Platform) (err error) {
 	if r.img, err = r.writeImage(ctx, r.out); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (r *released) write(ctx context.Context, plugins []v1.Platform) (err error)
 	return r.writeChecksums()
 }
 
-// push pushes the image and then the manifests, unless there is another release of this version already.
+// push pushes the image and then the manifests. It returns an error if this version was released with other content.
 func (r *released) push(ctx context.Context) error {
 	tag, err := r.tagIn(r.repository)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *released) push(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.sign != nil { // before anybody can take what is not signed
+	if r.sign != nil { // no client can pull an unsigned image
 		if err := errors.Join(r.sign.push(ctx, tag, r.img.index), r.sign.push(ctx, manifests, r.manifests)); err != nil {
 			return err
 		}
@@ -139,10 +139,11 @@ func (r *released) push(ctx context.Context) error {
 	return pushImage(ctx, manifests, r.manifests)
 }
 
-// mayRelease returns an error unless the version is that of a release, and all is committed. A release that is pushed has a tag in git as well.
+// mayRelease returns an error unless the version is a release version and everything is committed. To push, the commit must have the version as
+// its git tag.
 func (s source) mayRelease(ctx context.Context, pushes bool) error {
 	if !isRelease.MatchString(s.version) {
-		return fmt.Errorf("version %q: that of a release is like v0.1.0", s.version)
+		return fmt.Errorf("version %q: must be the version of a release such as v0.1.0", s.version)
 	}
 	changed, err := s.git(ctx, "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
@@ -150,18 +151,18 @@ func (s source) mayRelease(ctx context.Context, pushes bool) error {
 	}
 	if changed != "" {
 		first, _, _ := strings.Cut(changed, "\n")
-		return fmt.Errorf("not everything is committed: %s", first)
+		return fmt.Errorf("the work tree has uncommitted changes: %s", first)
 	}
 	if !pushes {
 		return nil
 	}
 	if tagged, err := s.git(ctx, "rev-parse", "--verify", "--quiet", "refs/tags/"+s.version+"^{commit}"); err != nil || tagged != s.commit {
-		return fmt.Errorf("version %s: it is not the tag of this commit, and only what has its tag is pushed", s.version)
+		return fmt.Errorf("version %s: must be a git tag of this commit to be pushed", s.version)
 	}
 	return nil
 }
 
-// writeManifests writes what is installed.
+// writeManifests writes the manifests, the Helm chart and the Flux artifact.
 func (r *released) writeManifests() error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -192,7 +193,7 @@ func (r *released) writeManifests() error {
 	return err
 }
 
-// writeBOM writes the bill of materials of the image of one of the platforms.
+// writeBOM writes the bill of materials of the image of a platform.
 func (i image) writeBOM(platform int, path string) error {
 	layers, err := i.boms[platform].Layers()
 	if err != nil {
@@ -210,7 +211,7 @@ func (i image) writeBOM(platform int, path string) error {
 	return errors.Join(err, content.Close(), out.Close())
 }
 
-// writeChecksums writes those of all files, as sha256sum checks them.
+// writeChecksums writes the checksums of all files in the format of sha256sum.
 func (r *released) writeChecksums() error {
 	slices.Sort(r.files)
 	var lines strings.Builder
@@ -224,11 +225,10 @@ func (r *released) writeChecksums() error {
 	return os.WriteFile(filepath.Join(r.out, checksums), []byte(lines.String()), 0o644) //nolint:gosec // for all to read
 }
 
-// provenance is the file that says what the others were built from.
+// provenance is the name of the file that states from what the others were built.
 const provenance = "provenance.intoto.json"
 
-// writeProvenance writes from what the files and images were built, and how: a statement of in-toto with the predicate of SLSA,
-// see https://slsa.dev/spec/v1.1/provenance.
+// writeProvenance writes an in-toto statement with SLSA provenance for all files and images, see https://slsa.dev/spec/v1.1/provenance.
 func (r *released) writeProvenance() error {
 	var subjects []map[string]any
 	for _, file := range r.files {

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// here is the repository, as a release that is committed.
+// here returns the repository as the source of a release.
 func here(t *testing.T) source {
 	t.Helper()
 	s, err := sourceIn(t.Context(), "..", "v1.2.3")
@@ -169,7 +169,7 @@ func TestAZipHasItsFiles(t *testing.T) {
 	}
 }
 
-// An OCIRepository of Flux and kubectl both build what is in the archive.
+// Flux and kubectl build the content of the archive.
 func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 	s, folder := here(t), t.TempDir()
 	m, err := s.manifestsOf(filepath.Join(folder, "config"), "")
@@ -211,14 +211,14 @@ func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// The environment of who builds, and the folder, change nothing.
+// The output depends neither on the environment nor on the folder.
 func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
 	home := t.TempDir()
 	hostile := filepath.Join(home, ".config", "go", "env") // what "go env -w" writes
 	if err := errors.Join(os.MkdirAll(filepath.Dir(hostile), 0o700), os.WriteFile(hostile, []byte("GOFLAGS=-tags=hostile\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // they are in the other home
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // HOME changes below
 		folder, err := output(exec.CommandContext(t.Context(), "go", "env", name))
 		if err != nil {
 			t.Fatal(err)
@@ -245,13 +245,13 @@ func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
 	}
 }
 
-// Other files in the working tree are not part of a release.
+// Uncommitted files are not part of a release.
 func TestACheckoutHasWhatIsCommittedAndNothingElse(t *testing.T) {
 	folder := committedIn(t)
 	if err := os.WriteFile(filepath.Join(folder, "new"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GIT_DIR", filepath.Join("..", ".git")) // that of another repository
+	t.Setenv("GIT_DIR", filepath.Join("..", ".git")) // of another repository
 	s, err := sourceIn(t.Context(), folder, "v1.2.3")
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestACheckoutHasWhatIsCommittedAndNothingElse(t *testing.T) {
 	}
 }
 
-// keyFile writes a key as cosign keeps it.
+// keyFile writes a private key in the format of cosign.
 func keyFile(t *testing.T, password string) (string, *ecdsa.PublicKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -311,7 +311,7 @@ func TestASignatureIsThatOfTheKey(t *testing.T) {
 	if _, err := signerOf(path); err == nil || !strings.Contains(err.Error(), "COSIGN_PASSWORD does not decrypt it") {
 		t.Errorf("with another password: %v", err)
 	}
-	if _, err := signerOf(filepath.Join("..", "LICENSE")); err == nil || !strings.Contains(err.Error(), "it is not a private key of cosign") {
+	if _, err := signerOf(filepath.Join("..", "LICENSE")); err == nil || !strings.Contains(err.Error(), "must be a private key of cosign") {
 		t.Errorf("of a file that is none: %v", err)
 	}
 }
@@ -341,7 +341,7 @@ func TestOnlyACommittedVersionIsReleased(t *testing.T) {
 		want    string
 	}{
 		{"v1.2.3", false, ""}, {"v1.2.3", true, ""}, {"v1.2.4-rc.1", false, ""},
-		{"v1.2.4-rc.1", true, "version v1.2.4-rc.1: it is not the tag of this commit"},
+		{"v1.2.4-rc.1", true, "version v1.2.4-rc.1: must be a git tag of this commit"},
 		{"1.2.3", false, `version "1.2.3"`}, {"v1.2", false, `version "v1.2"`}, {"", false, ""},
 	} {
 		s, err := sourceIn(t.Context(), folder, tc.version)
@@ -359,7 +359,7 @@ func TestOnlyACommittedVersionIsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.mayRelease(t.Context(), false); err == nil || !strings.Contains(err.Error(), "not everything is committed: ?? new") {
+	if err := s.mayRelease(t.Context(), false); err == nil || !strings.Contains(err.Error(), "the work tree has uncommitted changes: ?? new") {
 		t.Errorf("with a file that is not committed: %v", err)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// roots returns the certificates of the authorities that the image trusts, those of Mozilla, as a PEM file. Some are trusted only for what
-// they signed before a date. A file cannot say so, and it lacks them.
+// roots returns Mozilla's root certificates as a PEM file, without those that are trusted only for certificates issued before a date: a PEM
+// file cannot express that.
 func roots() []byte {
 	var file bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&file, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+			_ = pem.Encode(&file, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer returns no errors
 		}
 	}
 	return file.Bytes()

@@ -12,7 +12,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// bom returns the bill of materials of a Go program, which lists itself and the modules that it is built from, as JSON of CycloneDX.
+// bom returns the bill of materials of a Go program in CycloneDX JSON: the program and its modules. cyclonedx-gomod has no option for the
+// timestamp, and lists the module in the folder api as ./api@(devel).
 func (s source) bom(program string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -37,8 +38,8 @@ func (s source) bom(program string) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// ofModule returns what is built of a module, which may be in the place of another. One that is in a folder of the repository
-// has the version of the release.
+// ofModule returns the component of a module, or of its replacement. A module in a folder of the repository has the version of the
+// release.
 func (s source) ofModule(m *debug.Module) cdx.Component {
 	switch {
 	case m.Replace != nil && strings.HasPrefix(m.Replace.Path, "."):

@@ -21,13 +21,13 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
-// signer signs as "cosign sign-blob --key" does.
+// signer creates the same signatures as "cosign sign-blob --key".
 type signer struct {
 	key *ecdsa.PrivateKey
 }
 
-// signerOf reads a private key that "cosign generate-key-pair" has made, and that the password in COSIGN_PASSWORD decrypts. Without a file nothing
-// is signed.
+// signerOf reads a private key from "cosign generate-key-pair" and decrypts it with the password in COSIGN_PASSWORD. It returns nil if path is
+// empty.
 func signerOf(path string) (*signer, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // nothing is signed
@@ -38,7 +38,7 @@ func signerOf(path string) (*signer, error) {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil || block.Type != "ENCRYPTED SIGSTORE PRIVATE KEY" && block.Type != "ENCRYPTED COSIGN PRIVATE KEY" {
-		return nil, fmt.Errorf("%s: it is not a private key of cosign", path)
+		return nil, fmt.Errorf("%s: must be a private key of cosign", path)
 	}
 	der, err := encrypted.Decrypt(block.Bytes, []byte(os.Getenv("COSIGN_PASSWORD")))
 	if err != nil {
@@ -50,12 +50,12 @@ func signerOf(path string) (*signer, error) {
 	}
 	of, ok := key.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: it is a %T, cosign makes ECDSA keys", path, key)
+		return nil, fmt.Errorf("%s: must be an ECDSA key, not a %T", path, key)
 	}
 	return &signer{of}, nil
 }
 
-// file signs a file. The signature is beside it.
+// file writes the signature of a file to path.sig.
 func (s *signer) file(path string) error {
 	content, err := os.ReadFile(path) //nolint:gosec // written before
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *signer) signature(of []byte) (string, error) {
 	return base64.StdEncoding.EncodeToString(signature), err
 }
 
-// writePublicKey writes what verifies the signatures.
+// writePublicKey writes the public key that verifies the signatures.
 func (s *signer) writePublicKey(path string) error {
 	der, err := x509.MarshalPKIXPublicKey(&s.key.PublicKey)
 	if err != nil {
@@ -83,14 +83,14 @@ func (s *signer) writePublicKey(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644) //nolint:gosec // for all to read
 }
 
-// signatureType is the media type of what cosign signs of an image, and signatureAnnotation has the signature of that, see
+// signatureType is the media type of the payload that cosign signs for an image, signatureAnnotation has its signature, see
 // https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md.
 const (
 	signatureType       types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureAnnotation string          = "dev.cosignproject.cosign/signature"
 )
 
-// push pushes the signature of an image beside it, where "cosign verify --key" looks for it.
+// push pushes the signature of an image to the tag at which "cosign verify --key" expects it. The image need not be in the registry yet.
 func (s *signer) push(ctx context.Context, image name.Tag, of interface{ Digest() (v1.Hash, error) }) error {
 	digest, err := of.Digest()
 	if err != nil {

@@ -17,31 +17,31 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 )
 
-// module is the product.
+// module is the path of the main module.
 const module = api.Module
 
-// platforms are those that a release has an image for.
+// platforms are the platforms of the image.
 var platforms = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 
-// source is a commit that is built.
+// source is a commit to build.
 type source struct {
 	// root is the folder of the repository.
 	root string
-	// version as a tag of an image and as the program tells it, such as v0.1.0.
+	// version is the tag of the image and the output of --version, such as v0.1.0.
 	version string
-	// commit is its hash, and at when it was made. Nothing that is built has another time.
+	// commit is the hash, at the time of the commit. All timestamps in the output are at.
 	commit string
 	at     time.Time
-	// platforms are those of the image, repository where it is, as registry/name. Empty is that of config.
+	// platforms are the platforms of the image. repository is its registry/name; if empty, that of config.
 	platforms  []v1.Platform
 	repository string
 }
 
-// isVersion are the versions that are tags of images, too.
+// isVersion matches the versions that can be the tag of an image.
 var isVersion = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
-// sourceIn returns the commit that is checked out. A version that is not given is what git describe says, which ends with -dirty if
-// something is not committed.
+// sourceIn returns the commit that is checked out. If version is empty, it is the output of git describe, which ends with -dirty if there
+// are uncommitted changes.
 func sourceIn(ctx context.Context, root, version string) (source, error) {
 	s := source{root: root, version: version, platforms: platforms}
 	described, err := s.git(ctx, "log", "-1", "--format=%H %ct")
@@ -60,7 +60,7 @@ func sourceIn(ctx context.Context, root, version string) (source, error) {
 		}
 	}
 	if !isVersion.MatchString(s.version) {
-		return s, fmt.Errorf("version %q: it is the tag of the image, which has letters, digits, '.', '_' and '-' only", s.version)
+		return s, fmt.Errorf("version %q: must be the tag of an image: only letters, digits, '.', '_' and '-'", s.version)
 	}
 	return s, nil
 }
@@ -71,8 +71,8 @@ func (s source) git(ctx context.Context, args ...string) (string, error) {
 	return output(git)
 }
 
-// build builds a program of the product, such as "." for the controller. The same commit, version and version of Go give the same
-// file, wherever that happens.
+// build builds a program of the main module, such as "." for the controller. The output is reproducible: it depends only on the commit, the
+// version and the version of Go.
 func (s source) build(ctx context.Context, program string, platform v1.Platform, to string) error {
 	fmt.Fprintf(os.Stderr, "Building %s %s for %s ...\n", path.Join(module, program), s.version, platform)
 	to, err := filepath.Abs(to)
@@ -88,8 +88,8 @@ func (s source) build(ctx context.Context, program string, platform v1.Platform,
 	return err
 }
 
-// inherited is what a build takes of the environment: where things are. All else that the go command reads there could
-// change what is built.
+// inherited returns the environment variables that a build inherits: locations and proxies. Other variables that the go command reads
+// could change the output.
 func inherited() []string {
 	var all []string
 	for _, name := range []string{
@@ -103,8 +103,8 @@ func inherited() []string {
 	return all
 }
 
-// checkout returns the source as it is committed, in a folder of its own: nothing that lies around in the working tree gets into a
-// release, and nobody can change it meanwhile.
+// checkout extracts the commit into a folder of its own, so that uncommitted and later changes of the work tree do not get into a
+// release.
 func (s source) checkout(ctx context.Context, folder string) (source, error) {
 	archive := filepath.Join(folder, "source.tar")
 	if _, err := s.git(ctx, "archive", "--output="+archive, s.commit); err != nil {
@@ -121,7 +121,7 @@ func (s source) checkout(ctx context.Context, folder string) (source, error) {
 	return s, nil
 }
 
-// output returns what a command prints, and what it complains about as the error.
+// output returns the standard output of a command. Its error includes the standard error.
 func output(command *exec.Cmd) (string, error) {
 	var complaint strings.Builder
 	command.Stderr = &complaint

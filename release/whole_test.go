@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// statement is what a provenance says.
+// statement is the in-toto statement of a provenance.
 type statement struct {
 	Subject []struct {
 		Name   string
@@ -35,7 +35,7 @@ type statement struct {
 	}
 }
 
-// It is built from what is committed, with one platform of each kind.
+// The release is built from the commit, with one platform each.
 func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -71,7 +71,7 @@ func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
 		t.Errorf("built from %+v", from)
 	}
 
-	for range 2 { // the same release once more is not another one
+	for range 2 { // pushing the same release again is allowed
 		if err := r.push(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -82,12 +82,12 @@ func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
 	if r.manifests, err = r.artifact([]byte("something else")); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.push(t.Context()); err == nil || !strings.Contains(err.Error(), "gating-controller-manifests:v1.2.3 is released already") {
+	if err := r.push(t.Context()); err == nil || !strings.Contains(err.Error(), "gating-controller-manifests:v1.2.3 is already released") {
 		t.Errorf("another release of the same version: %v", err)
 	}
 }
 
-// hasChecksumsOfAllFiles checks the sums, and that nothing is without one.
+// hasChecksumsOfAllFiles checks the checksums, and that every file has one.
 func (r *released) hasChecksumsOfAllFiles(t *testing.T) {
 	t.Helper()
 	check := exec.CommandContext(t.Context(), "sha256sum", "--strict", "--quiet", "-c", checksums)
@@ -106,7 +106,7 @@ func (r *released) hasChecksumsOfAllFiles(t *testing.T) {
 	}
 }
 
-// isSigned checks that the registry has a signature of an image, as the specification of cosign says.
+// isSigned checks that the registry has a signature of an image in the format of cosign.
 func isSigned(t *testing.T, public *ecdsa.PublicKey, repository, digest string) {
 	t.Helper()
 	tag, err := name.NewTag(repository + ":" + strings.Replace(digest, ":", "-", 1) + ".sig")

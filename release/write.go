@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// writeImage builds the image and writes it as an OCI layout, in the folder image, and as a tar of that, image.tar.
+// writeImage builds the image and writes it as an OCI layout: the folder image, and image.tar.
 func (s source) writeImage(ctx context.Context, out string) (img image, err error) {
 	var all []built
 	for _, platform := range s.platforms {
@@ -42,7 +42,7 @@ func (s source) writeImage(ctx context.Context, out string) (img image, err erro
 	return img, s.archive(folder, folder+".tar")
 }
 
-// tagIn returns where to push the image, nothing if it is not to be pushed.
+// tagIn returns the tag of the image in a repository, or the zero tag if the repository is empty.
 func (s source) tagIn(repository string) (name.Tag, error) {
 	if repository == "" {
 		return name.Tag{}, nil
@@ -50,7 +50,7 @@ func (s source) tagIn(repository string) (name.Tag, error) {
 	return name.NewTag(repository+":"+s.version, name.StrictValidation)
 }
 
-// buildFor builds a program of the product for a platform, and what it consists of.
+// buildFor builds a program for a platform, and its bill of materials.
 func (s source) buildFor(ctx context.Context, program string, platform v1.Platform) (b built, err error) {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -69,8 +69,8 @@ func (s source) buildFor(ctx context.Context, program string, platform v1.Platfo
 	return b, err
 }
 
-// names are those of the image in a layout, see https://github.com/opencontainers/image-spec/blob/main/annotations.md. An import with
-// containerd gets it under the second one.
+// names returns the annotations with the names of the image in a layout, see
+// https://github.com/opencontainers/image-spec/blob/main/annotations.md. containerd imports the image under the second one.
 func (s source) names() map[string]string {
 	names := map[string]string{"org.opencontainers.image.ref.name": s.version}
 	if s.repository != "" {
@@ -79,7 +79,7 @@ func (s source) names() map[string]string {
 	return names
 }
 
-// write writes an image as an OCI layout, under some names, into a folder that does not exist.
+// write writes an image as an OCI layout with the given names. The folder must not exist.
 func (i image) write(folder string, names map[string]string) error {
 	path, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err != nil {
@@ -94,7 +94,7 @@ func (i image) write(folder string, names map[string]string) error {
 	return err
 }
 
-// archive writes a folder as a tar, the same for the same files.
+// archive writes a folder as a reproducible tar.
 func (s source) archive(folder, to string) error {
 	paths, files, err := filesIn(folder)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s source) archive(folder, to string) error {
 	return errors.Join(s.writeTar(out, paths, files), out.Close())
 }
 
-// push pushes what is attached to an image, and then the image under its tag.
+// push pushes the attached artifacts, and then the image.
 func (i image) push(ctx context.Context, tag name.Tag) error {
 	for _, bom := range i.boms {
 		digest, err := bom.Digest()
@@ -121,7 +121,7 @@ func (i image) push(ctx context.Context, tag name.Tag) error {
 	return remote.WriteIndex(tag, i.index, options(ctx)...)
 }
 
-// isFree returns an error if a tag has something else already: what is released does not change.
+// isFree returns an error if a tag already has other content. Releases are immutable.
 func isFree(ctx context.Context, tag name.Tag, what interface{ Digest() (v1.Hash, error) }) error {
 	digest, err := what.Digest()
 	if err != nil {
@@ -135,7 +135,7 @@ func isFree(ctx context.Context, tag name.Tag, what interface{ Digest() (v1.Hash
 	case err != nil:
 		return err
 	case there.Digest != digest:
-		return fmt.Errorf("%s is released already: it is %s, not %s", tag, there.Digest, digest)
+		return fmt.Errorf("%s is already released with other content: %s, not %s", tag, there.Digest, digest)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func pushImage(ctx context.Context, to name.Reference, img v1.Image) error {
 	return remote.Write(to, img, options(ctx)...)
 }
 
-// options are those of all requests to a registry. The configuration of Docker says who may push, as everywhere.
+// options returns the options of all requests to a registry. The credentials are those of the Docker configuration.
 func options(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
