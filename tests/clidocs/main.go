@@ -1,4 +1,5 @@
-// clidocs writes docs/reference/cli.md from the commands of kubectl gate, and from what they print in tests/cli.
+// clidocs writes docs/reference/cli.md from the commands of kubectl gate, and from their output in tests/cli. It does not use cobra/doc, which
+// prints flags without a table, repeats the flags of kubectl for each command, and shows the home directory of this machine as a default.
 package main
 
 import (
@@ -88,7 +89,7 @@ func describe(page *strings.Builder, c *cobra.Command) error {
 	return err
 }
 
-// ofKubectl are flags that every command has and that nobody looks up here.
+// ofKubectl are flags of kubectl that every command has. The page omits them.
 var ofKubectl = []string{"help", "version", "allow-missing-template-keys", "show-managed-fields", "template"}
 
 func unindented(text string) string {
