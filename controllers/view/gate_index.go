@@ -91,8 +91,8 @@ func (i *GateIndex) For(ctx context.Context, obj *target.Object, now time.Time) 
 		if g == nil {
 			continue
 		}
-		if stand, ok := scope.About(i.Newest(g), &obj.Unstructured, now); ok {
-			gates = append(gates, stand)
+		if about, ok := scope.About(i.Newest(g), &obj.Unstructured, now); ok {
+			gates = append(gates, about)
 		}
 	}
 	return gates, failed()
@@ -124,8 +124,8 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 			g = cached
 		}
 		known[name] = true
-		if stand, ok := scope.About(g, &obj.Unstructured, now); ok {
-			gates = append(gates, stand)
+		if about, ok := scope.About(g, &obj.Unstructured, now); ok {
+			gates = append(gates, about)
 		}
 	}
 	for _, name := range verdict.NamesOn(&obj.Unstructured) {

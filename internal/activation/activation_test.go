@@ -196,7 +196,7 @@ func TestRefusePrevious(t *testing.T) {
 	}{
 		"there is none":             {nil, ""},
 		"ours":                      {kept(func(*Secret) {}), ""},
-		"somebody else made it":     {kept(func(s *Secret) { s.Annotations = nil }), "does not belong to the controller"},
+		"made by another client":    {kept(func(s *Secret) { s.Annotations = nil }), "does not belong to the controller"},
 		"that of another":           {kept(func(s *Secret) { s.Annotations[us.Certificate] = "mail" }), "Certificate 'mail' activates into Secret 'web-tls-previous'"},
 		"another is issued into it": {kept(func(s *Secret) { s.Annotations[CertificateNameAnnotation] = "mail" }), "the one of Certificate 'mail'"},
 		"it is immutable":           {kept(func(s *Secret) { s.Immutable = true }), "'web-tls-previous' is immutable"},

@@ -32,7 +32,7 @@ func TestGateThatDiffersFromItsSpecIsFound(t *testing.T) {
 		"one that is not":            {with("Ready", metav1.ConditionFalse, "TargetsFailed", "1 failed"), []string{"error Gate flux-system/production: it is not ready: 1 failed"}},
 		"one with an invalid spec":   {with("Stalled", metav1.ConditionTrue, "InvalidSpec", "never fires"), []string{"error Gate flux-system/production: it is stalled: never fires"}},
 		"one that is suspended":      {suspended, []string{"warning Gate flux-system/production: it is suspended"}},
-		"one that nobody looks at":   {newer, []string{"warning Gate flux-system/production: the controller has not reconciled generation 2"}},
+		"one that is not reconciled": {newer, []string{"warning Gate flux-system/production: the controller has not reconciled generation 2"}},
 		"one whose time is not said": {with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "no time"), nil},
 	} {
 		t.Run(name, func(t *testing.T) { finds(t, check.Gates([]v1alpha1.Gate{tc.gate}), tc.want...) })

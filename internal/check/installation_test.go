@@ -161,7 +161,7 @@ func TestASignOfLifeIsALeaseOrGatesThatAreDecided(t *testing.T) {
 		"a lease that is renewed":               {nil, []unstructured.Unstructured{stale, fresh}, true},
 		"a lease of another program":            {nil, []unstructured.Unstructured{other}, false},
 		"Gates that are decided":                {[]v1alpha1.Gate{decided, next, suspended}, nil, true},
-		"one that nobody looks at":              {[]v1alpha1.Gate{suspended}, nil, false},
+		"one that is not reconciled":            {[]v1alpha1.Gate{suspended}, nil, false},
 		"one that is not decided as it is":      {[]v1alpha1.Gate{decided, edited}, nil, false},
 		"one that was never decided":            {[]v1alpha1.Gate{gate("new")}, nil, false},
 		"one that should have changed":          {[]v1alpha1.Gate{decided, late}, nil, false},

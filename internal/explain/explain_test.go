@@ -124,7 +124,7 @@ func TestExplainHasStateOfObject(t *testing.T) {
 			"Kustomization shop/apps is not held: the controller has not decided on gate production.",
 		},
 		{
-			"a gate that nobody may see holds it", kustomization(heldBy("ops/qa")), explain.Cluster{Namespaces: []string{"shop"}, Now: noon}, explain.Held, "",
+			"a gate that the user may not see holds it", kustomization(heldBy("ops/qa")), explain.Cluster{Namespaces: []string{"shop"}, Now: noon}, explain.Held, "",
 			"Kustomization shop/apps is held by gate ops/qa. You may not see gate ops/qa, so its state is unknown here.",
 		},
 		{

@@ -34,7 +34,7 @@ func TestWhichGatesLetNothingPass(t *testing.T) {
 		"closed by default":         {closed(v1alpha1.DefaultReason, ""), ""},
 		"not decided":               {&v1alpha1.Gate{}, "it has not decided yet"},
 		"an invalid spec":           {closed(v1alpha1.InvalidSpecReason, ""), "its spec is invalid"},
-		"a time that nobody knows":  {closed(v1alpha1.TimeUnknownReason, ""), "the API server does not return its time"},
+		"an unknown time":           {closed(v1alpha1.TimeUnknownReason, ""), "the API server does not return its time"},
 		"what it watches":           {closed(v1alpha1.DependencyNotReadyReason, ""), "a dependency is not ready"},
 		"a hard freeze":             {closed(v1alpha1.ClosePeriodReason, "freeze", hard), "its close period 'freeze' has override: Deny"},
 		"a close period":            {closed(v1alpha1.ClosePeriodReason, "night"), ""},

@@ -107,7 +107,8 @@ func (c *renderCache) page(ctx context.Context, key string, render func() (*pack
 
 func (c *renderCache) get(key string) *packed {
 	// A clock that was set back makes no moment last longer.
-	if m, ok := c.pages.get(key); ok && !c.clock.Now().Before(m.from) && c.clock.Now().Before(m.until) {
+	now := c.clock.Now()
+	if m, ok := c.pages.get(key); ok && !now.Before(m.from) && now.Before(m.until) {
 		return m.packed
 	}
 	return nil

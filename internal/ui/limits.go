@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxPages is how many pages are rendered at once, and maxForms how many uploads are in memory. Others wait.
+	// maxPages is how many pages are read at once, of which one is rendered. maxForms is how many uploads are in memory. Others wait.
 	maxPages, maxForms = 8, 8
 	// maxSending is how many large pages are sent at once. One more is rendered, but not sent.
 	maxSending = 32
@@ -32,7 +32,7 @@ func newCrowd(alone bool) *crowd {
 	return &crowd{Limiter: limit.New(maxPages, maxPages/2, cpuShare, cpuBurst)}
 }
 
-// begin waits until one more page may be rendered.
+// begin waits until one more page may be read and rendered.
 func (c *crowd) begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	if end, err = c.Begin(ctx, viewer); errors.Is(err, limit.ErrBusy) {
 		err = errBusy

@@ -63,15 +63,15 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 // Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The target is released, unless the spec
 // is invalid, because it is unknown then what the Gate governs.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
-	stand := effectAt(g, now)
+	effect := effectAt(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
-	case stand == Undecided, stand == Suspended:
-	case stand == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
+	case effect == Undecided, effect == Suspended:
+	case effect == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
 	default:
-		stand = Open
+		effect = Open
 	}
-	return Gate{Name: name, Effect: stand, Object: g}
+	return Gate{Name: name, Effect: effect, Object: g}
 }
 
 // auditing returns the effect of a Gate with mode Audit on a target that it governs. The target is released, unless the Gate is undecided
@@ -91,11 +91,11 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 // OutOfReach returns the effect of a Gate on a target that has its name, if the Gate refers to it but may no longer do so. The target stays
 // as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
-	stand := effectAt(g, now)
-	if stand == Closed {
-		stand = Suspended
+	effect := effectAt(g, now)
+	if effect == Closed {
+		effect = Suspended
 	}
-	return Gate{Name: name, Effect: stand, Object: g}
+	return Gate{Name: name, Effect: effect, Object: g}
 }
 
 // effectAt reads the status of a Gate. A close that is due counts even before the status shows it. An opening counts only once the status

@@ -97,9 +97,9 @@ func (g Gate) resumed(o Observed) bool {
 	return slices.Contains(o.HeldBy, g.Name) && !o.ReportedAt.IsZero() && g.closedSince(o.ReportedAt)
 }
 
-// isSuspended returns whether only suspended Gates hold the target.
+// isSuspended returns whether no Gate but suspended ones holds the target.
 func (v Verdict) isSuspended() bool {
-	return len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect != Suspended })
+	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect != Suspended })
 }
 
 // all returns whether a predicate is true for all Gates that must hold the target.
