@@ -79,3 +79,31 @@ func TestGateReleasesUngovernedTargetOnceItHasDecided(t *testing.T) {
 		})
 	}
 }
+
+// Before a certificate is activated, all Gates that cover the Certificate must permit that.
+func TestGatesThatPermitAnActivation(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate            verdict.Gate
+		covers, permits bool
+	}{
+		"open":                      {verdict.Governing("shop/a", opened("a"), noon), true, true},
+		"closed":                    {verdict.Governing("shop/a", closed("a"), noon), true, false},
+		"due to close":              {verdict.Governing("shop/a", opened("a", next(0, v1alpha1.StateClosed)), noon), true, false},
+		"undecided":                 {verdict.Governing("shop/a", closed("a", untold), noon), true, false},
+		"suspended while open":      {verdict.Governing("shop/a", opened("a", suspended), noon), true, true},
+		"suspended while closed":    {verdict.Governing("shop/a", closed("a", suspended), noon), true, false},
+		"closed, with mode Audit":   {verdict.Governing("shop/a", closed("a", audits), noon), true, true},
+		"edited, with mode Audit":   {verdict.Governing("shop/a", closed("a", audits, edited), noon), true, false},
+		"deleted":                   {verdict.Governing("shop/a", closed("a", deleted), noon), false, true},
+		"governs it no more":        {verdict.Leaving("shop/a", closed("a"), noon), false, true},
+		"missing":                   {verdict.Gate{Name: "shop/a", Effect: verdict.Missing}, true, false},
+		"denied":                    {verdict.Gate{Name: "shop/a", Effect: verdict.Denied}, true, false},
+		"a gate of another shard":   {verdict.Gate{Name: "shop/a", Effect: verdict.OtherShard}, false, false},
+		"deleted, with mode Audit":  {verdict.Governing("shop/a", closed("a", audits, deleted), noon), false, true},
+		"invalid while it was open": {verdict.Governing("shop/a", opened("a", because(v1alpha1.InvalidSpecReason, "")), noon), true, true},
+	} {
+		if covers, permits := test.gate.Covers(), test.gate.LetsActivate(); covers != test.covers || permits != test.permits {
+			t.Errorf("%s: covers %t, permits %t", name, covers, permits)
+		}
+	}
+}

@@ -54,6 +54,17 @@ func annotated(name, value string) edit {
 	}
 }
 
+// without removes annotations.
+func without(names ...string) edit {
+	return func(obj *target.Object) {
+		annotations := obj.GetAnnotations()
+		for _, name := range names {
+			delete(annotations, name)
+		}
+		obj.SetAnnotations(annotations)
+	}
+}
+
 func labelled(labels map[string]string) edit {
 	return func(obj *target.Object) { obj.SetLabels(labels) }
 }

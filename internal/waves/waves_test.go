@@ -368,3 +368,14 @@ func TestALongChainIsNoCircle(t *testing.T) {
 		t.Errorf("%+v", d.Fault)
 	}
 }
+
+func TestNoReleaseIsNeededIfNothingIsHeld(t *testing.T) {
+	for phase, want := range map[waves.Phase]bool{
+		waves.Held: true, waves.Blocked: true, waves.Progressing: false, waves.Rechecking: false, waves.Ready: false, waves.Failed: false, waves.Skipped: false,
+	} {
+		r := release(map[string]waves.Member{"a": member(0, waves.Ready), "b": member(1, phase)})
+		if got := r.IsNeeded(); got != want {
+			t.Errorf("phase %d: %t", phase, got)
+		}
+	}
+}
