@@ -108,7 +108,7 @@ func TestReasonsWhyAReleaseStops(t *testing.T) {
 		"a cycle": {waves.Decision{Fault: &waves.Fault{Kind: waves.Circle, Targets: []target.Key{app("a"), app("b")}}}, gate.Stop{Reason: "InvalidWaves",
 			Message: "targets depend on each other in a circle: Kustomization shop/a, Kustomization shop/b, Kustomization shop/a: change their spec.dependsOn. Nothing more is released until that is fixed, " + proceed}},
 	} {
-		if got := stopOf(gateWithWaves("one", "two"), tc.decision); got != tc.want {
+		if got := releaseStop(gateWithWaves("one", "two"), tc.decision); got != tc.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, tc.want)
 		}
 	}
@@ -131,8 +131,8 @@ func TestProgressOfAReleaseIsInTheStatus(t *testing.T) {
 			d.Waiting = []waves.Waiting{failing, {Key: app("b"), Member: waves.Member{Phase: waves.Held}}}
 		}
 		w := &v1alpha1.WavesStatus{}
-		noteWaves(g, w, d)
-		if got := progressOf(g, w, members); !reflect.DeepEqual(got, p) {
+		recordWaves(g, w, d)
+		if got := waveProgress(g, w, members); !reflect.DeepEqual(got, p) {
 			t.Errorf("%s: got %+v, want %+v", name, got, p)
 		}
 		if got, want := fmt.Sprint(w.Current, w.Ready, w.Total, len(w.Done)), fmt.Sprint("one", 1, 2, 0); name == "at first" && got != want {
@@ -156,7 +156,7 @@ func TestProgressOfChangedWaves(t *testing.T) {
 		"one wave more":       {"one two three", 1, true},
 	} {
 		w := &v1alpha1.WavesStatus{Done: []string{"one"}, Current: "two", ReadySince: &since}
-		if p := progressOf(gateWithWaves(strings.Fields(tc.spec)...), w, nil); p.Done != tc.done || p.ReadySince.IsZero() == tc.ready {
+		if p := waveProgress(gateWithWaves(strings.Fields(tc.spec)...), w, nil); p.Done != tc.done || p.ReadySince.IsZero() == tc.ready {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -192,10 +192,10 @@ func TestEventsWhenAReleaseStopsAndContinues(t *testing.T) {
 		"the gate has closed":  {stoppedBy(isFailed, "wave one", "a"), closed, false, "", ""},
 	} {
 		got, on := "", ""
-		for _, e := range tellStop(tc.before, tc.after, tc.proceeded) {
+		for _, e := range stopEvents(tc.before, tc.after, tc.proceeded) {
 			got += e.Type + " " + e.Reason + ": " + e.Message
-			if e.on != nil {
-				on = e.on.Name
+			if e.target != nil {
+				on = e.target.Name
 			}
 		}
 		if got != tc.want || on != tc.on {
@@ -221,7 +221,7 @@ func TestEventsOfADecisionOnWaves(t *testing.T) {
 		"all released":   {waveDecision{before: waves.Progress{Done: 3}, Decision: waves.Decision{Progress: waves.Progress{Done: 3}}, proceed: &proceed{by, ""}}, `annotation proceed.gate.fluxcd.io/requestedAt: "v" changes nothing: no release is on`},
 	} {
 		var got []string
-		for _, e := range tellWaves([]string{"one", "two", "the rest"}, &tc.d) {
+		for _, e := range progressEvents([]string{"one", "two", "the rest"}, &tc.d) {
 			if warns := e.Reason == v1alpha1.ProceedRefusedReason; warns != (e.Type == events.Warning) {
 				t.Errorf("%s: %+v", name, e)
 			}

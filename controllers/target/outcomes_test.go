@@ -145,11 +145,11 @@ func TestMessagesOfConditionActivated(t *testing.T) {
 	live := &activation.Leaf{Serial: "1", NotAfter: start.AddDate(0, 0, 30)}
 	opening := newGate("a", v1alpha1.StateClosed, v1alpha1.GateSpec{})
 	opening.Object.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(start.Add(time.Hour)), State: v1alpha1.StateOpened}
-	closed := closedTo{opening}
+	closed := closedGates{opening}
 	const ends = " The certificate in use ends at 2026-12-23T12:00:00Z."
 	for want, tc := range map[string]struct {
 		decision activation.Decision
-		closed   closedTo
+		closed   closedGates
 	}{
 		"True Activated: Secret 'web-tls' has the issued certificate." + ends: {activation.Decision{Outcome: activation.Activated, Live: live}, nil},
 		"False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance." + ends: {
