@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,23 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
+
+// saysOf returns a Gate as a target sees it.
+func saysOf(name string, stand verdict.Effect, resume v1alpha1.Mode) verdict.Gate {
+	state, status, reason := v1alpha1.StateClosed, metav1.ConditionFalse, v1alpha1.DefaultReason
+	if stand == verdict.Open {
+		state, status, reason = v1alpha1.StateOpened, metav1.ConditionTrue, v1alpha1.OpenRequestedReason
+	}
+	obj := &v1alpha1.Gate{}
+	obj.Namespace, obj.Name, _ = strings.Cut(name, "/")
+	obj.Spec.Mode = resume
+	obj.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: status, Reason: reason}}
+	obj.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(start), State: state, Reason: reason}
+	if stand == verdict.Missing {
+		obj = nil
+	}
+	return verdict.Gate{Name: name, Effect: stand, Governs: true, Object: obj}
+}
 
 // settledTarget is a Kustomization that a Gate holds, and with nothing left to
 // write.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -107,35 +106,6 @@ func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 	w.reconcile(g)
 	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
 		t.Errorf("an expression that is not CEL: %s", opened(g))
-	}
-}
-
-func TestARequestDoesNotOpenAGateThatWaitsAndGoesOnAfterwards(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Window: duration(hours(3)), Targets: []v1alpha1.TargetReference{named("apps")},
-		DependsOn: []v1alpha1.DependencyReference{staging()},
-	})
-	w.reports(stage, "False", "BuildFailed", "no such file")
-	w.open(g, start)
-	w.reconcile(g)
-	w.expectWaiting(g, app, "BuildFailed: no such file")
-	if at := g.Status.ResetToDefaultAt; g.Status.RequestedAt == nil || at == nil || !at.Time.Equal(start.Add(hours(3))) {
-		t.Errorf("the request is in force from %v until %v", g.Status.RequestedAt, at)
-	}
-	w.in(hours(1))
-	w.reports(stage, "True", "Succeeded", "")
-	w.reconcile(g)
-	w.expectOpened(g, app)
-	if next := g.Status.NextTransition; next == nil || !next.At.Time.Equal(start.Add(hours(3))) || next.State != v1alpha1.StateClosed {
-		t.Errorf("next transition %+v", next)
-	}
-	w.in(hours(3))
-	w.reconcile(g)
-	if got := opened(g); got != "False Default: Gate closed by default" {
-		t.Error(got)
 	}
 }
 
@@ -307,16 +277,4 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	if writes := w.writes.take(""); len(writes) > 0 {
 		t.Errorf("written: %q", writes)
 	}
-}
-
-func TestGatesAreFoundByWhatTheyWatch(t *testing.T) {
-	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: []v1alpha1.DependencyReference{
-		staging(), {Kind: "Deployment", Name: "web"}, {APIVersion: "helm.toolkit.fluxcd.io/v2beta1", Kind: "HelmRelease", Name: "canary", Namespace: "flagger"},
-	}}}
-	g.Namespace = "flux-system"
-	equal(t, view.DependencyIndexKeys(g), []string{
-		"Kustomization.kustomize.toolkit.fluxcd.io/flux-system/staging", "HelmRelease.helm.toolkit.fluxcd.io/flagger/canary",
-	})
-	var other client.Object = &v1alpha1.GateException{}
-	equal(t, view.DependencyIndexKeys(other), []string(nil))
 }

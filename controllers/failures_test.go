@@ -8,14 +8,10 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/enqueue"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -133,23 +129,6 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 	}
 }
 
-func TestAFailureThatIsMendedIsForgotten(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.writes.before = failing("apply Kustomization")
-	if _, err := w.try(g); err == nil {
-		t.Fatal("no error")
-	}
-	w.expectUntouched(app)
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	if len(g.Status.TargetFailures()) > 0 || !conditions.IsReady(g) || conditions.IsReconciling(g) {
-		t.Errorf("failures %q, conditions %v", failuresOf(g), g.Status.Conditions)
-	}
-}
-
 func TestAFailureKeepsTheTimeAtWhichItWasFirstSeen(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
@@ -253,19 +232,4 @@ func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.reconcile(g)
 	w.expectReleased(app, g)
-}
-
-// The next transition may come meanwhile.
-func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
-	t.Parallel()
-	limiter := enqueue.Within{TypedRateLimiter: runtimectrl.GetDefaultRateLimiter(), Most: enqueue.FailureInterval}
-	var last time.Duration
-	for range 20 {
-		last = limiter.When(ctrl.Request{})
-	}
-	equal(t, last, time.Minute)
-	limiter.Forget(ctrl.Request{})
-	if first := limiter.When(ctrl.Request{}); first > time.Second {
-		t.Errorf("at first after %s", first)
-	}
 }

@@ -17,7 +17,6 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/enqueue"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/summary"
@@ -265,16 +264,6 @@ func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
 		if !(requestChanged{}).Update(event.UpdateEvent{ObjectOld: with(before), ObjectNew: with(after)}) {
 			t.Errorf("a change of %s is not looked at", name)
 		}
-	}
-}
-
-func TestAnotherObjectOfTheSameNameMatters(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	before := app.DeepCopy()
-	w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
-	if !enqueue.Matters(before, &w.kustomization("apps", nil).Unstructured) {
-		t.Error("it is not looked at")
 	}
 }
 
