@@ -3,7 +3,6 @@ package controllers
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -149,70 +147,6 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	w.expectUntouched(app)
 }
 
-func TestOfManyThatWouldBeHeldAHundredAreToldAndTheGateOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	const n = events.MaxTargetEvents + 5
-	w.kustomizations(n)
-	g := w.auditGate("audit", all())
-	w.reconcile(g)
-	w.close(g, w.in(hours(1)))
-	w.reconcile(g)
-	w.reconcile(g)
-	got := w.events.take(" WouldHold: ")
-	onGate := slices.DeleteFunc(slices.Clone(got), func(e string) bool { return !strings.HasPrefix(e, "Normal Gate/audit ") })
-	equal(t, onGate, []string{fmt.Sprintf("Normal Gate/audit WouldHold: %d of %d targets would be held. The gate has mode Audit and holds nothing.", n, n)})
-	equal(t, len(got)-len(onGate), events.MaxTargetEvents)
-	series := w.series()
-	equal(t, []float64{series["gate_targets held"], series["gate_targets would_hold"]}, []float64{0, n})
-
-	w.mode(g, v1alpha1.ModeEnforce)
-	w.reconcile(g)
-	equal(t, len(w.events.take("Kustomization/")), events.MaxTargetEvents)
-	w.mode(g, v1alpha1.ModeAudit)
-	w.reconcile(g)
-	equal(t, len(w.events.take(" GateOpened: Released: gate '"+key(g)+"' has mode Audit.")), events.MaxTargetEvents)
-	w.open(g, w.in(hours(2)))
-	w.reconcile(g)
-	equal(t, len(w.events.take(" GateOpened: ")), 0)
-}
-
-func TestTheModeIsSwitchedByOneEdit(t *testing.T) {
-	t.Parallel()
-	w := locking(t)
-	apps, both := w.kustomization("apps", nil), w.kustomization("both", nil)
-	// A release at a pace is for a Gate that opens.
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeAudit, Targets: []v1alpha1.TargetReference{all()}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
-	})
-	other := w.ClosedGate("other", named("both"))
-	w.reconcile(other)
-	w.reconcile(g)
-	for range 2 {
-		w.expectHeld(both, other)
-		w.events.take("")
-		w.mode(g, v1alpha1.ModeEnforce)
-		w.reconcile(g)
-		w.expectHeld(apps, g)
-		w.expectHeld(both, g, other)
-		w.expectReady(g, "2 of 2 targets held")
-		equal(t, len(w.events.take("Normal Kustomization/apps GateClosed: Held by gate")), 1)
-		equal(t, w.lock(w.Namespace).Spec.Gates[key(g)], true)
-
-		w.mode(g, v1alpha1.ModeAudit)
-		w.reconcile(g)
-		w.expectReleased(apps, g)
-		w.expectHeld(both, other)
-		w.expectReady(g, "audit: 2 of 2 targets would be held, none is")
-		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, WouldHold: 2})
-		equal(t, w.events.take("Kustomization/"), []string{"Normal Kustomization/apps GateOpened: Released: gate '" + key(g) + "' has mode Audit."})
-		equal(t, w.lock(w.Namespace).Spec.Gates[key(g)], false)
-		if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
-			t.Error("the Gate says that it is open")
-		}
-	}
-}
-
 func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 	for name, to := range map[string]v1alpha1.Mode{"to Enforce": v1alpha1.ModeEnforce, "to Audit": v1alpha1.ModeAudit} {
 		t.Run(name, func(t *testing.T) {
@@ -254,31 +188,6 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 	}
 }
 
-func TestNothingOpensWhileNobodyKnowsWhatTheModeOfAGateIs(t *testing.T) {
-	for name, edit := range map[string]func(*v1alpha1.GateSpec){
-		"the spec is invalid as well": func(s *v1alpha1.GateSpec) {
-			s.OpenPeriods = []v1alpha1.Period{{Name: "nights", Schedule: new("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}
-		},
-		"the gate is suspended as well": func(s *v1alpha1.GateSpec) { s.Suspend = true },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			held, never := w.kustomization("held", nil), w.kustomization("never", nil)
-			g := w.ClosedGate("production", named("held"))
-			w.reconcile(g)
-			w.Edit(g, func() {
-				g.Spec.Mode = v1alpha1.ModeAudit
-				g.Spec.Targets = append(g.Spec.Targets, named("never"))
-				edit(&g.Spec)
-			})
-			_, _ = w.try(g)
-			w.expectHolder(held, g)
-			w.expectUntouched(never)
-		})
-	}
-}
-
 // A Gate that holds nothing does not keep a certificate from its Secret either: without any Gate it would stay there for good.
 func TestAGateWithModeAuditLetsACertificateBePutToUse(t *testing.T) {
 	t.Parallel()
@@ -299,28 +208,6 @@ func TestAGateWithModeAuditLetsACertificateBePutToUse(t *testing.T) {
 	w.reconcile(blocking)
 	w.expectActivated(blocking, "False GateClosed")
 	w.has("web-tls", data)
-}
-
-// A Certificate that would be held is looked at again when it would be let go.
-func TestACertificateWouldBeLetGoBeforeItExpires(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	w.issue(www, start.Add(-20*day), start.Add(70*day))
-	g := w.auditGate("audit", certificateRef("www"))
-	w.Edit(g, func() {
-		g.Spec.Interval = *duration(1000 * day)
-		g.Spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: duration(10 * day)}
-	})
-	w.reconcile(g)
-	w.close(g, w.clock.Now())
-	again := w.reconcile(g).RequeueAfter
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
-	w.expectRenewal(www, "", "")
-	equal(t, again, 60*day)
-	w.in(again)
-	w.reconcile(g)
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
 }
 
 func TestAGateWithModeAuditThroughTheCaches(t *testing.T) {
