@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -91,36 +90,6 @@ func TestOfTwoProceedsBothCount(t *testing.T) {
 	}
 	w.reconcile(g)
 	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing, past two`)
-}
-
-// A request of one opening is not one of the next, and a request noted in time is not of the future.
-func TestWhatWasNotedIsJudgedByItsOwnTime(t *testing.T) {
-	for name, tc := range map[string]struct{ value, why string }{
-		"for an opening that is over":      {"2026-11-23T12:01:00Z", "it is from before the gate opened"},
-		"for a time that was still ahead":  {"2026-11-23T12:03:00Z", "it is in the future"},
-		"for a wave that is not under way": {"2026-11-23T12:01:00Z,wave=two", "the current wave is another one by now: one"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, g, apps := stoppedRelease(t)
-			w.Must(w.proceedUnsettled(g, tc.value))
-			w.stripped(g)
-			w.in(4 * time.Minute)
-			if strings.HasSuffix(tc.why, "opened") {
-				w.close(g, w.clock.Now())
-				w.reconcile(g)
-				w.in(6 * time.Minute)
-				w.open(g, w.clock.Now())
-			}
-			w.reconcile(g)
-			if told := w.events.take("ProceedRefused"); len(told) != 1 || !strings.HasSuffix(told[0], "changes nothing: "+tc.why) {
-				t.Errorf("told %q", told)
-			}
-			if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != tc.value || release.Waves.Current != "one" {
-				t.Errorf("%+v", release)
-			}
-			w.expectHeldOf([]*target.Object{apps["c"], apps["d"], apps["e"]}, "cde")
-		})
-	}
 }
 
 // A Gate without waves has nothing that goes on.
