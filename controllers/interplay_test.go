@@ -6,43 +6,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/internal/verdict"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
-
-func TestAPassThroughAnotherGateIsNoReleaseOfAWave(t *testing.T) {
-	w, g, apps := wavesWorld(t)
-	w.Edit(g, func() { g.Spec.Release.Waves[0].Soak = nil })
-	other := w.ClosedGate("other", named("a"))
-	w.reconcile(other)
-	w.open(g, start)
-	w.reconcile(g)
-	w.reconcile(g)
-	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
-	w.lookAgain(g, apps["b"])
-	w.expectWaves(g, apps, "acde", `one 1/2, done [], a HeldByOthers`)
-	w.askPass(apps["a"], w.in(time.Minute), "alice", "hotfix")
-	w.reconcile(other)
-	w.reconcile(g)
-	w.expectWaves(g, apps, "cde", `one 1/2, done [], a HeldByOthers`)
-	w.says(apps["a"], metav1.ConditionFalse, "path not found")
-	w.lookAgain(g, apps["a"])
-	w.reconcile(g)
-	w.expectWaves(g, apps, "cde", `one 1/2, done [], a HeldByOthers`)
-	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
-	w.lookAgain(g, apps["a"])
-	w.reconcile(g)
-	w.expectWaves(g, apps, "cde", `one 1/2, done [], a HeldByOthers`)
-	w.fluxHandles(apps["a"], "True", "main@sha1:2")
-	w.reconcile(other)
-	w.reconcile(g)
-	w.expectWaves(g, apps, "acde", `one 1/2, done [], a HeldByOthers`)
-}
 
 func TestAGatedSourceIsReadyInItsWaveOnceItsRevisionIsFetched(t *testing.T) {
 	t.Parallel()
@@ -104,31 +71,6 @@ func TestAPassOfWhatWaitsForItsWaveIsRefusedAloud(t *testing.T) {
 	w.reconcile(g)
 	if got := w.events.take(v1alpha1.PassRefusedReason); len(got) == 0 || !strings.Contains(got[0], "it waits for a release slot") {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestAForgedPassOfACertificateIsNone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	cert := w.certificate("web", nil)
-	g := w.ClosedGate("production", certificates)
-	w.reconcile(g)
-	w.reload(cert)
-	forge := func(after time.Duration) {
-		since := w.in(after).UTC()
-		p := verdict.Pass{State: verdict.PassInProgress, Value: since.Format(time.RFC3339), By: "bob", Reason: "forged", Since: since, Until: since.Add(time.Hour)}
-		config := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKeyFromObject(cert))
-		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: key(g), v1alpha1.PassAnnotation: p.Record()})
-		w.Must(cluster.Client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("gating-controller"), client.ForceOwnership))
-	}
-	for n := range 3 {
-		forge(time.Duration(n+1) * 50 * time.Minute)
-		w.reconcile(g)
-		w.reconcile(g)
-		w.reload(cert)
-		if _, held, _ := unstructured.NestedFieldNoCopy(cert.Object, "spec", "renewal"); !held {
-			t.Error("it is not held again")
-		}
 	}
 }
 

@@ -130,95 +130,6 @@ func passesIn(g *v1alpha1.Gate) (all []string) {
 	return all
 }
 
-func TestWhatEndsAPass(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		end     func(*world, *v1alpha1.Gate, *target.Object)
-		outcome string
-	}{
-		"Flux reports a failure": {func(w *world, _ *v1alpha1.Gate, app *target.Object) { w.fluxHandles(app, "False", "") }, verdict.PassFailed},
-		"its time is over":       {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.in(12 * time.Minute) }, verdict.PassTimedOut},
-		"another gate closes":    {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.reconcile(w.ClosedGate("freeze", all())) }, verdict.PassClosed},
-		"a hard freeze begins": {func(w *world, g *v1alpha1.Gate, _ *target.Object) {
-			w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(0, hours(48))} })
-		}, verdict.PassClosed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			app := w.kustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
-			w.reconcile(g)
-			w.askPass(app, w.in(time.Minute))
-			w.reconcile(g)
-			w.expectPassing(app, g)
-			tc.end(w, g, app)
-			w.reconcile(g)
-			w.expectPassed(app, tc.outcome)
-			w.fluxHandles(app, "True", "late")
-			w.reconcile(g)
-			w.expectPassed(app, tc.outcome)
-		})
-	}
-}
-
-// An object that a Gate releases or somebody suspends is no longer a matter of the pass.
-func TestAPassThatIsOvertaken(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
-	g := w.ClosedGate("production", all())
-	w.reconcile(g)
-	w.askPass(app, w.in(time.Minute))
-	w.askPass(other, w.in(time.Minute))
-	w.reconcile(g)
-	w.expectPassing(app, g)
-	w.suspend(app)
-	w.reconcile(g)
-	if is := w.look(app); is.suspend != true || is.heldBy != "" || w.passOf(app).Outcome != verdict.PassSuspended {
-		t.Errorf("suspended by hand: %+v, noted %+v", is, w.passOf(app))
-	}
-	w.open(g, w.in(2*time.Minute))
-	w.reconcile(g)
-	w.expectReleased(other, g)
-	if is := w.look(app); is.suspend != true {
-		t.Errorf("what a person has suspended is resumed: %+v", is)
-	}
-	w.close(g, w.in(3*time.Minute))
-	w.reconcile(g)
-	w.expectHolder(other, g)
-	if w.passOf(other).Outcome != verdict.PassOpened {
-		t.Errorf("the same request passes twice: %+v", w.passOf(other))
-	}
-}
-
-func TestWhatHoldsATargetThatWaitsForItsTurnAfterAPass(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app, other := w.kustomization("apps", nil), w.kustomization("aaa", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Targets: []v1alpha1.TargetReference{all()}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
-	})
-	w.reconcile(g)
-	w.askPass(app, w.in(time.Minute))
-	w.reconcile(g)
-	w.open(g, w.in(2*time.Minute))
-	w.reconcile(g)
-	w.expectReleased(other, g)
-	if is := w.look(app); is.suspend != nil || is.heldBy != key(g) {
-		t.Errorf("while it passes: %+v", is)
-	}
-	w.fluxHandles(app, "True", "2")
-	w.reconcile(g)
-	if is := w.look(app); is.suspend != true || is.heldBy != key(g) {
-		t.Errorf("it waits for its turn: %+v", is)
-	}
-	w.in(3*time.Minute + time.Second)
-	w.reconcile(g)
-	w.reconcile(g)
-	w.expectReleased(app, g)
-}
-
 func TestACrashAfterAnyWriteOfAPassIsMended(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]bool{"when it begins": false, "when it ends": true} {
@@ -256,33 +167,6 @@ func TestACrashAfterAnyWriteOfAPassIsMended(t *testing.T) {
 				}
 			}
 			t.Errorf("more than %d writes", enough)
-		})
-	}
-}
-
-func TestWhoTakesWhatIsNotedOfAPassEndsIt(t *testing.T) {
-	t.Parallel()
-	for name, patch := range map[string]string{
-		"the note":  `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":null}}}`,
-		"the names": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":null}}}`,
-		"a note of theirs": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":` +
-			`"state=Passing\nrequestedAt=x\nstartedAt=2026-11-23T12:00:00Z\nuntil=2036-11-23T12:00:00Z"}}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			app := w.kustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
-			w.reconcile(g)
-			w.askPass(app, w.in(time.Minute))
-			w.reconcile(g)
-			w.expectPassing(app, g)
-			w.Annotate(w.reload(app), v1alpha1.PassRequestedAtAnnotation, "")
-			w.Must(cluster.Client.Patch(w.Context(), app, client.RawPatch(types.MergePatchType, []byte(patch))))
-			w.reconcile(g)
-			if is := w.look(app); is.suspend != true || is.heldBy != key(g) {
-				t.Errorf("%+v", is)
-			}
 		})
 	}
 }
