@@ -3,7 +3,6 @@ package controllers
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -28,10 +27,7 @@ func TestInvalidExceptionFailsClosed(t *testing.T) {
 		does  func(*v1alpha1.GateException)
 		held  bool
 	}{
-		"open a closed gate":             {v1alpha1.StateClosed, openingIt, true},
-		"close an opened gate":           {v1alpha1.StateOpened, closingIt, true},
-		"open an opened gate":            {v1alpha1.StateOpened, openingIt, false},
-		"close an opened gate otherwise": {v1alpha1.StateOpened, replacingIt, true},
+		"close an opened gate": {v1alpha1.StateOpened, closingIt, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -54,43 +50,6 @@ func TestInvalidExceptionFailsClosed(t *testing.T) {
 			w.reportOn(e)
 			w.saysException(e, "Active True InForce", "Ready True Succeeded")
 		})
-	}
-}
-
-func TestOfTwoThatOverlapTheNewerWinsAndTheOtherSaysSo(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	older := w.exception("a-older", openingIt, 0, 4*hour)
-	soon(t, "another second begins, as the API server counts", func() bool { return time.Now().After(older.CreationTimestamp.Add(time.Second)) })
-	newer := w.exception("b-newer", shuttingIt, hour, 2*hour)
-	for _, step := range []struct {
-		in           time.Duration
-		held         bool
-		older, newer string
-	}{
-		{0, false, "Active True InForce", "Active False Pending"},
-		{hour, true, "Active False Overlapped", "Active True InForce"},
-		{2 * hour, false, "Active True InForce", "Active False Expired"},
-	} {
-		w.in(step.in)
-		w.reconcile(g)
-		if got := w.suspended(app); got != step.held {
-			t.Errorf("in %s: held is %v", step.in, got)
-		}
-		w.reportOn(older)
-		w.reportOn(newer)
-		for e, want := range map[*v1alpha1.GateException]string{older: step.older, newer: step.newer} {
-			c := conditions.Get(e, v1alpha1.ActiveCondition)
-			if got := "Active " + string(c.Status) + " " + c.Reason; got != want {
-				t.Errorf("in %s: %s says %q, want %q", step.in, e.Name, got, want)
-			}
-			overlapped := e == older && step.in < 2*hour
-			if ready := conditions.Get(e, meta.ReadyCondition); (ready.Reason == v1alpha1.OverlappedReason) != overlapped ||
-				overlapped && !strings.HasPrefix(ready.Message, "Exception 'b-newer' of gate '"+key(g)+"' is newer and wins from ") {
-				t.Errorf("in %s: %s is ready %v", step.in, e.Name, ready)
-			}
-		}
 	}
 }
 

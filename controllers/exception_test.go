@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -103,23 +102,6 @@ func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord
 	}
 }
 
-func TestTheOrderOfCommitsDoesNotMatter(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	e := w.exception("hotfix", openingIt, 0, hour)
-	w.reportOn(e)
-	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
-	want := fmt.Sprintf("Gate '%s/production' does not exist, the exception counts as soon as it does", w.Namespace)
-	if got := conditions.GetMessage(e, meta.ReadyCondition); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.reportOn(e)
-	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-	w.expectUntouched(app)
-}
-
 func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
@@ -151,23 +133,6 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 	})
 }
 
-func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
-	w := newWorld(t)
-	g := w.ClosedGate("production")
-	e := w.exception("hotfix", openingIt, hour, 2*hour)
-	w.reportOn(e)
-	w.reconcile(g)
-	w.Must(cluster.Client.Delete(w.Context(), e))
-	w.reconcile(g)
-	w.events.take("")
-	w.reportOn(e)
-	if !w.gone(e) {
-		t.Error("the exception is still there")
-	}
-	w.expectEvents()
-	w.expectRecords(g)
-}
-
 func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *v1alpha1.Gate){
 		"the gate is gone":      func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)); w.reconcile(g) },
@@ -190,26 +155,6 @@ func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAnExceptionOfASuspendedGateSaysThatItChangesNothing(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.Edit(g, func() { g.Spec.Suspend = true })
-	e := w.exception("hotfix", openingIt, 0, hour)
-	w.events.take("")
-	w.reportOn(e)
-	w.reconcile(g)
-	w.saysException(e, "Active False GateNotReady", "Ready False GateNotReady")
-	w.expectEvents()
-	w.expectHeld(app, g)
-	w.Edit(g, func() { g.Spec.Suspend = false })
-	w.reportOn(e)
-	w.reconcile(g)
-	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-	w.expectReleased(app, g)
 }
 
 func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
@@ -259,21 +204,6 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 }
 
-func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	elsewhere := w.NewNamespace()
-	e := w.exception("hotfix", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Namespace = elsewhere })
-	w.reportOn(e)
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
-	if len(g.Status.Exceptions) > 0 {
-		t.Errorf("the gate knows %+v", g.Status.Exceptions)
-	}
-}
-
 func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
@@ -312,4 +242,21 @@ func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing
 	if left := w.reportOn(e).RequeueAfter; left != 0 {
 		t.Errorf("looks again in %s", left)
 	}
+}
+
+func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
+	w := newWorld(t)
+	g := w.ClosedGate("production")
+	e := w.exception("hotfix", openingIt, hour, 2*hour)
+	w.reportOn(e)
+	w.reconcile(g)
+	w.Must(cluster.Client.Delete(w.Context(), e))
+	w.reconcile(g)
+	w.events.take("")
+	w.reportOn(e)
+	if !w.gone(e) {
+		t.Error("the exception is still there")
+	}
+	w.expectEvents()
+	w.expectRecords(g)
 }
