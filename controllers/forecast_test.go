@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -182,27 +181,6 @@ func TestNothingIsToldBeforeTheStatusSaysIt(t *testing.T) {
 	w.expectTold(g, 6, closesSoon)
 }
 
-func TestAChangeOfTheScheduleIsToldToo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.kustomization("apps", nil)
-	g := w.telling(freeze(30, 100))
-	w.expectTold(g, 6, closesSoon)
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = freeze(26, 100) })
-	w.expectTold(g, 7, "Gate closes at 2026-11-24T14:00:00Z (in 19h) by 'freeze', not at 2026-11-24T18:00:00Z as announced: 1 target would be held: Kustomization NS/apps")
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = freeze(90, 100) })
-	w.expectTold(g, 8, "Gate does not change as announced, called off: closing at 2026-11-24T14:00:00Z. Gate opened outside its close periods, scheduled for closing at 2026-11-27T06:00:00Z by 'freeze'")
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.Suspend, s.ClosePeriods = true, freeze(30, 100) })
-	w.expectTold(g, 9)
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.Suspend = false })
-	w.expectTold(g, 29.5, "Gate closes at 2026-11-24T18:00:00Z (in 30m) by 'freeze': 1 target would be held: Kustomization NS/apps")
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods, s.NotifyBefore = nil, nil })
-	w.expectTold(g, 29.6)
-	if n := len(g.Status.Memory.Announced); n != 0 {
-		t.Errorf("%v", g.Status.Memory.Announced)
-	}
-}
-
 func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,19 +219,6 @@ func TestWhatIsHeldIsToldOnceItIs(t *testing.T) {
 		t.Errorf("it is looked at again in %s", again)
 	}
 	decide(0.02, 1) // somebody has to hear it, even if that takes long
-}
-
-func TestTheNightOnWhichClocksChangeIsToldADayBefore(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.kustomization("apps", nil)
-	w.in(-hours(24 * 30)) // 24 October 2026, 12:00
-	g := w.telling(nil, func(s *v1alpha1.GateSpec) {
-		s.Default, s.TimeZone, s.NotifyBefore = v1alpha1.StateClosed, "Europe/Oslo", leads(10)
-		s.OpenPeriods = []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}
-	})
-	w.expectTold(g, -24*30, "Gate opens at 2026-10-24T20:00:00Z (in 8h) by 'nights': 1 target is held")
-	w.expectTold(g, -24*30+6, "Gate closes again at 2026-10-25T04:00:00Z (in 10h): 1 target would be held: Kustomization NS/apps")
 }
 
 // fetched creates a GitRepository with a revision, and a Kustomization of it that has applied another one.
@@ -297,10 +262,8 @@ func TestAClosingSaysWhatItWouldDo(t *testing.T) {
 		edit       func(*v1alpha1.GateSpec)
 		verb, want string
 	}{
-		"as ever":          {func(*v1alpha1.GateSpec) {}, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
-		"with mode Audit":  {func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b. The gate has mode Audit and holds nothing."},
-		"if it watches":    {func(s *v1alpha1.GateSpec) { s.DependsOn = []v1alpha1.DependencyReference{staging()} }, "closes again", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
-		"with a pace, too": {func(s *v1alpha1.GateSpec) { s.Release = &v1alpha1.ReleasePolicy{PerMinute: 60} }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+		"as ever":         {func(*v1alpha1.GateSpec) {}, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+		"with mode Audit": {func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b. The gate has mode Audit and holds nothing."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
