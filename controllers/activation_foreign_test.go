@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,23 +16,12 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 	theirs := func(change func(*corev1.Secret)) func(*world) {
 		return func(w *world) { w.byHand("web-tls", w.keyPair(0, 30*day), change) }
 	}
-	into := func(name string) func(*world) {
-		return func(w *world) {
-			w.Must(cluster.Client.Patch(w.Context(), &w.readCertificate("web").Unstructured, client.RawPatch(types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":"`+name+`"}}}`))))
-		}
-	}
 	for name, tc := range map[string]struct {
 		prepare func(*world)
 		cause   string
 	}{
-		"the secret that it is issued into":  {into("web-staged"), "activate into another one than spec.secretName"},
-		"a name that no secret can have":     {into("Web TLS"), "'Web TLS' cannot be the name of a Secret"},
-		"the secret of another certificate":  {theirs(func(s *corev1.Secret) { s.Annotations = map[string]string{"cert-manager.io/certificate-name": "mail"} }), "is the one of Certificate 'mail'"},
-		"a secret that cert-manager watches": {theirs(func(s *corev1.Secret) { s.Labels = map[string]string{"controller.cert-manager.io/fao": "true"} }), "belongs to cert-manager"},
-		"another certificate activates into": {theirs(func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.ActivatedFromAnnotation: "mail"} }), "Certificate 'mail' activates into Secret 'web-tls'"},
-		"an immutable secret":                {theirs(func(s *corev1.Secret) { s.Immutable = ptr.To(true) }), "is immutable"},
-		"a secret of another type":           {theirs(func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }), "is of type Opaque"},
+		"an immutable secret":      {theirs(func(s *corev1.Secret) { s.Immutable = ptr.To(true) }), "is immutable"},
+		"a secret of another type": {theirs(func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }), "is of type Opaque"},
 		"a secret that is controlled": {theirs(func(s *corev1.Secret) {
 			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "1", Controller: ptr.To(true)}}
 		}), "is controlled by ConfigMap 'x'"},
@@ -41,19 +29,6 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 			w.byHand("web-tls", w.keyPair(0, 30*day))
 			w.byHand("web-tls-previous", w.keyPair(0, 30*day))
 		}, "Secret 'web-tls-previous' is needed for the previous data, but does not belong to the controller"},
-		"a staged secret of another": {func(w *world) {
-			staged := w.secret("web-staged")
-			staged.Annotations["cert-manager.io/certificate-name"] = "mail"
-			w.Must(cluster.Client.Update(w.Context(), staged))
-		}, "Secret 'web-staged' was not issued for Certificate 'web'"},
-		"a certificate without its key": {func(w *world) {
-			w.stage(w.readCertificate("web"), func() map[string][]byte {
-				data := w.keyPair(0, 30*day)
-				data["tls.key"] = w.keyPair(0, 30*day)["tls.key"]
-				return data
-			}())
-		}, "Secret 'web-staged' has a tls.key that does not match its tls.crt"},
-		"a certificate that has ended": {func(w *world) { w.stage(w.readCertificate("web"), w.keyPair(-2*day, -day)) }, "the certificate to activate ended at 2026-11-22T12:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,33 +115,6 @@ func anyStrings(values map[string]string) map[string]any {
 	return all
 }
 
-func TestAnActivationTimeInThePastActivatesAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	data := w.keyPair(-time.Hour, 90*day)
-	w.stage(w.activating("web"), data)
-	w.reconcile(w.activationGate(-hours(1)))
-	w.has("web-tls", data)
-}
-
-func TestACertificateThatIsNotYetValidWaits(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	data := w.keyPair(hours(2), 90*day)
-	w.stage(w.activating("web"), data)
-	g := w.activationGate(hours(1))
-	w.reconcile(g)
-	w.in(hours(1))
-	if requeue := w.reconcile(g).RequeueAfter; requeue != time.Hour {
-		t.Errorf("requeue after %s", requeue)
-	}
-	w.has("web-tls", nil)
-	w.expectActivated(g, "False NotYetValid: ")
-	w.in(hours(2))
-	w.reconcile(g)
-	w.has("web-tls", data)
-}
-
 func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy *v1alpha1.CertificatePolicy
@@ -150,11 +123,8 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 		// suspended says that the Gate is suspended once it is closed.
 		suspended bool
 	}{
-		"a day before the end of the one in use": {nil, 29 * day, false},
-		"the same while the Gate is suspended":   {nil, 29 * day, true},
-		"as the Gate says":                       {&v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))}, 28 * day, false},
-		"at most a sixth of the lifetime":        {&v1alpha1.CertificatePolicy{SafetyMargin: duration(1000 * hours(1))}, 25 * day, false},
-		"never, if it is strict":                 {&v1alpha1.CertificatePolicy{Strict: true}, 0, false},
+		"as the Gate says":       {&v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))}, 28 * day, false},
+		"never, if it is strict": {&v1alpha1.CertificatePolicy{Strict: true}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,43 +259,6 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 	w.expectActivated(g, "True Activated: ")
 }
 
-func TestALiveSecretThatIsDeletedIsMadeAgainOnceTheGateIsOpen(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web, data := w.activating("web"), w.keyPair(0, 60*day)
-	w.stage(web, data)
-	g := w.activationGate(0)
-	w.reconcile(g)
-	w.Must(cluster.Client.Delete(w.Context(), w.secret("web-tls")))
-	w.close(g, w.in(hours(1)))
-	w.reconcile(g)
-	w.has("web-tls", nil)
-	w.open(g, w.in(hours(2)))
-	w.reconcile(g)
-	w.has("web-tls", data)
-}
-
-func TestALiveSecretMadeByHandIsTakenOverAndKept(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	old, data := w.keyPair(0, 30*day, "extra", "key.der"), w.keyPair(0, 60*day, "key.der")
-	w.byHand("web-tls", old, func(s *corev1.Secret) {
-		s.Labels, s.Annotations = map[string]string{"team": "shop"}, map[string]string{"note": "made by hand"}
-	})
-	w.stage(w.activating("web"), data)
-	g := w.activationGate(hours(1))
-	w.reconcile(g)
-	w.has("web-tls", old)
-	w.in(hours(1))
-	w.reconcile(g)
-	w.has("web-tls", data)
-	w.has("web-tls-previous", old)
-	live := w.secret("web-tls")
-	if live.Labels["team"] != "shop" || live.Annotations["note"] != "made by hand" {
-		t.Errorf("labels %v, annotations %v", live.Labels, live.Annotations)
-	}
-}
-
 func TestEveryGateHasToBeOpenForAnActivation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -354,40 +287,6 @@ func TestEveryGateHasToBeOpenForAnActivation(t *testing.T) {
 	w.open(g, w.in(hours(3)))
 	w.reconcile(g)
 	w.has("web-tls", data)
-}
-
-func TestAGateThatDoesNotExistHoldsAnActivation(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web, data := w.activating("web"), w.keyPair(0, 60*day)
-	w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.GatesAnnotation+`":"absent"}}}`))))
-	w.stage(web, data)
-	g := w.activationGate(0)
-	w.reconcile(g)
-	w.has("web-tls", nil)
-	w.Gate("absent", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	w.reconcile(g)
-	w.has("web-tls", nil) // it has not been reconciled
-	w.reconcile(w.ReadGate("absent"))
-	w.reconcile(g)
-	w.has("web-tls", data)
-}
-
-func TestTheConditionGoesWithTheAnnotation(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web, data := w.activating("web"), w.keyPair(0, 60*day)
-	w.stage(web, data)
-	g := w.activationGate(0)
-	w.reconcile(g)
-	w.expectActivated(g, "True Activated: ")
-	w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":null}}}`))))
-	w.stage(web, w.keyPair(0, 90*day))
-	w.reconcile(g)
-	w.has("web-tls", data)
-	equal(t, w.activated(web), "")
 }
 
 // With the annotation a Gate governs when a certificate is put to use, without it

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,20 +37,6 @@ func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
 	w.open(lax, w.clock.Now())
 	w.reconcile(lax)
 	w.expectRenewal(www, "", "", isReleased...)
-}
-
-func TestTheLongestMarginOfSeveralGatesDoesNotDecide(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	margins := map[string]time.Duration{"a": 3 * day, "b": day, "c": 2 * day}
-	for _, name := range []string{"a", "b", "c"} {
-		w.reconcile(w.Gate(name, v1alpha1.GateSpec{
-			Default: "closed", Targets: []v1alpha1.TargetReference{certificates},
-			Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(margins[name])},
-		}))
-	}
-	by := w.Namespace + "/"
-	w.expectRenewal(www, atMargin, by+"a,"+by+"b,"+by+"c", isDeferred...)
 }
 
 // Another Gate opens while a certificate is let go at the margin.

@@ -76,9 +76,7 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 		from   time.Time
 		held   string
 	}{
-		"by cert-manager":                        {held: atMargin, from: start.Add(-30 * day)},
-		"by the controller, for a long life":     {held: "never", from: start.Add(-200 * day)},
-		"by the controller, with its own margin": {policy: &v1alpha1.CertificatePolicy{SafetyMargin: duration(day)}, held: atMargin, from: start.Add(-30 * day)},
+		"by cert-manager": {held: atMargin, from: start.Add(-30 * day)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,24 +135,6 @@ func TestARenewalUnderWayIsLeftAlone(t *testing.T) {
 	w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
 	w.reconcile(g)
 	w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
-}
-
-func TestAStrictGateLetsNothingGo(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
-	})
-	for _, at := range []time.Duration{0, 59 * day, 61 * day} {
-		w.in(at)
-		w.reconcile(g)
-		w.expectRenewal(www, "never", key(g), isDisabled...)
-	}
-	w.expectMessage(www, "RenewalDisabled", fmt.Sprintf("Automatic renewal is disabled: gate '%s' is closed and no opening is scheduled. "+
-		"Certificate expires at 2027-01-22T12:00:00Z. To renew it manually: cmctl renew -n %s www", key(g), w.Namespace))
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.expectRenewal(www, "", "", isReleased...)
 }
 
 func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
@@ -333,38 +313,6 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 	}
 }
 
-// The Gate that a Certificate names does not exist, and cert-manager does not let it
-// go by itself.
-func TestACertificateOfAMissingGateIsLetGoAtTheMargin(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	w.issue(www, start.Add(-200*day), expiry)
-	w.name(www, "nobody")
-	w.missing(w.Namespace, "nobody")
-	by := w.Namespace + "/nobody"
-	w.expectRenewal(www, "never", by, "Approved=False GateNotFound", "RenewalDeferred=True OutsideAllowedWindow")
-	w.in(59*day - time.Minute)
-	if result := w.missing(w.Namespace, "nobody"); result.RequeueAfter != time.Minute {
-		t.Errorf("looked at again after %s", result.RequeueAfter)
-	}
-	w.in(59 * day)
-	w.missing(w.Namespace, "nobody")
-	w.expectRenewal(www, "", by, isBypassed...)
-}
-
-func TestStrictOnAndOffLeavesTheRenewalToCertManager(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	g := w.ClosedGate("production", certificates)
-	w.reconcile(g)
-	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
-	w.reconcile(g)
-	w.expectRenewal(www, "never", key(g), isDisabled...)
-	w.Edit(g, func() { g.Spec.Certificates = nil })
-	w.reconcile(g)
-	w.expectRenewal(www, atMargin, key(g), isDeferred...)
-}
-
 // ignoreWindow is cert-manager that has seen the window and plans another time.
 func (w *world) ignoreWindow(obj *target.Object) {
 	w.Helper()
@@ -373,36 +321,4 @@ func (w *world) ignoreWindow(obj *target.Object) {
 	ready := slices.DeleteFunc(w.reload(obj).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
 	obj.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: obj.GetGeneration()}))
 	w.Must(cluster.Client.Status().Update(w.Context(), &obj.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
-}
-
-func TestAWindowThatCertManagerIgnoresIsReplacedOnceAndForAll(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	g := w.ClosedGate("production", certificates)
-	w.reconcile(g)
-	w.ignoreWindow(www)
-	for range 3 {
-		w.reconcile(g)
-		w.expectRenewal(www, "never", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True WindowIgnored", "RenewalDeferred=True OutsideAllowedWindow")
-	}
-	w.open(g, start)
-	w.reconcile(g)
-	w.expectRenewal(www, "", "", isReleased...)
-}
-
-func TestWhatAPersonResumedStaysSoAfterABypass(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Mode: v1alpha1.ModeLenient,
-	})
-	w.reconcile(g)
-	w.flux(www, `{"spec":{"renewal":null}}`)
-	w.reconcile(g)
-	w.expectRenewal(www, "", key(g), "Approved=True Resumed")
-	w.in(59 * day)
-	w.reconcile(g)
-	w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
-	w.reconcile(g)
-	w.expectRenewal(www, "", key(g), "Approved=True Resumed")
 }
