@@ -80,24 +80,6 @@ func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testin
 	w.expectReleased(app, g)
 }
 
-func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Mode: v1alpha1.ModeLenient,
-		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
-	})
-	w.reconcile(g)
-	w.resume(app)
-	w.reconcile(g)
-	if w.suspended(app) {
-		t.Fatal("held again before the gate closed again")
-	}
-	w.in(3 * time.Hour)
-	w.reconcile(g)
-	w.expectHeld(app, g)
-}
-
 // Its dependency kept it from opening.
 func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	t.Parallel()
@@ -117,18 +99,6 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	if got := opened(g); !strings.HasPrefix(got, "False DependencyNotReady") || w.suspended(app) {
 		t.Errorf("%s, held: %t", got, w.suspended(app))
 	}
-}
-
-func TestAnAnnotationThatSomebodyElseWroteIsNoHold(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+key(g)+`,garbage,a/b/c"}}}`)
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.open(g, start)
-	w.reconcile(g)
-	w.expectReleased(app, g)
 }
 
 func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
@@ -198,42 +168,6 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 				t.Error("not released")
 			}
 		})
-	}
-}
-
-func TestAGateThatGoesDoesNotWaitForOneForWhichThereIsNoRoom(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.crowd(app, len(v1alpha1.HeldByAnnotation)+len("world-abcde/a"))
-	a, b := w.ClosedGate("a", all()), w.ClosedGate("b", all())
-	w.reconcile(a)
-	w.reconcile(b)
-	w.Must(cluster.Client.Delete(w.Context(), a))
-	w.reconcile(a)
-	w.reconcile(b)
-	w.expectHeld(app, b)
-	w.reconcile(a)
-	if !w.gone(a) {
-		t.Error("it waits")
-	}
-	w.expectHeld(app, b)
-}
-
-func TestGatesThatDoNotExistAndForWhichThereIsNoRoomSettle(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.name(app, "x", "y")
-	w.crowd(app, 0)
-	settle := func() string {
-		w.missing(w.Namespace, "x")
-		w.missing(w.Namespace, "y")
-		return w.reload(app).GetResourceVersion()
-	}
-	settle()
-	if before := settle(); settle() != before || !w.suspended(app) {
-		t.Errorf("written again although nothing changed: %+v", w.look(app))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,62 +61,6 @@ func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
 	if got := g.Status.LastHandledReconcileAt; got != "now, please" {
 		t.Errorf("last handled %q", got)
 	}
-}
-
-func TestConditionsOfAGate(t *testing.T) {
-	w := newWorld(t)
-	w.kustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	var got []string
-	for _, c := range g.Status.Conditions {
-		got = append(got, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
-	}
-	slices.Sort(got)
-	want := []string{"Opened False Default: Gate closed by default", "Ready True Succeeded: 1 of 1 targets held"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-func TestTheStatusOfARequest(t *testing.T) {
-	w := newWorld(t)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
-	w.open(g, start)
-	w.reconcile(g)
-	s := g.Status
-	switch {
-	case s.RequestedAt == nil || !s.RequestedAt.Time.Equal(start):
-		t.Errorf("requestedAt %v", s.RequestedAt)
-	case s.ResetToDefaultAt == nil || !s.ResetToDefaultAt.Time.Equal(start.Add(time.Hour)):
-		t.Errorf("resetToDefaultAt %v", s.ResetToDefaultAt)
-	case s.NextTransition == nil || !s.NextTransition.At.Time.Equal(start.Add(time.Hour)) || s.NextTransition.State != "closed" || s.NextTransition.Reason != "Default":
-		t.Errorf("nextTransition %+v", s.NextTransition)
-	case len(s.Requests) != 1 || s.Requests[0].Action != "open" || s.Requests[0].State != v1alpha1.RequestInForce || !s.Requests[0].RequestedAt.Time.Equal(start):
-		t.Errorf("requests %+v", s.Requests)
-	}
-	w.in(hours(1))
-	w.reconcile(g)
-	if g.Status.NextTransition != nil {
-		t.Errorf("nextTransition %+v, want none", g.Status.NextTransition)
-	}
-}
-
-func TestARequestOutlivesItsAnnotationOnTheAPIServer(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.open(g, start)
-	w.reconcile(g)
-	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
-	for _, at := range []float64{0.1, 0.9} {
-		w.in(hours(at))
-		w.reconcile(g)
-		w.expectUntouched(app)
-	}
-	w.in(hours(1))
-	w.reconcile(g)
-	w.expectHeld(app, g)
 }
 
 func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {

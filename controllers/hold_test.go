@@ -34,34 +34,17 @@ func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Du
 
 func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 	open := func(w *world, g *v1alpha1.Gate) { w.open(g, w.clock.Now()) }
-	shut := func(w *world, g *v1alpha1.Gate) { w.close(g, w.clock.Now()) }
 	planned := func(w *world, g *v1alpha1.Gate) { w.open(g, start.Add(hours(2))) }
 	const slow = 24 * time.Hour
 	for name, tc := range map[string]struct {
 		spec    v1alpha1.GateSpec
 		moments []moment
 	}{
-		"closed by default": {v1alpha1.GateSpec{Default: "closed"}, []moment{
-			{state: "closed", reason: "Default", requeue: slow},
-		}},
-		"opened by default": {v1alpha1.GateSpec{Default: "opened"}, []moment{
-			{state: "opened", reason: "Default", requeue: slow},
-		}},
 		"a short window ends and the gate closes by itself": {v1alpha1.GateSpec{Default: "closed", Window: duration(time.Minute)}, []moment{
 			{state: "closed", reason: "Default", requeue: slow},
 			{at: hours(1), do: open, state: "opened", reason: "OpenRequested", requeue: time.Minute},
 			{at: hours(1) + 59*time.Second, state: "opened", reason: "OpenRequested", requeue: time.Second},
 			{at: hours(1) + time.Minute, state: "closed", reason: "Default", requeue: slow},
-		}},
-		"opened until the opposite request": {v1alpha1.GateSpec{Default: "closed"}, []moment{
-			{do: open, state: "opened", reason: "OpenRequested", requeue: slow},
-			{at: hours(100), do: shut, state: "closed", reason: "CloseRequested", requeue: slow},
-			{at: hours(101), do: open, state: "opened", reason: "OpenRequested", requeue: slow},
-		}},
-		"closed for a maintenance window": {v1alpha1.GateSpec{Default: "opened", Window: duration(hours(3))}, []moment{
-			{state: "opened", reason: "Default", requeue: slow},
-			{do: shut, state: "closed", reason: "CloseRequested", requeue: hours(3)},
-			{at: hours(3), state: "opened", reason: "Default", requeue: slow},
 		}},
 		"a planned release": {v1alpha1.GateSpec{Default: "closed", Window: duration(hours(1))}, []moment{
 			{do: planned, state: "closed", reason: "Default", requeue: hours(2)},
@@ -76,13 +59,6 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			{at: hours(9), state: "opened", reason: "OpenPeriod", requeue: hours(7)},
 			{at: hours(16), state: "closed", reason: "OutsideOpenPeriods", requeue: slow},
 		}},
-		"close periods by cron": {v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{
-			{Period: v1alpha1.Period{Name: "no-deploy-tuesday", Schedule: ptr.To("0 0 * * TUE"), Duration: duration(hours(24))}},
-		}}, []moment{
-			{state: "opened", reason: "OutsideClosePeriods", requeue: hours(12)},
-			{at: hours(12), state: "closed", reason: "ClosePeriod", requeue: slow},
-			{at: hours(36), state: "opened", reason: "OutsideClosePeriods", requeue: slow},
-		}},
 		"a dated freeze": {v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{
 			{Period: dated("year-end", hours(1), hours(2)), Override: v1alpha1.OverrideDeny},
 		}}, []moment{
@@ -90,11 +66,6 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			{at: hours(1), state: "closed", reason: "ClosePeriod", requeue: hours(1)},
 			{at: hours(1.5), do: open, state: "closed", reason: "ClosePeriod", requeue: hours(0.5)},
 			{at: hours(2), state: "opened", reason: "OpenRequested", requeue: slow},
-		}},
-		"notBefore and notAfter": {v1alpha1.GateSpec{Default: "opened", NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), NotAfter: ptr.To(metav1.NewTime(start.Add(hours(2))))}, []moment{
-			{state: "closed", reason: "NotYetActive", requeue: hours(1)},
-			{at: hours(1), state: "opened", reason: "Default", requeue: hours(1)},
-			{at: hours(2), state: "closed", reason: "Expired", requeue: slow},
 		}},
 		"the interval if that is sooner": {v1alpha1.GateSpec{Default: "opened", Interval: v1alpha1.Duration{Duration: time.Minute}, ClosePeriods: []v1alpha1.ClosePeriod{
 			{Period: dated("freeze", hours(1), hours(2))},

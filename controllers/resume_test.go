@@ -139,18 +139,6 @@ func (b brokenGet) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 	return b.Reader.Get(ctx, key, obj, opts...)
 }
 
-func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.reconcile(g)
-	w.resume(app)
-	w.reconcile(g)
-	w.Edit(g, func() { g.Spec.Mode = v1alpha1.ModeEnforce })
-	w.reconcile(g)
-	w.expectHeld(app, g)
-}
-
 func TestEventsAreToldOnChangeOnly(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)

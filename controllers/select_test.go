@@ -18,15 +18,11 @@ func TestTargetsAreSelected(t *testing.T) {
 		targets []v1alpha1.TargetReference
 		held    []string
 	}{
-		"by name":                        {[]v1alpha1.TargetReference{named("a")}, []string{"a"}},
-		"by two names":                   {[]v1alpha1.TargetReference{named("a"), named("c")}, []string{"a", "c"}},
-		"by *":                           {[]v1alpha1.TargetReference{all()}, []string{"a", "b", "c"}},
-		"by labels":                      {[]v1alpha1.TargetReference{all("tier", "critical")}, []string{"a", "b"}},
-		"by labels that nothing has":     {[]v1alpha1.TargetReference{all("tier", "none")}, nil},
-		"by name, * and labels, once":    {[]v1alpha1.TargetReference{named("a"), all(), all("tier", "critical"), named("a")}, []string{"a", "b", "c"}},
-		"by a name that matches nothing": {[]v1alpha1.TargetReference{named("none")}, nil},
-		"by an apiVersion of no matter":  {[]v1alpha1.TargetReference{{APIVersion: "kustomize.toolkit.fluxcd.io/v9", Kind: "Kustomization", Name: "b"}}, []string{"b"}},
-		"not at all":                     {nil, nil},
+		"by name":                       {[]v1alpha1.TargetReference{named("a")}, []string{"a"}},
+		"by *":                          {[]v1alpha1.TargetReference{all()}, []string{"a", "b", "c"}},
+		"by labels":                     {[]v1alpha1.TargetReference{all("tier", "critical")}, []string{"a", "b"}},
+		"by name, * and labels, once":   {[]v1alpha1.TargetReference{named("a"), all(), all("tier", "critical"), named("a")}, []string{"a", "b", "c"}},
+		"by an apiVersion of no matter": {[]v1alpha1.TargetReference{{APIVersion: "kustomize.toolkit.fluxcd.io/v9", Kind: "Kustomization", Name: "b"}}, []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

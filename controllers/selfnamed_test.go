@@ -65,28 +65,6 @@ func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
 	w.expectFree(app)
 }
 
-func TestAGateThatGovernsByBothWaysCountsOnce(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.name(app, "production")
-	g := w.ClosedGate("production", named("apps"), all())
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
-
-	w.name(app)
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.name(app, "production")
-	w.Edit(g, func() { g.Spec.Targets = nil })
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.name(app)
-	w.reconcile(g)
-	w.expectReleased(app, g)
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
-}
-
 func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
@@ -121,34 +99,6 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	if w.suspended(app) {
 		t.Error("the annotation is gone, the hold is not")
 	}
-}
-
-func TestGatesThatAreMissingAndGatesThatAreClosedDoNotWriteInTurns(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.name(app, "a", "b", "production")
-	g := w.ClosedGate("production")
-	round := func() {
-		w.missing(w.Namespace, "a")
-		w.missing(w.Namespace, "b")
-		w.reconcile(g)
-	}
-	round()
-	a, b := w.Namespace+"/a", w.Namespace+"/b"
-	w.expectRefused(app, []string{a, b, key(g)}, "GateNotFound", notFound(a))
-	w.writes.take("")
-	round()
-	if got := w.writes.take("Kustomization"); len(got) > 0 {
-		t.Errorf("writes although nothing changed: %q", got)
-	}
-	w.name(app, "b", "production")
-	round()
-	round()
-	w.expectRefused(app, []string{b, key(g)}, "GateNotFound", notFound(b))
-	w.name(app, "production")
-	round()
-	round()
-	w.expectHeld(app, g)
 }
 
 func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
@@ -220,10 +170,6 @@ func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {
 		arrange func(w *world, app *target.Object, g *v1alpha1.Gate)
 		held    bool
 	}{
-		"the gate is gone": {func(w *world, _ *target.Object, g *v1alpha1.Gate) {
-			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.reconcile(g)
-		}, false},
 		"the gate is gone, and was suspended before": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
 			w.Edit(g, func() { g.Spec.Suspend = true })
 			w.missing(w.Namespace, "")
@@ -233,18 +179,11 @@ func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {
 			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 		}, false},
-		"the gate is closed": {func(*world, *target.Object, *v1alpha1.Gate) {}, true},
 		"another gate that is closed is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
 			w.name(app, "missing")
 			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 		}, true},
-		"another gate that is open is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
-			w.name(app, "open")
-			w.reconcile(w.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
-			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.reconcile(g)
-		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

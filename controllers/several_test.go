@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -11,50 +10,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
-
-// Two gates close and open in every order, with a reconciliation after each
-// change or after both.
-func TestTwoGatesOnOneTargetInEveryOrder(t *testing.T) {
-	type change struct {
-		gate   int
-		closed bool
-	}
-	// Each sequence brings both from opened through closed back to opened.
-	a1, a0, b1, b0 := change{0, true}, change{0, false}, change{1, true}, change{1, false}
-	for _, order := range [][]change{
-		{a1, a0, b1, b0}, {a1, b1, a0, b0}, {a1, b1, b0, a0}, {b1, a1, a0, b0}, {b1, a1, b0, a0}, {b1, b0, a1, a0},
-	} {
-		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			app := w.kustomization("apps", nil)
-			gates := []*v1alpha1.Gate{
-				w.Gate("a", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}}),
-				w.Gate("b", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}}),
-			}
-			var closed []*v1alpha1.Gate
-			for i, c := range order {
-				g, at := gates[c.gate], w.in(hours(float64(i)))
-				if c.closed {
-					w.close(g, at)
-					closed = append(closed, g)
-				} else {
-					w.open(g, at)
-					closed = slices.DeleteFunc(closed, func(o *v1alpha1.Gate) bool { return o == g })
-				}
-				// The one that did not change is looked at before and after.
-				w.reconcile(gates[1-c.gate])
-				w.reconcile(g)
-				w.reconcile(gates[1-c.gate])
-				if len(closed) > 0 {
-					w.expectHeld(app, closed...)
-				} else {
-					w.expectFree(app)
-				}
-			}
-		})
-	}
-}
 
 func TestATargetNamesAllGatesThatHoldIt(t *testing.T) {
 	w := newWorld(t)
@@ -93,18 +48,6 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 	w.expectReleased(mine, a)
 	w.expectHeld(both, b)
 	w.expect(foreign, userSuspended)
-}
-
-func TestASuspendedGateUnderDeletionReleases(t *testing.T) {
-	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.Edit(g, func() { g.Spec.Suspend = true })
-	w.reconcile(g)
-	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.reconcile(g)
-	w.expectReleased(app, g)
 }
 
 func TestAnOrphanOfAGateDeletedByForceIsReleased(t *testing.T) {
