@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -40,56 +40,56 @@ const nothing = "1 of 2 entries of spec.targets matches nothing: spec.targets[1]
 func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"), named("app"))
-	result := w.reconcile(g)
+	result := w.Reconcile(g)
 	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" || result.RequeueAfter > gatecontroller.EmptyFor {
 		t.Errorf("at first %s, and it is looked at again after %s", got, result.RequeueAfter)
 	}
-	w.in(gatecontroller.EmptyFor - time.Millisecond)
-	w.reconcile(g)
+	w.In(gatecontroller.EmptyFor - time.Millisecond)
+	w.Reconcile(g)
 	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" {
 		t.Error(got)
 	}
-	w.events.take("")
-	w.in(gatecontroller.EmptyFor)
-	w.reconcile(g)
+	w.Events.Take("")
+	w.In(gatecontroller.EmptyFor)
+	w.Reconcile(g)
 	equal(t, readyOf(g), "True NoTargets: "+nothing)
-	equal(t, w.events.take("Warning Gate/production"), []string{"Warning Gate/production NoTargets: " + nothing})
+	equal(t, w.Events.Take("Warning Gate/production"), []string{"Warning Gate/production NoTargets: " + nothing})
 	if got := w.series()["gate_empty_references"]; got != 1 {
 		t.Errorf("the metric says %v", got)
 	}
 
-	w.writes.take("")
-	w.in(hours(1))
-	w.reconcile(g)
+	w.Writes.Take("")
+	w.In(hours(1))
+	w.Reconcile(g)
 	w.restart()
-	w.reconcile(g)
-	if written := w.writes.take("patch-status Gate"); len(written) > 0 || readyOf(g) != "True NoTargets: "+nothing {
+	w.Reconcile(g)
+	if written := w.Writes.Take("patch-status Gate"); len(written) > 0 || readyOf(g) != "True NoTargets: "+nothing {
 		t.Errorf("written %q, %s", written, readyOf(g))
 	}
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.in(hours(1.1))
-	w.reconcile(g)
-	if told := w.events.take("Warning"); len(told) > 0 || !view.HasEmptyReference(g) {
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.In(hours(1.1))
+	w.Reconcile(g)
+	if told := w.Events.Take("Warning"); len(told) > 0 || !view.HasEmptyReference(g) {
 		t.Errorf("it is told once more: %q, %s", told, readyOf(g))
 	}
 
-	app := w.kustomization("app", nil)
-	w.happens(nil, &app.Unstructured, g)
-	w.reconcile(g)
+	app := w.NewKustomization("app", nil)
+	w.HandleEvent(nil, &app.Unstructured, g)
+	w.Reconcile(g)
 	equal(t, readyOf(g), "True Succeeded: 0 of 2 targets held")
 	if value, ok := w.series()["gate_empty_references"]; ok {
 		t.Errorf("the metric still says %v", value)
 	}
 
 	// A minute later, the missing one is told again.
-	w.remove(app, g)
-	w.reconcile(g)
-	w.in(hours(1.1) + gatecontroller.EmptyFor)
-	w.reconcile(g)
-	if told := w.events.take("Warning"); len(told) != 1 || !view.HasEmptyReference(g) {
+	w.Remove(app, g)
+	w.Reconcile(g)
+	w.In(hours(1.1) + gatecontroller.EmptyFor)
+	w.Reconcile(g)
+	if told := w.Events.Take("Warning"); len(told) != 1 || !view.HasEmptyReference(g) {
 		t.Errorf("told %q, %s", told, readyOf(g))
 	}
 }
@@ -99,8 +99,8 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 	w := newWorld(t)
 	w.AllowCrossNamespaceRefs = true
 	other := w.NewNamespace()
-	w.kustomization("apps", map[string]string{"tier": "web"})
-	w.kustomizationIn(other, "there", nil)
+	w.NewKustomization("apps", map[string]string{"tier": "web"})
+	w.NewKustomizationIn(other, "there", nil)
 	in := func(ref v1alpha1.TargetReference, namespace string) v1alpha1.TargetReference {
 		ref.Namespace = namespace
 		return ref
@@ -126,10 +126,10 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 		"a kind that has a fault of its own": {[]v1alpha1.TargetReference{{Kind: "Secret", Name: "x"}}, ""},
 	} {
 		g := w.ClosedGate("g-"+strings.ReplaceAll(name, " ", "-"), tc.refs...)
-		w.in(0)
-		w.reconcile(g)
-		w.in(gatecontroller.EmptyFor)
-		_, _ = w.try(g)
+		w.In(0)
+		w.Reconcile(g)
+		w.In(gatecontroller.EmptyFor)
+		_, _ = w.Try(g)
 		if got := readyOf(g); view.HasEmptyReference(g) != (tc.want != "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -140,16 +140,16 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", all(), all("tier", "web"))
-	w.reconcile(g)
-	w.in(gatecontroller.EmptyFor)
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.In(gatecontroller.EmptyFor)
+	w.Reconcile(g)
 	if !view.HasEmptyReference(g) {
 		t.Fatal(readyOf(g))
 	}
-	w.relabel(app, map[string]string{"tier": "web"}, g)
-	w.reconcile(g)
+	w.Relabel(app, map[string]string{"tier": "web"}, g)
+	w.Reconcile(g)
 	equal(t, readyOf(g), "True Succeeded: 1 of 1 targets held")
 }
 
@@ -157,9 +157,9 @@ func TestAGateThatOnlyItsObjectsNameMissesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.ClosedGate("production")
-	w.reconcile(g)
-	w.in(hours(1))
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.In(hours(1))
+	w.Reconcile(g)
 	equal(t, readyOf(g), "True Succeeded: 0 of 0 targets held")
 }
 
@@ -180,27 +180,27 @@ func (l lookedUp) Any(ctx context.Context, adapter target.Adapter, namespace str
 func TestReferencesThatMatchAreNotLookedAtEachTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	n := 0
 	w.Targets = lookedUp{w.Targets, &n}
 	g := w.ClosedGate("production", all(), all("tier", "web"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	n = 0
 	for i := range 5 {
-		w.kustomization("app-"+string(rune('a'+i)), nil)
-		w.reconcile(g)
+		w.NewKustomization("app-"+string(rune('a'+i)), nil)
+		w.Reconcile(g)
 	}
 	if n > 0 {
 		t.Errorf("looked %d times although there are more targets", n)
 	}
-	w.remove(inGit(w.Namespace, "apps", nil), g)
-	w.reconcile(g)
+	w.Remove(inGit(w.Namespace, "apps", nil), g)
+	w.Reconcile(g)
 	if n == 0 {
 		t.Error("not looked at although there are fewer targets")
 	}
 	n = 0
-	w.in(hours(24))
-	w.reconcile(g)
+	w.In(hours(24))
+	w.Reconcile(g)
 	if n == 0 {
 		t.Error("not looked at when the interval is over")
 	}
@@ -217,20 +217,20 @@ func (w *world) appliedBy(g *v1alpha1.Gate, group, name string) {
 func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("flux-system", nil)
+	w.NewKustomization("flux-system", nil)
 	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "none"}
 	g := w.ClosedGate("production", named("flux-system"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	if conditions.Has(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Error("nobody applies it")
 	}
 	expect := func(what, names string) {
 		t.Helper()
-		w.clock.SetTime(w.clock.Now().Add(gatecontroller.ApplierMaxAge))
-		w.events.take("")
-		was := conditions.IsTrue(w.read(client.ObjectKeyFromObject(g)), v1alpha1.HoldsItsOwnSourceCondition)
-		w.reconcile(g)
-		c, told := conditions.Get(g, v1alpha1.HoldsItsOwnSourceCondition), w.events.take("Warning Gate/production")
+		w.FakeClock.SetTime(w.FakeClock.Now().Add(gatecontroller.ApplierMaxAge))
+		w.Events.Take("")
+		was := conditions.IsTrue(w.GetGate(client.ObjectKeyFromObject(g)), v1alpha1.HoldsItsOwnSourceCondition)
+		w.Reconcile(g)
+		c, told := conditions.Get(g, v1alpha1.HoldsItsOwnSourceCondition), w.Events.Take("Warning Gate/production")
 		value, measured := w.series()["gate_holds_own_source"]
 		if names == "" {
 			if c != nil || len(told) > 0 || measured {
@@ -277,7 +277,7 @@ func TestAGateOfAHelmReleaseSaysThatItHoldsThat(t *testing.T) {
 	for kind, name := range map[string]string{"HelmRelease": "gates", "HelmRepository": "charts", "HelmChart": w.Namespace + "-gates"} {
 		g := w.ClosedGate(strings.ToLower(kind), v1alpha1.TargetReference{Kind: kind, Name: name})
 		w.appliedBy(g, "helm", "gates")
-		w.reconcile(g)
+		w.Reconcile(g)
 		if got := conditions.GetMessage(g, v1alpha1.HoldsItsOwnSourceCondition); !strings.HasPrefix(got, "Gate governs "+kind+" "+w.Namespace+"/"+name+", ") {
 			t.Errorf("%s: %q", kind, got)
 		}
@@ -289,20 +289,20 @@ func TestASourceOutOfReachIsNotHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.NewNamespace()
-	w.kustomizationIn(other, "flux-system", nil)
+	w.NewKustomizationIn(other, "flux-system", nil)
 	ref := named("flux-system")
 	ref.Namespace = other
 	g := w.ClosedGate("production", ref)
 	w.appliedBy(g, "kustomize", "flux-system")
 	w.Edit(g, func() { g.Labels["kustomize.toolkit.fluxcd.io/namespace"] = other })
-	_, _ = w.try(g)
+	_, _ = w.Try(g)
 	if conditions.Has(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Error("it holds nothing there")
 	}
 	w.AllowCrossNamespaceRefs = true
 	w.restart()
-	w.clock.SetTime(start.Add(gatecontroller.ApplierMaxAge))
-	w.reconcile(g)
+	w.FakeClock.SetTime(start.Add(gatecontroller.ApplierMaxAge))
+	w.Reconcile(g)
 	if !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
@@ -327,36 +327,36 @@ func (u flaky) Read(ctx context.Context, adapter target.Adapter, key types.Names
 func TestWhatCannotBeReadLeavesTheConditionAsItIsAndDelaysNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("flux-system", nil)
+	app := w.NewKustomization("flux-system", nil)
 	n, broken := 0, false
 	w.Targets = flaky{w.Targets, &n, &broken}
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
 	w.appliedBy(g, "kustomize", "flux-system")
-	w.reconcile(g)
+	w.Reconcile(g)
 	if n != 1 || !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Fatalf("read %d times, %+v", n, g.Status.Conditions)
 	}
-	w.clock.SetTime(start.Add(hours(1)))
-	w.reconcile(g)
+	w.FakeClock.SetTime(start.Add(hours(1)))
+	w.Reconcile(g)
 	if n != 1 {
 		t.Errorf("read %d times although nothing has changed", n)
 	}
 	broken = true
 	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateClosed })
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	if !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) || !conditions.IsReady(g) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
 	broken, n = false, 0
-	w.reconcile(g)
+	w.Reconcile(g)
 	if n != 1 {
 		t.Errorf("read %d times although it could not be read", n)
 	}
 	for _, name := range []string{"second", "third"} {
 		other := w.ClosedGate(name, all())
 		w.appliedBy(other, "kustomize", "flux-system")
-		w.reconcile(other)
+		w.Reconcile(other)
 	}
 	if n != 1 {
 		t.Errorf("what applies three gates is read %d times at the same time", n)
@@ -366,12 +366,12 @@ func TestWhatCannotBeReadLeavesTheConditionAsItIsAndDelaysNothing(t *testing.T) 
 func TestAGateThatHoldsItsOwnSourceIsCurrentForFlux(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("flux-system", nil)
+	w.NewKustomization("flux-system", nil)
 	g := w.ClosedGate("production", all(), named("app"))
 	w.appliedBy(g, "kustomize", "flux-system")
-	w.reconcile(g)
-	w.in(gatecontroller.EmptyFor)
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.In(gatecontroller.EmptyFor)
+	w.Reconcile(g)
 	live := view.NewTarget(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), live))
 	got, err := status.Compute(live)
@@ -383,22 +383,22 @@ func TestAGateThatHoldsItsOwnSourceIsCurrentForFlux(t *testing.T) {
 func TestWhatIsKnownIsNotToldOnceMoreAfterARelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomizations(3)
+	w.NewKustomizations(3)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all(), named("app")}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
 	})
-	w.reconcile(g)
-	w.in(gatecontroller.EmptyFor)
-	w.reconcile(g)
-	if told := w.events.take("Warning"); len(told) != 1 {
+	w.Reconcile(g)
+	w.In(gatecontroller.EmptyFor)
+	w.Reconcile(g)
+	if told := w.Events.Take("Warning"); len(told) != 1 {
 		t.Fatalf("told %q", told)
 	}
-	w.open(g, w.clock.Now())
+	w.Open(g, w.FakeClock.Now())
 	for after := gatecontroller.EmptyFor; after < 5*gatecontroller.EmptyFor; after += gatecontroller.EmptyFor {
-		w.in(after)
-		w.reconcile(g)
+		w.In(after)
+		w.Reconcile(g)
 	}
-	if told := w.events.take("Warning"); len(told) > 0 || !view.HasEmptyReference(g) {
+	if told := w.Events.Take("Warning"); len(told) > 0 || !view.HasEmptyReference(g) {
 		t.Errorf("told %q, %s", told, readyOf(g))
 	}
 }
@@ -419,7 +419,7 @@ func TestWhatAppliesAGateIsNotReadWhereTheGateDoesNotReach(t *testing.T) {
 			"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": other,
 		}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "GitRepository", Name: "*"}}}}
 		w.Create(g)
-		w.reconcile(g)
+		w.Reconcile(g)
 		if got := conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition); got != want {
 			t.Errorf("cross-namespace references allowed: %t, the condition says %t", allowed, got)
 		}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -28,7 +30,7 @@ func renewed(t *testing.T) (w *world, g *v1alpha1.Gate, first, second map[string
 	g = w.activationGate(0)
 	for _, data := range []map[string][]byte{w.keyPair(0, 20*day), first} {
 		w.stage(web, data)
-		w.reconcile(g)
+		w.Reconcile(g)
 	}
 	w.stage(web, second)
 	return w, g, first, second
@@ -38,9 +40,9 @@ func TestACrashAfterAnyWriteOfAnActivationIsMended(t *testing.T) {
 	t.Parallel()
 	for n := range enough {
 		w, g, first, second := renewed(t)
-		w.writes.before = crashing(n)
-		_, err := w.try(g)
-		w.writes.heal()
+		w.Writes.Before = crashing(n)
+		_, err := w.Try(g)
+		w.Writes.Heal()
 		switch live := w.secret("web-tls").Data; string(live["tls.crt"]) {
 		case string(first["tls.crt"]):
 			w.has("web-tls", first)
@@ -49,7 +51,7 @@ func TestACrashAfterAnyWriteOfAnActivationIsMended(t *testing.T) {
 			w.has("web-tls-previous", first)
 		}
 		for range 2 {
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.has("web-tls", second)
 			w.has("web-tls-previous", first)
 			w.expectActivated(g, "True Activated: ")
@@ -69,9 +71,9 @@ func TestALostAnswerOfAnActivationIsMended(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			w, g, first, second := renewed(t)
-			w.writes.after = once(at, func() error { return errBroken })
-			_, _ = w.try(g)
-			w.reconcile(g)
+			w.Writes.After = once(at, func() error { return errBroken })
+			_, _ = w.Try(g)
+			w.Reconcile(g)
 			w.has("web-tls", second)
 			w.has("web-tls-previous", first)
 			w.expectActivated(g, "True Activated: ")
@@ -87,7 +89,7 @@ func TestWhoWritesTheLiveSecretMeanwhileIsNotOverwrittenUnseen(t *testing.T) {
 			w, g, _, second := renewed(t)
 			theirs := w.keyPair(0, 40*day)
 			done := false
-			w.writes.before = func(write string) error {
+			w.Writes.Before = func(write string) error {
 				if write != at || done {
 					return nil
 				}
@@ -96,7 +98,7 @@ func TestWhoWritesTheLiveSecretMeanwhileIsNotOverwrittenUnseen(t *testing.T) {
 				live.Data = theirs
 				return cluster.Client.Update(w.Context(), live)
 			}
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.has("web-tls", second)
 			w.has("web-tls-previous", theirs)
 		})
@@ -109,8 +111,8 @@ func TestALiveSecretThatAppearsMeanwhileIsKept(t *testing.T) {
 	data, theirs := w.keyPair(0, 60*day), w.keyPair(0, 30*day)
 	w.stage(w.activating("web"), data)
 	g := w.activationGate(0)
-	w.writes.before = once("create Secret/web-tls", func() error { w.byHand("web-tls", theirs); return nil })
-	w.reconcile(g)
+	w.Writes.Before = once("create Secret/web-tls", func() error { w.byHand("web-tls", theirs); return nil })
+	w.Reconcile(g)
 	w.has("web-tls", data)
 	w.has("web-tls-previous", theirs)
 }
@@ -120,10 +122,10 @@ func (w *world) meanwhile(issued ...map[string][]byte) {
 	w.Helper()
 	web := w.readCertificate("web")
 	other := *w.Gating
-	other.Client, other.APIReader, other.EventRecorder = listsIndexed{cluster.Client}, cluster.Client, &recorder{}
+	other.Client, other.APIReader, other.EventRecorder = controllertest.ListsIndexed{WithWatch: cluster.Client}, cluster.Client, &recorder{}
 	for _, data := range issued {
 		w.stage(web, data)
-		_, err := other.newReconcilers(newState(), &woken{}).targets.Reconcile(w.Context(), target.KeyOf(web))
+		_, err := other.NewReconcilers(controllers.NewState(), &controllertest.Enqueued{}).Targets.Reconcile(w.Context(), target.KeyOf(web))
 		w.Must(err)
 	}
 }
@@ -132,8 +134,8 @@ func TestAnActivationThatIsLateUndoesNothing(t *testing.T) {
 	t.Parallel()
 	w, g, _, second := renewed(t)
 	third := w.keyPair(0, 90*day)
-	w.writes.before = once("Secret/web-tls", func() error { w.meanwhile(second, third); return nil })
-	w.reconcile(g)
+	w.Writes.Before = once("Secret/web-tls", func() error { w.meanwhile(second, third); return nil })
+	w.Reconcile(g)
 	w.has("web-tls", third)
 	w.has("web-tls-previous", second)
 }
@@ -143,7 +145,7 @@ func TestAnActivationBetweenTwoReadsIsNotUndone(t *testing.T) {
 	w, g, _, second := renewed(t)
 	third := w.keyPair(0, 90*day)
 	w.APIReader = &afterRead{Reader: w.APIReader, do: func() { w.meanwhile(second, third) }}
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.has("web-tls", third)
 	w.has("web-tls-previous", second)
 }
@@ -196,7 +198,7 @@ func (w *world) asServiceAccount(files ...string) (bind func(namespace string, f
 	w.Must(err)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	w.Must(err)
-	w.Client, w.APIReader = w.writes.client(shared.client(c)), c
+	w.Client, w.APIReader = w.Writes.Client(controllertest.WaitForCache(c)), c
 	return bind
 }
 
@@ -209,10 +211,10 @@ func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
 			web, first, second := w.activating("web"), w.keyPair(0, 30*day), w.keyPair(0, 60*day)
 			w.stage(web, first)
 			g := w.activationGate(0)
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.has("web-tls", nil)
 			w.expectActivated(g, "False ActivationFailed: Not activated into Secret 'web-tls': the controller is not permitted to do so, install config/activation: ")
-			if events := w.events.take("Warning Certificate/web"); len(events) != 1 {
+			if events := w.Events.Take("Warning Certificate/web"); len(events) != 1 {
 				t.Errorf("events %q", events)
 			}
 
@@ -224,7 +226,7 @@ func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
 			soonPermitted(t, w, g)
 			w.has("web-tls", first)
 			w.stage(web, second)
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.has("web-tls", second)
 			w.has("web-tls-previous", first)
 			w.expectActivated(g, "True Activated: ")
@@ -239,7 +241,7 @@ func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
 func soonPermitted(t *testing.T, w *world, g *v1alpha1.Gate) {
 	t.Helper()
 	soon(t, "the certificate is activated", func() bool {
-		w.reconcile(g)
+		w.Reconcile(g)
 		return len(g.Status.TargetFailures()) == 0
 	})
 }
@@ -250,7 +252,7 @@ func TestNoSecretIsCached(t *testing.T) {
 	data := w.keyPair(0, 60*day)
 	w.stage(w.activating("web"), data)
 	w.Client = noReads{w.Client}
-	w.reconcile(w.activationGate(0))
+	w.Reconcile(w.activationGate(0))
 	w.has("web-tls", data)
 }
 

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"strings"
@@ -39,16 +39,16 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 			before := w.secrets()
 			g := w.activationGate(0)
 			for range 2 {
-				w.reconcile(g)
+				w.Reconcile(g)
 			}
 			equal(t, w.secrets(), before)
-			equal(t, w.writes.take("Secret"), []string(nil))
+			equal(t, w.Writes.Take("Secret"), []string(nil))
 			w.expectActivated(g, "False ActivationFailed: Not activated into Secret ")
 			if len(g.Status.TargetFailures()) != 1 || g.Status.TargetFailures()[0].Reason != v1alpha1.ActivationFailedReason ||
 				g.Status.TargetFailures()[0].Kind != "Certificate" || !strings.Contains(g.Status.TargetFailures()[0].Message, tc.cause) {
 				t.Errorf("failures %+v, want %q", g.Status.TargetFailures(), tc.cause)
 			}
-			if events := w.events.take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Certificate/web ActivationFailed: Not activated into Secret ") || !strings.Contains(events[0], tc.cause) {
+			if events := w.Events.Take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Certificate/web ActivationFailed: Not activated into Secret ") || !strings.Contains(events[0], tc.cause) {
 				t.Errorf("events %q", events)
 			}
 		})

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -50,12 +50,12 @@ func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
 	w := newWorld(t)
 	web := w.activating("web")
 	g := w.activationGate(hours(1))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectActivated(g, "False NotIssued: There is no certificate in Secret 'web-staged' yet.")
 
 	first := w.keyPair(-time.Hour, 90*day, "tls-combined.pem", "key.der", "keystore.p12")
 	w.stage(web, first)
-	if requeue := w.reconcile(g).RequeueAfter; requeue != time.Hour {
+	if requeue := w.Reconcile(g).RequeueAfter; requeue != time.Hour {
 		t.Errorf("requeue after %s", requeue)
 	}
 	w.has("web-tls", nil)
@@ -63,19 +63,19 @@ func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
 	if got, want := w.activated(web), fmt.Sprintf("waits for gate '%s' (opens at 2026-11-23T13:00:00Z, UTC).", key(g)); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	w.in(time.Hour - time.Second)
-	w.reconcile(g)
+	w.In(time.Hour - time.Second)
+	w.Reconcile(g)
 	w.has("web-tls", nil)
 
-	w.in(time.Hour)
-	w.events.take("")
-	w.writes.take("")
-	w.reconcile(g)
+	w.In(time.Hour)
+	w.Events.Take("")
+	w.Writes.Take("")
+	w.Reconcile(g)
 	w.has("web-tls", first)
 	w.has("web-tls-previous", nil)
-	equal(t, w.writes.take("Secret"), []string{"create Secret/web-tls"})
+	equal(t, w.Writes.Take("Secret"), []string{"create Secret/web-tls"})
 	w.expectActivated(g, "True Activated: Secret 'web-tls' has the issued certificate. The certificate in use ends at 2027-02-21T12:00:00Z.")
-	if events := w.events.take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Normal Certificate/web Activated: Activated into Secret 'web-tls': certificate ") {
+	if events := w.Events.Take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Normal Certificate/web Activated: Activated into Secret 'web-tls': certificate ") {
 		t.Errorf("events %q", events)
 	}
 	live := w.secret("web-tls")
@@ -87,24 +87,24 @@ func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
 	// A renewal goes straight through; what it no longer has goes.
 	second := w.keyPair(-time.Hour, 120*day, "key.der")
 	w.stage(web, second)
-	w.in(hours(2))
+	w.In(hours(2))
 	w.has("web-staged", second)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.has("web-tls", second)
 	w.has("web-tls-previous", first)
-	equal(t, w.writes.take("Secret"), []string{"create Secret/web-tls-previous", "patch Secret/web-tls"})
+	equal(t, w.Writes.Take("Secret"), []string{"create Secret/web-tls-previous", "patch Secret/web-tls"})
 	previous := w.secret("web-tls-previous")
 	equal(t, previous.Annotations, map[string]string{v1alpha1.ActivatedFromAnnotation: "web"})
 	equal(t, previous.Type, corev1.SecretTypeTLS)
 
 	third := w.keyPair(-time.Hour, 150*day)
 	w.stage(web, third)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.has("web-tls", third)
 	w.has("web-tls-previous", second)
-	equal(t, w.writes.take("Secret"), []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"})
-	w.reconcile(g)
-	equal(t, w.writes.take(""), []string(nil))
+	equal(t, w.Writes.Take("Secret"), []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"})
+	w.Reconcile(g)
+	equal(t, w.Writes.Take(""), []string(nil))
 }
 
 func anyStrings(values map[string]string) map[string]any {
@@ -134,22 +134,22 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 			w.stage(web, first)
 			g := w.activationGate(0)
 			w.Edit(g, func() { g.Spec.Certificates = tc.policy })
-			w.reconcile(g)
-			w.close(g, w.in(hours(1)))
-			w.reconcile(g)
+			w.Reconcile(g)
+			w.Close(g, w.In(hours(1)))
+			w.Reconcile(g)
 			w.expectActivated(g, "True Activated: ")
 			w.Edit(g, func() { g.Spec.Suspend = tc.suspended })
 			w.stage(web, second)
-			w.in(hours(2))
-			requeue := w.reconcile(g).RequeueAfter
+			w.In(hours(2))
+			requeue := w.Reconcile(g).RequeueAfter
 			w.has("web-tls", first)
 			w.expectActivated(g, "False GateClosed: ")
 			if tc.early == 0 {
-				w.in(31 * day)
-				w.reconcile(g)
+				w.In(31 * day)
+				w.Reconcile(g)
 				w.has("web-tls", first)
-				w.open(g, w.in(31*day+1))
-				w.reconcile(g)
+				w.Open(g, w.In(31*day+1))
+				w.Reconcile(g)
 				w.has("web-tls", second)
 				return
 			}
@@ -159,15 +159,15 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 			if got, want := w.activated(web), "It is replaced at "+start.Add(tc.early).Format(time.RFC3339)+" at the latest."; !strings.HasSuffix(got, want) {
 				t.Errorf("condition %q, want %q", got, want)
 			}
-			w.in(tc.early - time.Second)
-			w.reconcile(g)
+			w.In(tc.early - time.Second)
+			w.Reconcile(g)
 			w.has("web-tls", first)
-			w.events.take("")
-			w.in(tc.early)
-			w.reconcile(g)
+			w.Events.Take("")
+			w.In(tc.early)
+			w.Reconcile(g)
 			w.has("web-tls", second)
 			w.has("web-tls-previous", first)
-			if events := w.events.take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(g)+"' is closed") {
+			if events := w.Events.Take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(g)+"' is closed") {
 				t.Errorf("events %q", events)
 			}
 		})
@@ -182,7 +182,7 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 		change func(w *world, other *v1alpha1.Gate)
 		want   int
 	}{
-		"it is to close": {func(w *world, other *v1alpha1.Gate) { w.close(other, w.clock.Now()) }, 1},
+		"it is to close": {func(w *world, other *v1alpha1.Gate) { w.Close(other, w.FakeClock.Now()) }, 1},
 		"it goes":        {func(w *world, other *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), other)) }, 2},
 		"it does not govern it any more": {func(w *world, other *v1alpha1.Gate) {
 			w.Edit(other, func() { other.Spec.Targets = nil })
@@ -200,14 +200,14 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 			g := w.Gate("go-live", v1alpha1.GateSpec{
 				Default: v1alpha1.StateOpened, NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), Targets: every,
 			})
-			w.reconcile(g)
-			w.reconcile(other)
-			w.in(hours(1))
-			w.writes.before = once("create Secret", func() error {
+			w.Reconcile(g)
+			w.Reconcile(other)
+			w.In(hours(1))
+			w.Writes.Before = once("create Secret", func() error {
 				tc.change(w, other.DeepCopy())
 				return nil
 			})
-			w.reconcile(g)
+			w.Reconcile(g)
 			activated := slices.DeleteFunc([]string{"web-tls", "www-tls"}, func(name string) bool { return w.secret(name) == nil })
 			if len(activated) != tc.want {
 				t.Errorf("activated are %q", activated)
@@ -242,18 +242,18 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 	g := w.activationGate(0)
 	for _, data := range []map[string][]byte{first, second} {
 		w.stage(web, data)
-		w.reconcile(g)
+		w.Reconcile(g)
 	}
 	w.rollBack()
 	for _, at := range []time.Duration{0, hours(1), 29 * day, 31 * day} {
-		w.in(at)
-		w.reconcile(g)
+		w.In(at)
+		w.Reconcile(g)
 		w.has("web-tls", first)
 		w.has("web-tls-previous", first)
 	}
 	w.expectActivated(g, "False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance. The certificate in use ends at 2026-12-23T12:00:00Z.")
 	w.stage(web, third)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.has("web-tls", third)
 	w.has("web-tls-previous", first)
 	w.expectActivated(g, "True Activated: ")
@@ -266,26 +266,26 @@ func TestEveryGateHasToBeOpenForAnActivation(t *testing.T) {
 	w.stage(web, data)
 	g := w.activationGate(0)
 	other := w.ClosedGate("approval", certificateRef("web"))
-	w.reconcile(other)
-	w.reconcile(g)
+	w.Reconcile(other)
+	w.Reconcile(g)
 	w.has("web-tls", nil)
-	w.writes.take("")
+	w.Writes.Take("")
 	for range 2 { // they tell the same, so that none overwrites the other
-		w.reconcile(other)
-		w.reconcile(g)
+		w.Reconcile(other)
+		w.Reconcile(g)
 	}
-	equal(t, w.writes.take("Certificate"), []string(nil))
+	equal(t, w.Writes.Take("Certificate"), []string(nil))
 	w.expectActivated(g, "False GateClosed: ")
 	if got := w.activated(web); !strings.HasSuffix(got, " waits for gate '"+key(other)+"'.") {
 		t.Errorf("condition %q", got)
 	}
-	w.close(g, w.in(hours(1)))
-	w.reconcile(g)
-	w.open(other, w.in(hours(2)))
-	w.reconcile(other)
+	w.Close(g, w.In(hours(1)))
+	w.Reconcile(g)
+	w.Open(other, w.In(hours(2)))
+	w.Reconcile(other)
 	w.has("web-tls", nil)
-	w.open(g, w.in(hours(3)))
-	w.reconcile(g)
+	w.Open(g, w.In(hours(3)))
+	w.Reconcile(g)
 	w.has("web-tls", data)
 }
 
@@ -296,14 +296,14 @@ func TestTheAnnotationDecidesWhatIsHeld(t *testing.T) {
 	w := newWorld(t)
 	web := w.certificate("web", map[string]any{"secretName": "web-staged"})
 	g := w.ClosedGate("go-live", certificateRef("web"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(web, atMargin, key(g), isDeferred...)
 	w.stage(web, w.keyPair(-30*day, 60*day))
 	annotate := func(value string) {
 		w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":`+value+`}}}`))))
 		for range 2 {
-			w.reconcile(g)
+			w.Reconcile(g)
 		}
 	}
 	annotate(`"web-tls"`)
@@ -312,8 +312,8 @@ func TestTheAnnotationDecidesWhatIsHeld(t *testing.T) {
 	w.expectRenewal(web, atMargin, key(g), isDeferred...)
 	w.has("web-tls", nil)
 
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	annotate(`"web-tls"`)
 	w.expectRenewal(web, "", "", "Activated=True Activated", "Approved=True GateOpened")
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"crypto/ecdsa"
@@ -137,7 +137,7 @@ func anyValues(data map[string][]byte) map[string]any {
 // activated returns the condition Activated as "status reason: message".
 func (w *world) activated(certificate *target.Object) string {
 	w.Helper()
-	for _, c := range w.reload(certificate).GetConditions() {
+	for _, c := range w.Reload(certificate).GetConditions() {
 		if c.Type == v1alpha1.ActivatedCondition {
 			return string(c.Status) + " " + c.Reason + ": " + c.Message
 		}
@@ -153,5 +153,5 @@ func (w *world) readCertificate(name string) *target.Object {
 	obj.SetKind("Certificate")
 	obj.SetNamespace(w.Namespace)
 	obj.SetName(name)
-	return w.reload(obj)
+	return w.Reload(obj)
 }

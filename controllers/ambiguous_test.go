@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -22,24 +22,24 @@ func TestAGateTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.
 	w := newWorld(t)
 	g := w.ClosedGate("production", named("apps"))
 	w.Edit(g, func() { g.Spec.OpenPeriods = cronPeriods("0 2 * * SUN") })
-	w.reconcile(g)
-	told := func() []string { return w.events.take("AmbiguousSchedule") }
+	w.Reconcile(g)
+	told := func() []string { return w.Events.Take("AmbiguousSchedule") }
 	equal(t, told(), []string(nil))
 
 	w.Edit(g, func() { g.Spec.OpenPeriods = cronPeriods("0 2 1-7 * SUN") })
-	w.reconcile(g)
+	w.Reconcile(g)
 	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: open period 'a': " + misread})
-	w.in(hour)
-	w.open(g, start)
-	w.reconcile(g)
-	w.forget()
-	w.reconcile(g)
+	w.In(hour)
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.ResetState()
+	w.Reconcile(g)
 	equal(t, told(), []string(nil))
 
 	w.Edit(g, func() {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: cronPeriods("", "", "0 0 13 * FRI")[2]}, {Period: cronPeriods("", "", "", "0 0 13 * SAT")[3]}}
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: open period 'a': " + misread + "; 2 more periods have such schedules"})
 }
 
@@ -47,17 +47,17 @@ func TestAnExceptionTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *te
 	t.Parallel()
 	w := newWorld(t)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.Events.Take("")
 	e := w.exception("hotfix", openingIt, hour, 3*hour, func(e *v1alpha1.GateException) { e.Spec.OpenPeriods = cronPeriods("0 2 1-7 * SUN") })
-	told := func() []string { return w.events.take("AmbiguousSchedule") }
+	told := func() []string { return w.Events.Take("AmbiguousSchedule") }
 	w.reportOn(e)
 	equal(t, told(), []string{
 		"Warning GateException/hotfix AmbiguousSchedule: open period 'a': " + misread,
 		"Warning Gate/production AmbiguousSchedule: GateException 'hotfix': open period 'a': " + misread,
 	})
 	w.reportOn(e)
-	w.in(hour) // it begins
+	w.In(hour) // it begins
 	w.reportOn(e)
 	equal(t, told(), []string(nil))
 

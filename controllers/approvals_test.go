@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -30,15 +30,15 @@ func (w *world) twoApprovals() (*v1alpha1.Gate, *v1alpha1.GateException) {
 	e := w.exception("hotfix", openingIt, 0, hour)
 	w.stamped(e, "alice", "")
 	w.reportOn(e)
-	w.reconcile(g)
+	w.Reconcile(g)
 	return g, e
 }
 
 func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g, e := w.twoApprovals()
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 	for _, step := range []struct{ approvals, says string }{
 		{"", "0 given; its authors cannot approve it: alice"},
 		{"1 bob", "1 given by bob; its authors cannot approve it: alice"},
@@ -53,23 +53,23 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 		if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); got != want {
 			t.Errorf("%q:\ngot  %q\nwant %q", step.approvals, got, want)
 		}
-		w.reconcile(g)
-		w.expectHeld(app, g)
+		w.Reconcile(g)
+		w.ExpectHeld(app, g)
 	}
-	w.in(time.Minute)
-	w.events.take("")
+	w.In(time.Minute)
+	w.Events.Take("")
 	w.stamped(e, "alice", "1 carol") // bob's is in the status: Flux may strip it
 	w.reportOn(e)
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-	if got, want := len(w.events.take("Exception approved by carol")), 2; got != want {
+	if got, want := len(w.Events.Take("Exception approved by carol")), 2; got != want {
 		t.Errorf("%d events, want %d", got, want)
 	}
 	a := e.Status.Approvals
 	if len(a) != 2 || a[0].ApprovedBy != "bob" || !a[0].RecordedAt.Time.Equal(start) || a[1].ApprovedBy != "carol" || !a[1].RecordedAt.Time.Equal(start.Add(time.Minute)) {
 		t.Errorf("the status has %+v", a)
 	}
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }
 
 // howTo is the command that approves the generation of an exception as it was read.
@@ -80,56 +80,56 @@ func howTo(e *v1alpha1.GateException) string {
 
 func TestAnEditVoidsApprovals(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob\n1 carol")
 	w.reportOn(e)
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) })
-	w.reconcile(g) // before the report: the gate looks itself
-	w.expectHeld(app, g)
-	w.events.take("")
+	w.Reconcile(g) // before the report: the gate looks itself
+	w.ExpectHeld(app, g)
+	w.Events.Take("")
 	w.reportOn(e)
 	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 	if len(e.Status.Approvals) > 0 {
 		t.Errorf("the status has %+v", e.Status.Approvals)
 	}
-	if got := w.events.take("is void: the exception was edited since"); len(got) != 4 {
+	if got := w.Events.Take("is void: the exception was edited since"); len(got) != 4 {
 		t.Errorf("events %q", got)
 	}
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 }
 
 func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	e := w.exception("hotfix", openingIt, 0, hour)
 	w.reportOn(e)
-	w.reconcile(g)
-	w.expectUntouched(app)
+	w.Reconcile(g)
+	w.ExpectUntouched(app)
 	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}} })
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Events.Take("")
 	w.reportOn(e)
 	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
-	if got := w.events.take("ExceptionInterrupted: "); len(got) != 2 {
+	if got := w.Events.Take("ExceptionInterrupted: "); len(got) != 2 {
 		t.Errorf("events %q", got)
 	}
 }
 
 func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	w := newWorld(t)
-	w.unstamped = true
-	app := w.kustomization("apps", nil)
+	w.Unstamped = true
+	app := w.NewKustomization("apps", nil)
 	g, e := w.twoApprovals()
 	w.stamped(e, "x", "1 bob\n1 carol")
 	w.reportOn(e)
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read; "+howTo(e)) {
 		t.Errorf("it says %q", got)
@@ -146,7 +146,7 @@ func TestACacheThatIsBehindForgetsNoApproval(t *testing.T) {
 	stale := e.DeepCopy()
 	w.reportOn(e)
 	w.stamped(e, "alice", "")
-	w.events.take("")
+	w.Events.Take("")
 	r := w.reporter()
 	stale.Annotations[v1alpha1.ApproveRequestedByAnnotation] = stampsOf(e, "1 bob")
 	r.Client = behind{w.Client, stale}
@@ -166,7 +166,7 @@ func TestOneMoreApprovalActivatesNothingAgain(t *testing.T) {
 	_, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob\n1 carol")
 	w.reportOn(e)
-	w.events.take("")
+	w.Events.Take("")
 	w.stamped(e, "alice", "1 bob\n1 carol\n1 dave")
 	w.reportOn(e)
 	w.expectEvents("ExceptionApproved")
@@ -193,7 +193,7 @@ const unstamped = "the approvals in its annotations do not count, because the po
 // that it is told once, on the exception and on its Gate.
 func (w *world) refusedApproval(e *v1alpha1.GateException, g *v1alpha1.Gate, refused string) {
 	w.Helper()
-	w.events.take("")
+	w.Events.Take("")
 	for range 2 {
 		w.reportOn(e)
 	}
@@ -201,18 +201,18 @@ func (w *world) refusedApproval(e *v1alpha1.GateException, g *v1alpha1.Gate, ref
 	if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), "; "+refused+"; "+howTo(e); !strings.HasSuffix(got, want) {
 		w.Errorf("\ngot  %q\nwant %q", got, want)
 	}
-	if got := w.events.take("ApprovalRefused: "); len(got) != 2 || !strings.Contains(got[0], "Exception is not approved: "+refused) {
+	if got := w.Events.Take("ApprovalRefused: "); len(got) != 2 || !strings.Contains(got[0], "Exception is not approved: "+refused) {
 		w.Errorf("events %q, want %q", got, refused)
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 }
 
 func TestAnApprovalThatDoesNotNameWhatIsThereIsToldAndDoesNotCount(t *testing.T) {
 	w := newWorld(t)
-	w.unstamped = true
-	app := w.kustomization("apps", nil)
+	w.Unstamped = true
+	app := w.NewKustomization("apps", nil)
 	g, e := w.twoApprovals()
-	read := gate.FormatApproval(e, w.clock.Now())
+	read := gate.FormatApproval(e, w.FakeClock.Now())
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) }) // while somebody reads
 	w.reportOn(e)
 	for _, tc := range []struct{ name, value, because string }{
@@ -224,28 +224,28 @@ func TestAnApprovalThatDoesNotNameWhatIsThereIsToldAndDoesNotCount(t *testing.T)
 	} {
 		w.asks(e, tc.value)
 		w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: %s; %s", tc.value, tc.because, unstamped))
-		w.expectHeld(app, g)
+		w.ExpectHeld(app, g)
 	}
-	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
+	w.asks(e, gate.FormatApproval(e, w.FakeClock.Now()))
 	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped the approver; %s", e.Annotations[v1alpha1.ApproveRequestedAtAnnotation], unstamped))
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 // Its generation comes, and it is there already.
 func TestAnApprovalInAdvanceDoesNotCountOnceItsGenerationIsThere(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g, e := w.twoApprovals()
 	next := e.DeepCopy()
 	next.Generation++
-	w.asks(e, gate.FormatApproval(next, w.clock.Now()))
+	w.asks(e, gate.FormatApproval(next, w.FakeClock.Now()))
 	w.reportOn(e)
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) })
-	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped the approver", gate.FormatApproval(e, w.clock.Now())))
+	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped the approver", gate.FormatApproval(e, w.FakeClock.Now())))
 	if len(e.Status.Approvals) > 0 {
 		t.Errorf("the status has %+v", e.Status.Approvals)
 	}
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 // The annotation of an approval that counted is still there after an edit. The event
@@ -254,9 +254,9 @@ func TestWhatAnEditVoidsIsNotRefusedAsWell(t *testing.T) {
 	w := newWorld(t)
 	_, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob")
-	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
+	w.asks(e, gate.FormatApproval(e, w.FakeClock.Now()))
 	w.reportOn(e)
-	w.events.take("")
+	w.Events.Take("")
 	for range 2 {
 		w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100*hour + time.Duration(e.Generation)*hour) })
 		w.reportOn(e)
@@ -270,19 +270,19 @@ func TestWhatAnEditVoidsIsNotRefusedAsWell(t *testing.T) {
 // The older one has the same name, generation and approvals.
 func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob\n1 carol")
-	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
+	w.asks(e, gate.FormatApproval(e, w.FakeClock.Now()))
 	w.reportOn(e)
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 	older := e.DeepCopy()
 	w.Must(cluster.Client.Delete(w.Context(), e))
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.reportOn(e)
-	w.reconcile(g)
+	w.Reconcile(g)
 	newer := &v1alpha1.GateException{ // as from a backup, with all that the API server takes
 		ObjectMeta: metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace, Annotations: older.Annotations}, Spec: older.Spec, Status: older.Status,
 	}
@@ -294,7 +294,7 @@ func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
 	if len(newer.Status.Approvals) > 0 {
 		t.Errorf("the status has %+v", newer.Status.Approvals)
 	}
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 func TestWhoApprovedWhatIsOverStays(t *testing.T) {
@@ -302,7 +302,7 @@ func TestWhoApprovedWhatIsOverStays(t *testing.T) {
 	_, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob\n1 carol")
 	w.reportOn(e)
-	w.in(2 * hour)
+	w.In(2 * hour)
 	w.reportOn(e)
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(1000 * hour) })
 	w.reportOn(e)

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 
 func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.kustomization("broken", nil)
+	app := w.NewKustomization("apps", nil)
+	w.NewKustomization("broken", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", OpenPeriods: []v1alpha1.Period{dated("soon", 10*time.Second, time.Hour)},
 		Targets: []v1alpha1.TargetReference{named("broken"), named("apps")},
 	})
-	w.writes.before = failing("apply Kustomization/broken")
+	w.Writes.Before = failing("apply Kustomization/broken")
 	for range 30 { // far beyond what an exponential back-off takes to be long
-		result, err := w.try(g)
+		result, err := w.Try(g)
 		if err == nil {
 			t.Fatal("no error")
 		}
@@ -30,36 +30,36 @@ func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 			t.Fatalf("requeue after %s, the window opens in 10s", result.RequeueAfter)
 		}
 	}
-	w.expectHeld(app, g)
-	w.in(10 * time.Second)
-	_, _ = w.try(g)
-	w.expectReleased(app, g)
+	w.ExpectHeld(app, g)
+	w.In(10 * time.Second)
+	_, _ = w.Try(g)
+	w.ExpectReleased(app, g)
 }
 
 func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	var gates []*v1alpha1.Gate
 	for _, name := range []string{"a", "b"} {
 		gates = append(gates, w.Gate(name, v1alpha1.GateSpec{
 			Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
 		}))
-		w.reconcile(gates[len(gates)-1])
+		w.Reconcile(gates[len(gates)-1])
 	}
-	w.resume(app)
+	w.Resume(app)
 	for _, g := range gates {
-		w.reconcile(g)
+		w.Reconcile(g)
 	}
-	w.writes.take("")
+	w.Writes.Take("")
 	for range 3 {
 		for _, g := range gates {
-			w.reconcile(g)
+			w.Reconcile(g)
 		}
 	}
-	if got := w.writes.take(""); len(got) > 0 {
+	if got := w.Writes.Take(""); len(got) > 0 {
 		t.Errorf("writes: %q", got)
 	}
-	if w.suspended(app) {
+	if w.Suspended(app) {
 		t.Error("held again")
 	}
 }
@@ -68,56 +68,56 @@ func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testin
 	w := reaching(t)
 	other := w.NewNamespace()
 	app := inGit(other, "apps", nil)
-	w.git(app)
+	w.Git(app)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: other}}})
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.AllowCrossNamespaceRefs = false
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.open(g, start)
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }
 
 // Its dependency kept it from opening.
 func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app, upstream := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, upstream := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	w.reports(upstream, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Mode: v1alpha1.ModeLenient, DependsOn: []v1alpha1.DependencyReference{staging()},
 		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
-	w.reconcile(g)
-	w.resume(app)
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.Resume(app)
+	w.Reconcile(g)
 	w.reports(upstream, "False", "Failed", "broken")
-	w.in(time.Hour)
-	w.reconcile(g)
-	if got := opened(g); !strings.HasPrefix(got, "False DependencyNotReady") || w.suspended(app) {
-		t.Errorf("%s, held: %t", got, w.suspended(app))
+	w.In(time.Hour)
+	w.Reconcile(g)
+	if got := opened(g); !strings.HasPrefix(got, "False DependencyNotReady") || w.Suspended(app) {
+		t.Errorf("%s, held: %t", got, w.Suspended(app))
 	}
 }
 
 func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13)+`"}}}`)
+	app := w.NewKustomization("apps", nil)
+	w.PatchAsFlux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13)+`"}}}`)
 	g := w.ClosedGate("production", all())
-	w.reconcile(g)
-	if got := w.look(app); got.suspend != true || got.heldBy != "" || len(got.owners) != 1 || got.owners[0] != v1alpha1.FieldManager {
+	w.Reconcile(g)
+	if got := w.Suspension(app); got.Suspend != true || got.HeldBy != "" || len(got.Owners) != 1 || got.Owners[0] != v1alpha1.FieldManager {
 		t.Errorf("got %+v", got)
 	}
 	version := app.GetResourceVersion()
-	w.reconcile(g)
-	if w.reload(app).GetResourceVersion() != version {
+	w.Reconcile(g)
+	if w.Reload(app).GetResourceVersion() != version {
 		t.Error("written again although nothing changed")
 	}
-	w.open(g, start)
-	w.reconcile(g)
-	if w.suspended(app) {
+	w.Open(g, start)
+	w.Reconcile(g)
+	if w.Suspended(app) {
 		t.Error("not released")
 	}
 }
@@ -125,10 +125,10 @@ func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
 // crowd leaves room for so many bytes in the annotations of an object.
 func (w *world) crowd(obj *target.Object, room int) {
 	w.Helper()
-	for key, value := range w.reload(obj).GetAnnotations() {
+	for key, value := range w.Reload(obj).GetAnnotations() {
 		room += len(key) + len(value)
 	}
-	w.flux(obj, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-len("big")-room)+`"}}}`)
+	w.PatchAsFlux(obj, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-len("big")-room)+`"}}}`)
 }
 
 // Each of them would add itself, and take the others out because there is no room.
@@ -137,34 +137,34 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			w.crowd(app, room)
 			a, b := w.ClosedGate("a", all()), w.ClosedGate("b", all())
 			for range 2 {
-				w.reconcile(a)
-				w.reconcile(b)
+				w.Reconcile(a)
+				w.Reconcile(b)
 			}
-			version := w.reload(app).GetResourceVersion()
-			w.reconcile(a)
-			w.reconcile(b)
-			if w.reload(app).GetResourceVersion() != version {
+			version := w.Reload(app).GetResourceVersion()
+			w.Reconcile(a)
+			w.Reconcile(b)
+			if w.Reload(app).GetResourceVersion() != version {
 				t.Error("written again although nothing changed")
 			}
-			w.open(a, start)
-			w.reconcile(a)
-			w.reconcile(b)
-			w.reconcile(a)
-			if l := w.look(app); l.suspend != true || strings.Contains(l.approved, key(a)) || strings.Contains(l.heldBy, key(a)) || a.Status.Targets.Held > 0 {
+			w.Open(a, start)
+			w.Reconcile(a)
+			w.Reconcile(b)
+			w.Reconcile(a)
+			if l := w.Suspension(app); l.Suspend != true || strings.Contains(l.Approved, key(a)) || strings.Contains(l.HeldBy, key(a)) || a.Status.Targets.Held > 0 {
 				t.Errorf("gate a is open: %+v, %+v", l, a.Status.Targets)
 			}
 			w.Must(cluster.Client.Delete(w.Context(), a))
-			w.reconcile(a)
-			if !w.gone(a) || !w.suspended(app) {
+			w.Reconcile(a)
+			if !w.gone(a) || !w.Suspended(app) {
 				t.Error("gate a is not gone, or the target is free")
 			}
-			w.open(b, start)
-			w.reconcile(b)
-			if w.suspended(app) {
+			w.Open(b, start)
+			w.Reconcile(b)
+			if w.Suspended(app) {
 				t.Error("not released")
 			}
 		})
@@ -174,13 +174,13 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 // Each shard of the controller has the Gates of its own in its cache.
 func TestAShardDoesNotReleaseWhatAnotherShardHolds(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	w.Reconcile(g)
+	w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
 	w.Client = emptyGates{w.Client}
 	w.missing(w.Namespace, "")
-	if !w.suspended(app) {
+	if !w.Suspended(app) {
 		t.Error("released")
 	}
 }

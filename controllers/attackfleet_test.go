@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -25,16 +25,16 @@ func TestAGateLockOfAllNamespacesElsewhereKeepsNoGateFromGoing(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs, w.Own = true, w.NewNamespace()
 	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
+	w.Reconcile(g)
 	if !w.fleetLockIn(w.Own).Spec.Gates[key(g)] {
 		t.Fatal("not locked")
 	}
 	w.Own = w.NewNamespace()
 	w.restart()
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	for range 5 {
-		_, _ = w.try(g)
+		_, _ = w.Try(g)
 	}
 	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
 		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
@@ -45,23 +45,23 @@ func TestAGateLockOfAllNamespacesElsewhereKeepsNoGateFromGoing(t *testing.T) {
 func TestAControllerOfOneNamespaceEmptiesItsGateLockOfAllNamespaces(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs, w.Own = true, w.Namespace
-	g, elsewhere := w.ClosedGate("freeze", w.everywhere()), w.gateIn(w.NewNamespace(), "freeze", v1alpha1.GateSpec{
+	g, elsewhere := w.ClosedGate("freeze", w.everywhere()), w.GateIn(w.NewNamespace(), "freeze", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{w.everywhere()},
 	})
-	w.reconcile(g)
-	w.reconcile(elsewhere)
+	w.Reconcile(g)
+	w.Reconcile(elsewhere)
 	if got := w.fleetLockIn(w.Own).Spec; !got.Gates[key(g)] || !got.Gates[key(elsewhere)] {
 		t.Fatalf("the GateLock has %+v", got)
 	}
 	w.Namespaces = map[string]ctrlcache.Config{w.Own: {}}
 	w.restart()
-	w.reconcile(g)
+	w.Reconcile(g)
 	if got := w.fleetLockIn(w.Own).Spec; len(got.Gates)+len(got.Selectors) > 0 {
 		t.Errorf("the GateLock has %+v", got)
 	}
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	for range 5 {
-		_, _ = w.try(g)
+		_, _ = w.Try(g)
 	}
 	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
 		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
@@ -71,7 +71,7 @@ func TestAControllerOfOneNamespaceEmptiesItsGateLockOfAllNamespaces(t *testing.T
 func TestTargetsAreHeldForWhichTheGateLockHasNoRoom(t *testing.T) {
 	const each = 150 // three Gates have more than the policy can compare an object with
 	w := locking(t)
-	app := w.kustomization("apps", map[string]string{"a": "shop", "g0": "0", "g1": "0", "g2": "0"})
+	app := w.NewKustomization("apps", map[string]string{"a": "shop", "g0": "0", "g1": "0", "g2": "0"})
 	gates := make([]*v1alpha1.Gate, 3)
 	for n := range gates {
 		refs := make([]v1alpha1.TargetReference, each)
@@ -80,21 +80,21 @@ func TestTargetsAreHeldForWhichTheGateLockHasNoRoom(t *testing.T) {
 			refs[i].MatchLabels = map[string]string{"a": "shop", fmt.Sprintf("g%d", n): fmt.Sprint(i)}
 		}
 		gates[n] = w.ClosedGate(fmt.Sprintf("freeze-%d", n), refs...)
-		w.reconcile(gates[n])
+		w.Reconcile(gates[n])
 	}
 	first, last := gates[0], gates[2]
-	w.expectHeld(app, gates...)
+	w.ExpectHeld(app, gates...)
 	equal(t, failuresOf(last), []string{"GateLock/closed LockFull"})
 	if locked := len(w.lock(w.Namespace).Spec.Labels["Kustomization/a=shop"]); len(failuresOf(first)) > 0 || locked < 2*each {
 		t.Errorf("%d entries are locked, the first gate has %d failures", locked, len(failuresOf(first)))
 	}
-	w.writes.take("")
-	w.reconcile(last)
-	expectNone(t, w.writes.take("GateLock"))
+	w.Writes.Take("")
+	w.Reconcile(last)
+	expectNone(t, w.Writes.Take("GateLock"))
 
-	w.open(first, start)
-	w.reconcile(first)
-	w.reconcile(last)
+	w.Open(first, start)
+	w.Reconcile(first)
+	w.Reconcile(last)
 	expectNone(t, failuresOf(last))
-	w.expectHolder(app, gates[1:]...)
+	w.ExpectHolder(app, gates[1:]...)
 }

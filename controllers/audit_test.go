@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -40,54 +41,54 @@ func (w *world) expectReady(g *v1alpha1.Gate, want string) {
 func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	t.Parallel()
 	w := locking(t)
-	free, naming, held := w.kustomization("free", nil), w.kustomization("naming", nil), w.kustomization("held", nil)
-	foreign := w.kustomization("foreign", nil)
-	w.suspend(foreign)
+	free, naming, held := w.NewKustomization("free", nil), w.NewKustomization("naming", nil), w.NewKustomization("held", nil)
+	foreign := w.NewKustomization("foreign", nil)
+	w.Suspend(foreign)
 	w.name(naming, "audit")
 	exempt := w.certificate("expires", nil)
 	w.issue(exempt, start.Add(-89*day), start.Add(day))
-	conditionsBefore := w.reload(exempt).GetConditions()
+	conditionsBefore := w.Reload(exempt).GetConditions()
 	other := w.ClosedGate("other", named("held"))
-	w.reconcile(other)
+	w.Reconcile(other)
 	g := w.auditGate("audit", named("free"), named("held"), named("foreign"), certificateRef("expires"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5})
 	w.expectReady(g, "audit: 0 of 5 targets would be held, none is")
 
-	w.writes.take("")
-	w.close(g, w.in(hours(1)))
-	w.reconcile(g)
+	w.Writes.Take("")
+	w.Close(g, w.In(hours(1)))
+	w.Reconcile(g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5, WouldHold: 3, SuspendedByOthers: 1, Exempt: 1})
 	if opened := conditions.Get(g, v1alpha1.OpenedCondition); opened.Status != metav1.ConditionFalse || opened.Reason != v1alpha1.CloseRequestedReason {
 		t.Errorf("the Gate says %+v", opened)
 	}
 	w.expectReady(g, "audit: 3 of 5 targets would be held, none is")
-	for _, write := range w.writes.take("") {
+	for _, write := range w.Writes.Take("") {
 		if write != "patch-status Gate/audit" {
 			t.Errorf("it writes: %s", write)
 		}
 	}
 	for _, app := range []*target.Object{free, naming} {
-		w.expectUntouched(app)
+		w.ExpectUntouched(app)
 	}
-	w.expectHeld(held, other)
-	equal(t, w.reload(exempt).GetConditions(), conditionsBefore)
+	w.ExpectHeld(held, other)
+	equal(t, w.Reload(exempt).GetConditions(), conditionsBefore)
 	// An object that names a Gate that the GateLock does not know is locked.
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{
 		Gates: map[string]bool{key(g): false, key(other): true}, Targets: map[string][]string{"Kustomization/held": {key(other)}},
 	})
 
-	w.resume(foreign)
-	late := w.kustomization("late", nil)
+	w.Resume(foreign)
+	late := w.NewKustomization("late", nil)
 	w.name(late, "audit")
-	w.reconcile(g)
+	w.Reconcile(g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6, WouldHold: 5, Exempt: 1})
-	w.open(other, w.clock.Now())
-	w.reconcile(other)
-	w.expect(held, look{approved: fmt.Sprintf("True GateOpened Released: gate '%s' is open, and gate '%s' has mode Audit.", key(other), key(g))})
+	w.Open(other, w.FakeClock.Now())
+	w.Reconcile(other)
+	w.Expect(held, suspension{Approved: fmt.Sprintf("True GateOpened Released: gate '%s' is open, and gate '%s' has mode Audit.", key(other), key(g))})
 
-	w.open(g, w.in(hours(2)))
-	w.reconcile(g)
+	w.Open(g, w.In(hours(2)))
+	w.Reconcile(g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6})
 }
 
@@ -95,20 +96,20 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	foreign := w.kustomization("foreign", nil)
-	w.suspend(foreign)
+	app := w.NewKustomization("apps", nil)
+	foreign := w.NewKustomization("foreign", nil)
+	w.Suspend(foreign)
 	g := w.auditGate("audit", all())
-	w.reconcile(g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.Events.Take("")
 
 	close := func(at time.Duration) {
-		w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, w.in(at).Format(time.RFC3339Nano)+"/1h")
-		w.reconcile(g)
+		w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, w.In(at).Format(time.RFC3339Nano)+"/1h")
+		w.Reconcile(g)
 	}
 	told := func(when string, want ...string) {
 		t.Helper()
-		if got := w.events.take("Kustomization/"); !slices.Equal(got, want) {
+		if got := w.Events.Take("Kustomization/"); !slices.Equal(got, want) {
 			t.Errorf("%s: got  %q\nwant %q", when, got, want)
 		}
 	}
@@ -117,34 +118,34 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	}
 	close(hours(1))
 	told("it closes", message("apps", "2026-11-23T14:00:00Z"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Edit(g, func() { g.Spec.Interval = *duration(time.Hour) })
-	w.reconcile(g)
+	w.Reconcile(g)
 	told("an edit and a look")
 	w.restart()
-	w.reconcile(g)
+	w.Reconcile(g)
 	told("a restart")
 	w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
-	w.Must(w.on().handlers.EnqueueAll(w.Context(), g))
-	w.Must(w.lookAtWoken()) // before the Gate has decided on that
-	w.reconcile(g)
+	w.Must(w.Reconcilers().Handlers.EnqueueAll(w.Context(), g))
+	w.Must(w.ReconcileEnqueued()) // before the Gate has decided on that
+	w.Reconcile(g)
 	told("an edit after a restart")
-	w.resume(foreign)
-	w.reconcile(g)
+	w.Resume(foreign)
+	w.Reconcile(g)
 	told("somebody resumes what he had suspended", message("foreign", "2026-11-23T14:00:00Z"))
-	w.suspend(foreign)
-	w.reconcile(g)
-	w.resume(foreign)
-	w.reconcile(g)
+	w.Suspend(foreign)
+	w.Reconcile(g)
+	w.Resume(foreign)
+	w.Reconcile(g)
 	told("once more")
-	w.in(hours(2))
-	w.reconcile(g)
+	w.In(hours(2))
+	w.Reconcile(g)
 	told("it opens")
 	close(hours(3))
-	if got := w.events.take("Kustomization/"); len(got) != 2 || !slices.Contains(got, message("apps", "2026-11-23T16:00:00Z")) {
+	if got := w.Events.Take("Kustomization/"); len(got) != 2 || !slices.Contains(got, message("apps", "2026-11-23T16:00:00Z")) {
 		t.Errorf("it closes again: got %q", got)
 	}
-	w.expectUntouched(app)
+	w.ExpectUntouched(app)
 }
 
 func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
@@ -153,29 +154,29 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 			t.Parallel()
 			for n := range enough {
 				w := locking(t)
-				app := w.kustomization("apps", nil)
+				app := w.NewKustomization("apps", nil)
 				from := v1alpha1.ModeEnforce
 				if to == from {
 					from = v1alpha1.ModeAudit
 				}
 				g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: from, Targets: []v1alpha1.TargetReference{named("apps")}})
-				w.reconcile(g)
+				w.Reconcile(g)
 				w.mode(g, to)
-				w.writes.before = crashing(n)
-				_, err := w.try(g)
-				if l := w.lock(w.Namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && to == v1alpha1.ModeAudit {
+				w.Writes.Before = crashing(n)
+				_, err := w.Try(g)
+				if l := w.lock(w.Namespace); !w.Suspended(app) && len(l.Spec.Targets) > 0 && to == v1alpha1.ModeAudit {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}
-				w.writes.heal()
+				w.Writes.Heal()
 				w.restart()
-				w.reconcile(g)
+				w.Reconcile(g)
 				want := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): to == v1alpha1.ModeEnforce}}
 				if to == v1alpha1.ModeEnforce {
-					w.expectHeld(app, g)
+					w.ExpectHeld(app, g)
 					equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 					want.Targets = map[string][]string{"Kustomization/apps": {key(g)}}
 				} else {
-					w.expectReleased(app, g)
+					w.ExpectReleased(app, g)
 					equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
 				}
 				w.expectLock(w.Namespace, want)
@@ -197,23 +198,23 @@ func TestAGateWithModeAuditLetsACertificateBePutToUse(t *testing.T) {
 	w.mode(g, v1alpha1.ModeAudit)
 	data := w.keyPair(-time.Hour, 90*day)
 	w.stage(web, data)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectActivated(g, "True Activated")
 	w.has("web-tls", data)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
 
 	blocking := w.Gate("blocking", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{certificateRef("web")}})
-	w.reconcile(blocking)
+	w.Reconcile(blocking)
 	w.stage(web, w.keyPair(-time.Minute, 90*day))
-	w.reconcile(blocking)
+	w.Reconcile(blocking)
 	w.expectActivated(blocking, "False GateClosed")
 	w.has("web-tls", data)
 }
 
 func TestAGateWithModeAuditThroughTheCaches(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *Gating) { r.EventRecorder = w.events })
-	apps := w.kustomizations(3)
+	startManager(t, cluster, func(r *controllers.Gating) { r.EventRecorder = w.Events })
+	apps := w.NewKustomizations(3)
 	g := w.auditGate("production", all())
 	counts := func(want v1alpha1.TargetCounts) {
 		t.Helper()
@@ -222,14 +223,14 @@ func TestAGateWithModeAuditThroughTheCaches(t *testing.T) {
 		})
 	}
 	counts(v1alpha1.TargetCounts{Total: 3})
-	w.close(g, time.Now())
+	w.Close(g, time.Now())
 	counts(v1alpha1.TargetCounts{Total: 3, WouldHold: 3})
 	w.Edit(g, func() { g.Spec.Interval = *duration(time.Hour) })
 	counts(v1alpha1.TargetCounts{Total: 3, WouldHold: 3})
 	for _, app := range apps {
-		w.expectUntouched(app)
+		w.ExpectUntouched(app)
 	}
-	equal(t, len(w.events.take(" WouldHold: Would be held by gate '"+key(g))), 3)
+	equal(t, len(w.Events.Take(" WouldHold: Would be held by gate '"+key(g))), 3)
 	w.mode(g, v1alpha1.ModeEnforce)
 	counts(v1alpha1.TargetCounts{Total: 3, Held: 3})
 	w.soonHeld(apps[1], g)

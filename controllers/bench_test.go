@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/summary"
@@ -87,15 +89,15 @@ func BenchmarkSettled(b *testing.B) {
 	by := saysOf("apps/production", verdict.Closed, "")
 	by.Object.Spec.Targets = []v1alpha1.TargetReference{all()}
 	obj := settledTarget("app", by)
-	c := &Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &liveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
-	m := newState()
-	r := c.newReconcilers(m, &woken{}).targets
+	c := &controllers.Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &controllertest.LiveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
+	m := controllers.NewState()
+	r := c.NewReconcilers(m, &controllertest.Enqueued{}).Targets
 	for b.Loop() {
 		if _, err := r.Reconcile(context.Background(), target.KeyOf(obj)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if sums := m.summary.Sums(summary.KeyFor(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
+	if sums := m.Summary.Sums(summary.KeyFor(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
 		b.Fatalf("%+v", sums)
 	}
 }

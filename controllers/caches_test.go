@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"reflect"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/events"
 	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
@@ -36,7 +38,7 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 		found(name, value.Addr().Pointer())
 		return
 	}
-	if !strings.HasPrefix(value.Type().PkgPath(), reflect.TypeFor[Gating]().PkgPath()) {
+	if !strings.HasPrefix(value.Type().PkgPath(), reflect.TypeFor[controllers.Gating]().PkgPath()) {
 		return
 	}
 	for i := range value.NumField() {
@@ -46,15 +48,15 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 
 func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 	t.Parallel()
-	l := (&Gating{GateMetrics: &events.Metrics{}}).newReconcilers(newState(), &woken{})
+	l := (&controllers.Gating{GateMetrics: &events.Metrics{}}).NewReconcilers(controllers.NewState(), &controllertest.Enqueued{})
 	for _, tc := range []struct {
 		reconciler any
 		implements reflect.Type
 		registered []uintptr
 		known      string
 	}{
-		{l.gates, reflect.TypeFor[ownwrites.Cache](), pointers(l.gates.Gates.Caches), "Reconciler.Decider.Dependencies"},
-		{l.targets, reflect.TypeFor[ownwrites.Evictor[target.Key]](), pointers(l.targets.Caches), "Reconciler.Versions"},
+		{l.Gates, reflect.TypeFor[ownwrites.Cache](), pointers(l.Gates.Gates.Caches), "Reconciler.Decider.Dependencies"},
+		{l.Targets, reflect.TypeFor[ownwrites.Evictor[target.Key]](), pointers(l.Targets.Caches), "Reconciler.Versions"},
 	} {
 		var all []string
 		used := map[uintptr]bool{}
@@ -80,7 +82,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	m := &gatecontroller.State{}
-	type inner struct{ state *gatecontroller.State }
+	type inner struct{ State *gatecontroller.State }
 	type part struct{ inner inner }
 	var found []string
 	holding(reflect.ValueOf(&part{inner{m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {

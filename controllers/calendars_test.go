@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (w *world) change(days *corev1.ConfigMap, text string) {
 // frozenGate creates a Gate that is open except on the days of a calendar.
 func (w *world) frozenGate(name string, targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
 	w.Helper()
-	return w.gateIn(w.Namespace, name, v1alpha1.GateSpec{Default: "opened", Targets: targets, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}}})
+	return w.GateIn(w.Namespace, name, v1alpha1.GateSpec{Default: "opened", Targets: targets, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}}})
 }
 
 func calendar(name string) v1alpha1.Period {
@@ -66,24 +66,24 @@ const freely = "Gate opened outside its close periods"
 func TestAChangedCalendarTakesEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	days, app := w.days(holiday("20271225", "Christmas")), w.kustomization("apps", nil)
+	days, app := w.days(holiday("20271225", "Christmas")), w.NewKustomization("apps", nil)
 	g := w.frozenGate("shop", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectMessageOf(g, metav1.ConditionTrue, freely+", scheduled for closing at 2027-12-25T00:00:00Z by 'holidays' (Christmas)")
-	w.expectUntouched(app)
+	w.ExpectUntouched(app)
 
 	w.change(days, holiday("20261123", "Labour Day"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 	if by := g.Status.LastTransition.Period; by != "holidays" {
 		t.Errorf("it is by %q", by)
 	}
 
 	w.change(days, holiday("20271225", "Christmas"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectMessageOf(g, metav1.ConditionTrue, freely+", scheduled for closing at 2027-12-25T00:00:00Z by 'holidays' (Christmas)")
-	w.expectReleased(app, g)
+	w.ExpectReleased(app, g)
 }
 
 func TestACalendarIsReadFurtherAheadEachDay(t *testing.T) {
@@ -91,12 +91,12 @@ func TestACalendarIsReadFurtherAheadEachDay(t *testing.T) {
 	w := newWorld(t)
 	w.days(holiday("20281124", "Later"))
 	g := w.frozenGate("shop")
-	w.reconcile(g)
+	w.Reconcile(g)
 	if next := g.Status.NextTransition; next != nil {
 		t.Errorf("more than two years ahead there is %v", next)
 	}
-	w.in(hours(24))
-	w.reconcile(g)
+	w.In(hours(24))
+	w.Reconcile(g)
 	if next := g.Status.NextTransition; next == nil || next.At.UTC().Format(time.RFC3339) != "2028-11-24T00:00:00Z" {
 		t.Errorf("a day later there is %v", next)
 	}
@@ -108,13 +108,13 @@ func TestAGateWithACalendarIsDecidedAgainEachDay(t *testing.T) {
 	w := newWorld(t)
 	w.days(holiday("20271225", "Christmas"))
 	for name, watch := range map[string][]v1alpha1.DependencyReference{"alone": nil, "watching": {staging()}} {
-		g := w.gateIn(w.Namespace, name, v1alpha1.GateSpec{
+		g := w.GateIn(w.Namespace, name, v1alpha1.GateSpec{
 			Default: "closed", Interval: v1alpha1.Duration{Duration: hours(72)}, DependsOn: watch, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}},
 		})
-		w.in(hours(1))
-		w.reconcile(g)
-		w.in(hours(1))
-		if again := w.reconcile(g).RequeueAfter; again > hours(24) || again < hours(23) {
+		w.In(hours(1))
+		w.Reconcile(g)
+		w.In(hours(1))
+		if again := w.Reconcile(g).RequeueAfter; again > hours(24) || again < hours(23) {
 			t.Errorf("%s: it is decided again in %s", name, again)
 		}
 	}
@@ -135,7 +135,9 @@ func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 		breaks func(*world, *corev1.ConfigMap)
 		cause  string
 	}{
-		"gone": {func(w *world, days *corev1.ConfigMap) { w.Must(cluster.Client.Delete(w.Context(), days)) }, "does not exist"},
+		"gone": {func(w *world, days *corev1.ConfigMap) {
+			w.Must(cluster.Client.Delete(w.Context(), days))
+		}, "does not exist"},
 		"without its key": {func(w *world, days *corev1.ConfigMap) {
 			days.Data = map[string]string{"se.ics": ""}
 			w.Must(cluster.Client.Update(w.Context(), days))
@@ -148,14 +150,14 @@ func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			days, app := w.days(holiday("20271225", "Christmas")), w.kustomization("apps", nil)
+			days, app := w.days(holiday("20271225", "Christmas")), w.NewKustomization("apps", nil)
 			g := w.frozenGate("shop", named("apps"))
-			w.reconcile(g)
-			w.expectUntouched(app)
+			w.Reconcile(g)
+			w.ExpectUntouched(app)
 
 			tc.breaks(w, days)
-			w.reconcile(g)
-			w.expectHeld(app, g)
+			w.Reconcile(g)
+			w.ExpectHeld(app, g)
 			opened := conditions.Get(g, v1alpha1.OpenedCondition)
 			told := "Gate closed by close period 'holidays', whose calendar cannot be read: ConfigMap " + w.Namespace + "/days, key no.ics: " + tc.cause
 			if opened.Reason != v1alpha1.ClosePeriodReason || !strings.HasPrefix(opened.Message, told) || conditions.IsStalled(g) {
@@ -172,8 +174,8 @@ func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 			w.APIReader = cluster.Client
 			_ = cluster.Client.Delete(w.Context(), days) // it may be gone
 			w.days(holiday("20271225", "Christmas"))
-			w.reconcile(g)
-			w.expectReleased(app, g)
+			w.Reconcile(g)
+			w.ExpectReleased(app, g)
 			if len(g.Status.TargetFailures()) > 0 || !conditions.IsTrue(g, meta.ReadyCondition) {
 				t.Errorf("failures %+v", g.Status.TargetFailures())
 			}
@@ -196,12 +198,12 @@ func TestACalendarThatNobodyKnowsChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.days(holiday(tc.day, "Day"))
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.frozenGate("shop", named("apps"))
-			w.reconcile(g)
+			w.Reconcile(g)
 			before := g.DeepCopy()
 			if tc.restarted {
-				w.forget()
+				w.ResetState()
 			}
 			w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -211,13 +213,13 @@ func TestACalendarThatNobodyKnowsChangesNothing(t *testing.T) {
 					return c.Get(ctx, key, obj, opts...)
 				},
 			})
-			_, err := w.try(g)
+			_, err := w.Try(g)
 			if failed := err != nil && strings.Contains(err.Error(), "disk full"); failed != tc.restarted {
 				t.Errorf("the error is %v", err)
 			}
 			equal(t, conditions.Get(g, v1alpha1.OpenedCondition), conditions.Get(before, v1alpha1.OpenedCondition))
 			equal(t, g.Status.NextTransition, before.Status.NextTransition)
-			if held := w.look(app).suspend == true; held == tc.isOpened {
+			if held := w.Suspension(app).Suspend == true; held == tc.isOpened {
 				t.Errorf("the target is held: %t", held)
 			}
 		})
@@ -229,12 +231,12 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 	w := newWorld(t)
 	w.days(holiday("20261123", "Labour Day"))
 	a, b := w.frozenGate("a"), w.frozenGate("b")
-	w.reconcile(a)
-	w.reconcile(b)
+	w.Reconcile(a)
+	w.Reconcile(b)
 	for _, g := range []*v1alpha1.Gate{a, b} {
 		w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
 	}
-	r := w.memory.calendars
+	r := w.State.Calendars
 	if n := len(r.Followed); n != 1 {
 		t.Fatalf("%d ConfigMaps are followed", n)
 	}
@@ -243,18 +245,18 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 			t.Errorf("%d Gates read %d calendars", len(f.Gates), len(f.Read))
 		}
 	}
-	r.Queues = w.woken
-	_ = w.woken.take()
+	r.Queues = w.Enqueued
+	_ = w.Enqueued.Take()
 	r.Changed(client.ObjectKey{Namespace: w.Namespace, Name: "days"})
-	if !w.woken.has(client.ObjectKeyFromObject(a)) || !w.woken.has(client.ObjectKeyFromObject(b)) {
+	if !w.Enqueued.Has(client.ObjectKeyFromObject(a)) || !w.Enqueued.Has(client.ObjectKeyFromObject(b)) {
 		t.Error("not all are woken")
 	}
 	a.Spec.ClosePeriods = nil
 	w.Must(cluster.Client.Update(w.Context(), a))
-	w.reconcile(a)
+	w.Reconcile(a)
 	w.expectMessageOf(a, metav1.ConditionTrue, "Gate opened by default")
 	w.Must(cluster.Client.Delete(w.Context(), b))
-	w.reconcile(b)
+	w.Reconcile(b)
 	if n := len(r.Followed); n != 0 {
 		t.Errorf("%d ConfigMaps are followed in the end", n)
 	}
@@ -264,14 +266,14 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.days(holiday("20261123", "Labour Day"))
-	g := w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{Default: "closed", OpenPeriods: []v1alpha1.Period{calendar("holidays")}})
+	g := w.GateIn(w.Namespace, "production", v1alpha1.GateSpec{Default: "closed", OpenPeriods: []v1alpha1.Period{calendar("holidays")}})
 	e := w.exception("hotfix", closingIt, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
 	result, err := w.tryException(e)
 	w.Must(err)
 	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != exception.CalendarRetry {
 		t.Errorf("before the Gate has read its calendars: %+v, %v", active, result)
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 	_, err = w.tryException(e)
 	w.Must(err)
 	if active := conditions.Get(e, v1alpha1.ActiveCondition); active == nil || active.Reason != v1alpha1.InForceReason {
@@ -282,7 +284,7 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 func TestAManagerFollowsCalendars(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.frozenGate("shop", named("apps"))
 	w.soonHeld(app, g)
 	days := w.days(holiday("20271225", "Christmas"))

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -22,20 +22,20 @@ func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
 		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
 	})
 	both := key(lax) + "," + key(strict)
-	w.reconcile(lax)
-	w.reconcile(strict)
-	w.reconcile(lax)
+	w.Reconcile(lax)
+	w.Reconcile(strict)
+	w.Reconcile(lax)
 	w.expectRenewal(www, "never", both, isDisabled...)
-	w.in(59 * day)
-	w.reconcile(lax)
-	w.reconcile(strict)
+	w.In(59 * day)
+	w.Reconcile(lax)
+	w.Reconcile(strict)
 	w.expectRenewal(www, "never", both, isDisabled...)
-	w.open(strict, w.clock.Now())
-	w.reconcile(strict)
-	w.reconcile(lax)
+	w.Open(strict, w.FakeClock.Now())
+	w.Reconcile(strict)
+	w.Reconcile(lax)
 	w.expectRenewal(www, "", key(lax), isBypassed...)
-	w.open(lax, w.clock.Now())
-	w.reconcile(lax)
+	w.Open(lax, w.FakeClock.Now())
+	w.Reconcile(lax)
 	w.expectRenewal(www, "", "", isReleased...)
 }
 
@@ -44,15 +44,15 @@ func TestABypassIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	a, b := w.ClosedGate("a", certificates), w.ClosedGate("b", certificates)
-	w.reconcile(a)
-	w.reconcile(b)
-	w.in(59 * day)
-	w.reconcile(a)
-	w.reconcile(b)
-	w.open(a, w.clock.Now())
-	w.reconcile(a)
+	w.Reconcile(a)
+	w.Reconcile(b)
+	w.In(59 * day)
+	w.Reconcile(a)
+	w.Reconcile(b)
+	w.Open(a, w.FakeClock.Now())
+	w.Reconcile(a)
 	w.expectRenewal(www, "", key(b), isBypassed...)
-	w.reconcile(b)
+	w.Reconcile(b)
 	if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
 		t.Errorf("%v bypassed", got)
 	}
@@ -69,7 +69,7 @@ func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		},
 	})}
-	gates, err := w.on().targets.Gates.For(w.Context(), www, start)
+	gates, err := w.Reconcilers().Targets.Gates.For(w.Context(), www, start)
 	if err != nil || len(gates) != 2 || !verdict.Terms(gates).Strict || gates[0].Effect == gates[1].Effect {
 		t.Errorf("got %+v, %v", gates, err)
 	}

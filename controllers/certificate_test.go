@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -42,27 +42,27 @@ func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
 func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	before := w.reload(www).Object["spec"]
+	before := w.Reload(www).Object["spec"]
 	g := w.nights(certificates)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 	w.expectMessage(www, "RenewalDeferred", fmt.Sprintf("Gate '%s' is closed. Next allowed renewal window starts at 2026-11-23T22:00:00+01:00 (Europe/Oslo)."+
 		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew it manually: cmctl renew -n %s www", key(g), w.Namespace))
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 
-	w.writes.take("")
-	w.reconcile(g)
-	if writes := w.writes.take("Certificate"); len(writes) > 0 {
+	w.Writes.Take("")
+	w.Reconcile(g)
+	if writes := w.Writes.Take("Certificate"); len(writes) > 0 {
 		t.Errorf("nothing changed, but wrote %q", writes)
 	}
 
-	w.in(hours(9))
-	w.reconcile(g)
+	w.In(hours(9))
+	w.Reconcile(g)
 	w.expectRenewal(www, "", "", isReleased...)
-	equal(t, w.reload(www).Object["spec"], before)
+	equal(t, w.Reload(www).Object["spec"], before)
 
-	w.in(hours(16))
-	w.reconcile(g)
+	w.In(hours(16))
+	w.Reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 	if got := w.counted("deferred", "outside_window"); got != 2 {
 		t.Errorf("%v renewals deferred", got)
@@ -87,27 +87,27 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 				Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: tc.policy,
 				Interval: v1alpha1.Duration{Duration: 10000 * time.Hour}, Mode: v1alpha1.ModeLenient,
 			})
-			if result := w.reconcile(g); result.RequeueAfter != margin.Sub(start) {
+			if result := w.Reconcile(g); result.RequeueAfter != margin.Sub(start) {
 				t.Errorf("looked at again after %s, want %s", result.RequeueAfter, margin.Sub(start))
 			}
 			w.expectRenewal(www, tc.held, key(g), isDeferred...)
 
-			w.in(59 * day)
-			w.events.take("")
-			w.reconcile(g)
+			w.In(59 * day)
+			w.Events.Take("")
+			w.Reconcile(g)
 			w.expectRenewal(www, "", key(g), isBypassed...)
 			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
-			if got := w.events.take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
+			if got := w.Events.Take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
 				t.Errorf("events %q", got)
 			}
 			w.report(www, nil, "Ready", "Issuing")
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.expectRenewal(www, "", key(g), isBypassed...)
 
-			w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
-			w.reconcile(g)
+			w.issue(www, w.FakeClock.Now(), w.FakeClock.Now().Add(90*day))
+			w.Reconcile(g)
 			w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
-			if got := w.events.take("HeldAgain"); len(got) > 0 {
+			if got := w.Events.Take("HeldAgain"); len(got) > 0 {
 				t.Errorf("nobody resumed it: %q", got)
 			}
 			if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
@@ -123,17 +123,17 @@ func TestARenewalUnderWayIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	g := w.ClosedGate("production", certificates)
-	w.reconcile(g)
-	w.in(59 * day)
+	w.Reconcile(g)
+	w.In(59 * day)
 	w.report(www, nil, "Ready", "Issuing")
-	w.writes.take("")
-	w.reconcile(g)
+	w.Writes.Take("")
+	w.Reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), "Approved=False GateClosed", "RenewalWindowBypassed=True ExpiryImminent")
-	if writes := w.writes.take("apply Certificate"); len(writes) > 0 {
+	if writes := w.Writes.Take("apply Certificate"); len(writes) > 0 {
 		t.Errorf("wrote %q", writes)
 	}
-	w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
-	w.reconcile(g)
+	w.issue(www, w.FakeClock.Now(), w.FakeClock.Now().Add(90*day))
+	w.Reconcile(g)
 	w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
 }
 
@@ -143,22 +143,22 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	www := w.certificate("www", theirs)
 	g := w.ClosedGate("production", certificates)
 	for range 2 {
-		w.reconcile(g)
+		w.Reconcile(g)
 		w.expectRenewal(www, "0 3 * * *", "")
 		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 	}
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectRenewal(www, "0 3 * * *", "")
 
 	// Somebody takes over what we held.
 	api := w.certificate("api", nil)
-	w.in(time.Hour)
-	w.close(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(time.Hour)
+	w.Close(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.Must(cluster.Client.Patch(w.Context(), &api.Unstructured, client.RawPatch(types.MergePatchType,
 		[]byte(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"0 4 * * *","windowDuration":"1h"}]}}}`)), client.FieldOwner("kubectl-edit")))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(api, "0 4 * * *", "", "Approved=True Resumed")
 }
 
@@ -166,14 +166,14 @@ func TestARenewalThatAControllerWipesIsHeldAgain(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	g := w.ClosedGate("production", certificates)
-	w.reconcile(g)
-	w.reload(www)
+	w.Reconcile(g)
+	w.Reload(www)
 	unstructured.RemoveNestedField(www.Object, "spec", "renewal")
 	w.Must(cluster.Client.Update(w.Context(), &www.Unstructured, client.FieldOwner("cert-manager-certificates-ingress-shim")))
-	w.events.take("")
-	w.reconcile(g)
+	w.Events.Take("")
+	w.Reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
-	if got := w.events.take("HeldAgain"); len(got) != 1 {
+	if got := w.Events.Take("HeldAgain"); len(got) != 1 {
 		t.Errorf("events %q", got)
 	}
 	if len(www.GetLabels()) > 0 {
@@ -195,7 +195,7 @@ func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 			},
 			"bypassed": func(w *world) []*target.Object {
 				obj := w.certificate("www", nil)
-				w.in(59 * day)
+				w.In(59 * day)
 				return []*target.Object{obj}
 			},
 		} {
@@ -203,14 +203,14 @@ func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				objs := prepare(w)
-				before := w.reload(objs[0]).Object["spec"]
+				before := w.Reload(objs[0]).Object["spec"]
 				g := w.ClosedGate("production", certificates)
-				w.reconcile(g)
-				if len(w.reload(objs[0]).GetConditions()) == 1 {
+				w.Reconcile(g)
+				if len(w.Reload(objs[0]).GetConditions()) == 1 {
 					t.Error("no condition was set")
 				}
 				leave(w, g)
-				w.reconcile(g)
+				w.Reconcile(g)
 				w.expectRenewal(objs[0], map[string]string{"needless": "1h"}[state], "", isReleased...)
 				equal(t, objs[0].Object["spec"], before)
 			})
@@ -222,15 +222,15 @@ func TestAGateThatBecomesInvalidLeavesTheRenewalAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	g := w.ClosedGate("production", certificates)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Edit(g, func() { broken(g) })
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), slices.Sorted(slices.Values(append(slices.Clone(isDeferred), "RenewalConfigInvalid=True InvalidSpec")))...)
-	w.in(59 * day)
-	w.reconcile(g)
+	w.In(59 * day)
+	w.Reconcile(g)
 	w.expectRenewal(www, "", key(g), "Approved=True ExpiryImminent", "RenewalConfigInvalid=True InvalidSpec", "RenewalWindowBypassed=True ExpiryImminent")
 	w.Edit(g, func() { g.Spec.ClosePeriods = nil })
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(www, "", key(g), isBypassed...)
 }
 
@@ -248,22 +248,22 @@ func TestReleasesOfCertManagerThatCannotDeferOrDisable(t *testing.T) {
 	g := w.ClosedGate("production", certificates)
 	with := w.Targets
 	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewBefore": true}}}
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(www, "24h0m0s", key(g), isDeferred...)
 	w.expectRenewal(theirs, "720h", key(g), "Approved=True UnsupportedVersion", "RenewalConfigInvalid=True UnsupportedVersion")
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 1, Exempt: 1})
 
 	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewal": true}, Release: "v1.21.0"}}
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(www, "5m0s", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True UnsupportedVersion", "RenewalDisabled=True UserConfigured")
 
 	w.Targets = with
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(www, "never", key(g), isDisabled...)
 	w.expectRenewal(theirs, "never720h", key(g), isDisabled...)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectRenewal(www, "", "", isReleased...)
 	w.expectRenewal(theirs, "720h", "", isReleased...)
 }
@@ -274,9 +274,9 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 		held       string
 		conditions []string
 	}{
-		"closing":    {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, atMargin, isDeferred},
-		"opening":    {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, "", isReleased},
-		"the margin": {func(w *world, _ *v1alpha1.Gate) { w.in(59 * day) }, "", isBypassed},
+		"closing":    {func(w *world, g *v1alpha1.Gate) { w.Close(g, w.In(hours(2))) }, atMargin, isDeferred},
+		"opening":    {func(w *world, g *v1alpha1.Gate) { w.Open(g, w.In(hours(2))) }, "", isReleased},
+		"the margin": {func(w *world, _ *v1alpha1.Gate) { w.In(59 * day) }, "", isBypassed},
 		"getting strict": {func(w *world, g *v1alpha1.Gate) {
 			w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 		}, "never", isDisabled},
@@ -288,14 +288,14 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 				www := w.certificate("www", nil)
 				g := w.ClosedGate("production", certificates)
 				if name == "closing" {
-					w.open(g, w.in(hours(1)))
+					w.Open(g, w.In(hours(1)))
 				}
-				w.reconcile(g)
+				w.Reconcile(g)
 				tc.change(w, g)
-				w.writes.before = crashing(n)
-				_, err := w.try(g)
-				w.writes.heal()
-				w.reconcile(g)
+				w.Writes.Before = crashing(n)
+				_, err := w.Try(g)
+				w.Writes.Heal()
+				w.Reconcile(g)
 				by := key(g)
 				if name == "opening" {
 					by = ""
@@ -316,9 +316,11 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 // ignoreWindow is cert-manager that has seen the window and plans another time.
 func (w *world) ignoreWindow(obj *target.Object) {
 	w.Helper()
-	w.report(obj, func(status map[string]any) { status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339) }, "Ready")
+	w.report(obj, func(status map[string]any) {
+		status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339)
+	}, "Ready")
 	w.report(obj, nil, "Ready") // of this generation
-	ready := slices.DeleteFunc(w.reload(obj).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
+	ready := slices.DeleteFunc(w.Reload(obj).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
 	obj.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: obj.GetGeneration()}))
 	w.Must(cluster.Client.Status().Update(w.Context(), &obj.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func (w *world) certificate(name string, spec map[string]any) *target.Object {
 	obj.Object["spec"] = all
 	w.Must(cluster.Client.Create(w.Context(), &obj.Unstructured, client.FieldOwner("kustomize-controller")))
 	w.issue(obj, start.Add(-30*day), expiry)
-	return w.reload(obj)
+	return w.Reload(obj)
 }
 
 // issue has cert-manager report a certificate.
@@ -53,7 +53,7 @@ func (w *world) issue(obj *target.Object, notBefore, notAfter time.Time) {
 // with some conditions True and its others gone.
 func (w *world) report(obj *target.Object, change func(status map[string]any), conditions ...string) {
 	w.Helper()
-	w.reload(obj)
+	w.Reload(obj)
 	status, _, _ := unstructured.NestedMap(obj.Object, "status")
 	if status == nil {
 		status = map[string]any{}
@@ -74,7 +74,7 @@ func (w *world) report(obj *target.Object, change func(status map[string]any), c
 // "until" a time, "never" or "", and our conditions, "Type=Status Reason".
 func (w *world) expectRenewal(obj *target.Object, held string, heldBy string, conditions ...string) {
 	w.Helper()
-	w.reload(obj)
+	w.Reload(obj)
 	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "renewal", "policy")
 	windows, _, _ := unstructured.NestedSlice(obj.Object, "spec", "renewal", "windows")
 	before, _, _ := unstructured.NestedString(obj.Object, "spec", "renewBefore")
@@ -103,7 +103,7 @@ func (w *world) expectRenewal(obj *target.Object, held string, heldBy string, co
 // counted returns the value of a counter of renewals.
 func (w *world) counted(what, reason string) float64 {
 	w.Helper()
-	families, err := w.registry.Gather()
+	families, err := w.Registry.Gather()
 	w.Must(err)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -117,7 +117,7 @@ func (w *world) counted(what, reason string) float64 {
 
 func (w *world) expectMessage(obj *target.Object, condition, want string) {
 	w.Helper()
-	w.reload(obj)
+	w.Reload(obj)
 	for _, c := range obj.GetConditions() {
 		if c.Type == condition {
 			if c.Message != want {

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -14,15 +14,15 @@ func TestAConflictIsRetried(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
-			w.writes.before = once(at, conflict)
-			w.reconcile(g)
-			w.expectHeld(app, g)
-			w.open(g, start)
-			w.writes.before = once(at, conflict)
-			w.reconcile(g)
-			w.expectReleased(app, g)
+			w.Writes.Before = once(at, conflict)
+			w.Reconcile(g)
+			w.ExpectHeld(app, g)
+			w.Open(g, start)
+			w.Writes.Before = once(at, conflict)
+			w.Reconcile(g)
+			w.ExpectReleased(app, g)
 			if len(g.Status.TargetFailures()) > 0 {
 				t.Errorf("failures %v", g.Status.TargetFailures())
 			}
@@ -32,24 +32,24 @@ func TestAConflictIsRetried(t *testing.T) {
 
 func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.writes.before = func(write string) error {
+	w.Writes.Before = func(write string) error {
 		if write == "apply Kustomization/apps" {
 			return conflict()
 		}
 		return nil
 	}
-	if _, err := w.try(g); err == nil {
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
-	if n := len(w.writes.take("apply Kustomization")); n != ownwrites.Retries+1 {
+	if n := len(w.Writes.Take("apply Kustomization")); n != ownwrites.Retries+1 {
 		t.Errorf("tried %d times, want %d", n, ownwrites.Retries+1)
 	}
-	w.expectUntouched(app)
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.ExpectUntouched(app)
+	w.Writes.Heal()
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 }
 
 // Somebody writes the target between our reading and our writing.
@@ -62,16 +62,20 @@ func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 	}{
 		"a label is set while the gate closes": {
 			false, "apply Kustomization", []string{`{"metadata":{"labels":{"a":"b"}}}`},
-			func(w *world, g *v1alpha1.Gate) { w.expectHeld(inGit(w.Namespace, "apps", nil), g) },
+			func(w *world, g *v1alpha1.Gate) {
+				w.ExpectHeld(inGit(w.Namespace, "apps", nil), g)
+			},
 		},
 		"a user suspends while the gate closes": {
 			false, "apply Kustomization", []string{`{"spec":{"suspend":true}}`},
-			func(w *world, _ *v1alpha1.Gate) { w.expect(inGit(w.Namespace, "apps", nil), userSuspended) },
+			func(w *world, _ *v1alpha1.Gate) {
+				w.Expect(inGit(w.Namespace, "apps", nil), userSuspended)
+			},
 		},
 		"a user takes over while the gate opens, before the condition is written": {
 			true, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
 			func(w *world, _ *v1alpha1.Gate) {
-				if got := w.look(inGit(w.Namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
+				if got := w.Suspension(inGit(w.Namespace, "apps", nil)); got.Suspend != true || got.HeldBy != "" {
 					w.Errorf("got %+v, want it to stay suspended by the user", got)
 				}
 			},
@@ -79,7 +83,7 @@ func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 		"a user takes over while the gate opens, after the condition is written": {
 			true, "apply Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
 			func(w *world, _ *v1alpha1.Gate) {
-				if got := w.look(inGit(w.Namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
+				if got := w.Suspension(inGit(w.Namespace, "apps", nil)); got.Suspend != true || got.HeldBy != "" {
 					w.Errorf("got %+v, want it to stay suspended by the user", got)
 				}
 			},
@@ -87,22 +91,22 @@ func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 		"a user resumes between the hold and the condition": {
 			false, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`},
 			func(w *world, g *v1alpha1.Gate) {
-				w.reconcile(g)
-				w.expectHeld(inGit(w.Namespace, "apps", nil), g)
+				w.Reconcile(g)
+				w.ExpectHeld(inGit(w.Namespace, "apps", nil), g)
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
 			if tc.opens {
-				w.reconcile(g)
-				w.expectHeld(app, g)
-				w.open(g, start)
+				w.Reconcile(g)
+				w.ExpectHeld(app, g)
+				w.Open(g, start)
 			}
-			w.writes.before = once(tc.at, func() error {
+			w.Writes.Before = once(tc.at, func() error {
 				for _, patch := range tc.patches {
 					if err := w.Flux(app, patch); err != nil {
 						return err
@@ -110,7 +114,7 @@ func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 				}
 				return nil
 			})
-			w.reconcile(g)
+			w.Reconcile(g)
 			tc.expect(w, g)
 		})
 	}
@@ -118,42 +122,42 @@ func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 
 func TestAConditionThatFluxWritesAtTheSameTimeIsNotLost(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	for i, at := range []string{"closing", "opening"} {
-		w.writes.before = once("patch-status Kustomization", func() error {
-			fresh := w.reload(inGit(w.Namespace, "apps", nil))
+		w.Writes.Before = once("patch-status Kustomization", func() error {
+			fresh := w.Reload(inGit(w.Namespace, "apps", nil))
 			fresh.SetConditions(append(fresh.GetConditions(), metav1.Condition{
 				Type: fmt.Sprintf("Flux%d", i), Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now(),
 			}))
 			return cluster.Client.Status().Update(w.Context(), &fresh.Unstructured)
 		})
-		w.reconcile(g)
-		w.reload(app)
+		w.Reconcile(g)
+		w.Reload(app)
 		if got := len(app.GetConditions()); got != i+2 {
 			t.Errorf("%s: %d conditions, want Approved and %d of Flux: %v", at, got, i+1, app.GetConditions())
 		}
-		w.open(g, start)
+		w.Open(g, start)
 	}
-	w.expectReleased(app, g)
+	w.ExpectReleased(app, g)
 }
 
 func TestAnotherGateThatClosesWhileThisOneOpensKeepsItsHold(t *testing.T) {
 	for _, at := range []string{"patch-status Kustomization", "apply Kustomization"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g, other := w.ClosedGate("production", named("apps")), w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
-			w.reconcile(g)
-			w.reconcile(other)
-			w.open(g, start)
-			w.writes.before = once(at, func() error {
-				w.close(other, start)
+			w.Reconcile(g)
+			w.Reconcile(other)
+			w.Open(g, start)
+			w.Writes.Before = once(at, func() error {
+				w.Close(other, start)
 				return hold(w.Context(), app, g, other)
 			})
-			w.reconcile(g)
-			w.reconcile(other)
-			w.expectHeld(app, other)
+			w.Reconcile(g)
+			w.Reconcile(other)
+			w.ExpectHeld(app, other)
 		})
 	}
 }

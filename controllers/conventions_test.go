@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -26,12 +26,12 @@ func TestTheObservedGeneration(t *testing.T) {
 	if got := g.Status.ObservedGeneration; got != -1 {
 		t.Errorf("a new gate has observed generation %d, want -1", got)
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 	if g.Status.ObservedGeneration != 1 {
 		t.Errorf("observed generation %d, want 1", g.Status.ObservedGeneration)
 	}
 	w.Edit(g, func() { g.Spec.Interval.Duration = time.Hour })
-	w.reconcile(g)
+	w.Reconcile(g)
 	if g.Status.ObservedGeneration != 2 {
 		t.Errorf("observed generation %d, want 2", g.Status.ObservedGeneration)
 	}
@@ -44,9 +44,9 @@ func TestTheObservedGeneration(t *testing.T) {
 
 func TestTheConditionOfAHoldIsOfTheGenerationThatItMade(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.reconcile(w.ClosedGate("production", named("apps")))
-	held := w.reload(app)
+	app := w.NewKustomization("apps", nil)
+	w.Reconcile(w.ClosedGate("production", named("apps")))
+	held := w.Reload(app)
 	if c := conditions.Get(held, v1alpha1.ApprovedCondition); held.GetGeneration() != 2 || c == nil || c.ObservedGeneration != 2 {
 		t.Errorf("generation %d, condition %+v", held.GetGeneration(), c)
 	}
@@ -55,9 +55,9 @@ func TestTheConditionOfAHoldIsOfTheGenerationThatItMade(t *testing.T) {
 func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Annotate(g, meta.ReconcileRequestAnnotation, "now, please")
-	w.reconcile(g)
+	w.Reconcile(g)
 	if got := g.Status.LastHandledReconcileAt; got != "now, please" {
 		t.Errorf("last handled %q", got)
 	}
@@ -65,44 +65,44 @@ func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
 
 func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
 	w := newWorld(t)
-	held, late := w.kustomization("held", nil), w.kustomization("late", nil)
+	held, late := w.NewKustomization("held", nil), w.NewKustomization("late", nil)
 	g := w.ClosedGate("production", named("held"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Edit(g, func() {
 		g.Spec.Suspend = true
 		g.Spec.Targets = []v1alpha1.TargetReference{named("late")}
 	})
-	w.open(g, start)
+	w.Open(g, start)
 	w.Read(g)
 	want := g.Status.DeepCopy()
 	want.ObservedGeneration = g.Generation
-	w.writes.take("")
-	if result := w.reconcile(g); result.RequeueAfter != 0 {
+	w.Writes.Take("")
+	if result := w.Reconcile(g); result.RequeueAfter != 0 {
 		t.Errorf("requeue after %s", result.RequeueAfter)
 	}
-	if writes := w.writes.take(""); len(writes) != 1 {
+	if writes := w.Writes.Take(""); len(writes) != 1 {
 		t.Errorf("writes %q, want the status once", writes)
 	}
 	if w.Read(g); !equality.Semantic.DeepEqual(&g.Status, want) {
 		t.Errorf("status is %+v, want %+v", g.Status, *want)
 	}
-	w.reconcile(g)
-	if writes := w.writes.take(""); len(writes) > 0 {
+	w.Reconcile(g)
+	if writes := w.Writes.Take(""); len(writes) > 0 {
 		t.Errorf("writes %q although the generation was observed", writes)
 	}
-	w.expectHeld(held, g)
-	w.expectUntouched(late)
+	w.ExpectHeld(held, g)
+	w.ExpectUntouched(late)
 	w.Edit(g, func() { g.Spec.Suspend = false })
-	w.reconcile(g)
-	w.expectReleased(held, g)
+	w.Reconcile(g)
+	w.ExpectReleased(held, g)
 }
 
 // A Kustomization with wait: true waits for a Gate by its kstatus.
 func TestAGateCreatedSuspendedIsReadyAndUndecided(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Suspend: true, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Read(g)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g)
 	w.Must(err)
@@ -117,56 +117,56 @@ func TestAGateCreatedSuspendedIsReadyAndUndecided(t *testing.T) {
 	if conditions.Has(g, v1alpha1.OpenedCondition) {
 		t.Error("the suspended Gate has decided")
 	}
-	w.expectUntouched(app)
+	w.ExpectUntouched(app)
 	w.Edit(g, func() { g.Spec.Suspend = false })
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 }
 
 func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	for name, prepare := range map[string]func(*world) *v1alpha1.Gate{
 		"closed with held targets": func(w *world) *v1alpha1.Gate {
-			w.kustomization("a", nil)
-			w.kustomization("b", nil)
+			w.NewKustomization("a", nil)
+			w.NewKustomization("b", nil)
 			return w.ClosedGate("production", all())
 		},
 		"closed with a foreign target": func(w *world) *v1alpha1.Gate {
-			w.suspend(w.kustomization("a", nil))
+			w.Suspend(w.NewKustomization("a", nil))
 			return w.ClosedGate("production", all())
 		},
 		"closed with a target that another gate holds, too": func(w *world) *v1alpha1.Gate {
-			w.kustomization("a", nil)
-			w.reconcile(w.ClosedGate("other", all()))
+			w.NewKustomization("a", nil)
+			w.Reconcile(w.ClosedGate("other", all()))
 			return w.ClosedGate("production", all())
 		},
 		"opened while another gate holds": func(w *world) *v1alpha1.Gate {
-			w.kustomization("a", nil)
-			w.reconcile(w.ClosedGate("other", all()))
+			w.NewKustomization("a", nil)
+			w.Reconcile(w.ClosedGate("other", all()))
 			return w.Gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}})
 		},
 		"opened by request": func(w *world) *v1alpha1.Gate {
-			w.kustomization("a", nil)
+			w.NewKustomization("a", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(hours(2)), Targets: []v1alpha1.TargetReference{all()}})
-			w.reconcile(g)
-			w.open(g, start)
+			w.Reconcile(g)
+			w.Open(g, start)
 			return g
 		},
 		"released": func(w *world) *v1alpha1.Gate {
-			w.kustomization("a", nil)
+			w.NewKustomization("a", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}})
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.Edit(g, func() { g.Spec.Targets = nil })
 			return g
 		},
 		"resumed with mode Lenient": func(w *world) *v1alpha1.Gate {
-			app := w.kustomization("a", nil)
+			app := w.NewKustomization("a", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
-			w.reconcile(g)
-			w.resume(app)
+			w.Reconcile(g)
+			w.Resume(app)
 			return g
 		},
 		"stalled": func(w *world) *v1alpha1.Gate {
-			w.kustomization("a", nil)
+			w.NewKustomization("a", nil)
 			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}}}
 			broken(g)
 			return w.Gate("production", g.Spec)
@@ -185,17 +185,17 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			g := prepare(w)
-			w.reconcile(g)
-			w.writes.take("")
-			w.events.take("")
+			w.Reconcile(g)
+			w.Writes.Take("")
+			w.Events.Take("")
 			for i := range 2 {
-				w.in(time.Duration(i) * time.Minute)
-				w.reconcile(g)
+				w.In(time.Duration(i) * time.Minute)
+				w.Reconcile(g)
 			}
-			if writes := w.writes.take(""); len(writes) > 0 {
+			if writes := w.Writes.Take(""); len(writes) > 0 {
 				t.Errorf("writes %q", writes)
 			}
-			if events := w.events.take(""); len(events) > 0 {
+			if events := w.Events.Take(""); len(events) > 0 {
 				t.Errorf("events %q", events)
 			}
 		})
@@ -206,14 +206,14 @@ func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
 	w := newWorld(t)
 	const n = 20
 	for i := range n {
-		w.kustomization(fmt.Sprintf("k%02d", i), nil)
+		w.NewKustomization(fmt.Sprintf("k%02d", i), nil)
 	}
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{all()}})
 	check := func(transition string) {
 		t.Helper()
-		w.reconcile(g)
+		w.Reconcile(g)
 		perTarget, onGate := map[string]int{}, 0
-		for _, write := range w.writes.take("") {
+		for _, write := range w.Writes.Take("") {
 			if _, name, ok := strings.Cut(write, "Kustomization/"); ok {
 				perTarget[name]++
 			} else {
@@ -233,9 +233,9 @@ func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
 		}
 	}
 	check("close")
-	w.open(g, start)
+	w.Open(g, start)
 	check("open")
-	w.in(hours(1))
+	w.In(hours(1))
 	check("close by itself")
 	if !conditions.IsReady(g) || g.Status.Targets.Held != n {
 		t.Errorf("status %+v", g.Status)

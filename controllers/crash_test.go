@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"strings"
@@ -32,8 +32,8 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 		change func(*world, *v1alpha1.Gate)
 		held   bool
 	}{
-		"closing":  {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, true},
-		"opening":  {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, false},
+		"closing":  {func(w *world, g *v1alpha1.Gate) { w.Close(g, w.In(hours(2))) }, true},
+		"opening":  {func(w *world, g *v1alpha1.Gate) { w.Open(g, w.In(hours(2))) }, false},
 		"deleting": {func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }, false},
 		"no longer named": {func(w *world, g *v1alpha1.Gate) {
 			w.Edit(g, func() { g.Spec.Targets = nil })
@@ -43,23 +43,23 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 			t.Parallel()
 			for n := range enough {
 				w := newWorld(t)
-				app := w.kustomization("apps", nil)
+				app := w.NewKustomization("apps", nil)
 				g := w.ClosedGate("production", named("apps"))
-				w.reconcile(g)
+				w.Reconcile(g)
 				if tc.held {
-					w.open(g, w.in(hours(1)))
-					w.reconcile(g)
-					w.expectReleased(app, g)
+					w.Open(g, w.In(hours(1)))
+					w.Reconcile(g)
+					w.ExpectReleased(app, g)
 				}
 				tc.change(w, g)
-				w.writes.before = crashing(n)
-				_, err := w.try(g)
-				w.writes.heal()
-				w.reconcile(g)
+				w.Writes.Before = crashing(n)
+				_, err := w.Try(g)
+				w.Writes.Heal()
+				w.Reconcile(g)
 				if tc.held {
-					w.expectHeld(app, g)
+					w.ExpectHeld(app, g)
 				} else {
-					w.expectReleased(app, g)
+					w.ExpectReleased(app, g)
 				}
 				if t.Failed() {
 					t.Fatalf("after a crash at write %d: %v", n, err)
@@ -79,24 +79,24 @@ func TestALostAnswerIsMended(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
-			lose := func() { w.writes.after = once(at, func() error { return errBroken }) }
+			lose := func() { w.Writes.After = once(at, func() error { return errBroken }) }
 			lose()
-			if _, err := w.try(g); err == nil {
+			if _, err := w.Try(g); err == nil {
 				t.Error("no error on closing")
 			}
-			w.reconcile(g)
-			w.expectHeld(app, g)
+			w.Reconcile(g)
+			w.ExpectHeld(app, g)
 
-			w.open(g, start)
+			w.Open(g, start)
 			lose()
-			_, err := w.try(g)
+			_, err := w.Try(g)
 			if err == nil && at != "patch Gate" {
 				t.Error("no error on opening")
 			}
-			w.reconcile(g)
-			w.expectReleased(app, g)
+			w.Reconcile(g)
+			w.ExpectReleased(app, g)
 			if !conditions.IsReady(g) {
 				t.Errorf("conditions %v", g.Status.Conditions)
 			}
@@ -110,19 +110,19 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 		request func(*world, *v1alpha1.Gate)
 		opened  bool
 	}{
-		"open":  {v1alpha1.GateSpec{Default: "closed"}, func(w *world, g *v1alpha1.Gate) { w.open(g, start) }, true},
-		"close": {v1alpha1.GateSpec{Default: "opened"}, func(w *world, g *v1alpha1.Gate) { w.close(g, start) }, false},
+		"open":  {v1alpha1.GateSpec{Default: "closed"}, func(w *world, g *v1alpha1.Gate) { w.Open(g, start) }, true},
+		"close": {v1alpha1.GateSpec{Default: "opened"}, func(w *world, g *v1alpha1.Gate) { w.Close(g, start) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
 			g := w.Gate("production", tc.spec)
-			w.reconcile(g)
+			w.Reconcile(g)
 			tc.request(w, g)
 
 			seen := false
-			w.writes.before = func(write string) error {
+			w.Writes.Before = func(write string) error {
 				if strings.Contains(write, "Kustomization") && !seen {
 					seen = true
 					latest := &v1alpha1.Gate{}
@@ -136,18 +136,18 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := w.try(g); err == nil || !seen {
+			if _, err := w.Try(g); err == nil || !seen {
 				t.Fatalf("the target was not written: %v", err)
 			}
-			w.writes.heal()
+			w.Writes.Heal()
 			// Flux strips the annotation, and the request must survive that.
 			g.Annotations = nil
 			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
 			w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, "")
-			w.in(time.Minute)
-			w.reconcile(g)
-			if w.suspended(app) == tc.opened {
-				t.Errorf("got %+v", w.look(app))
+			w.In(time.Minute)
+			w.Reconcile(g)
+			if w.Suspended(app) == tc.opened {
+				t.Errorf("got %+v", w.Suspension(app))
 			}
 		})
 	}
@@ -155,21 +155,21 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 
 func TestNoTargetIsWrittenIfTheRequestCannotBeKept(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.open(g, start)
-	w.writes.before = failing("patch-status Gate")
-	if _, err := w.try(g); err == nil {
+	w.Reconcile(g)
+	w.Open(g, start)
+	w.Writes.Before = failing("patch-status Gate")
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
-	w.expectHeld(app, g)
-	if events := w.events.take("RequestAccepted"); len(events) > 0 {
+	w.ExpectHeld(app, g)
+	if events := w.Events.Take("RequestAccepted"); len(events) > 0 {
 		t.Errorf("told of what is not kept: %q", events)
 	}
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Writes.Heal()
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }
 
 // The API server may take seconds for a write, during which the next transition may become due.
@@ -180,13 +180,13 @@ func TestTheDelayUntilTheNextTransitionIsCountedFromTheWrite(t *testing.T) {
 		Default: v1alpha1.StateClosed, Interval: *duration(hours(24)), Targets: []v1alpha1.TargetReference{named("apps")},
 		OpenPeriods: []v1alpha1.Period{dated("now", hours(1), hours(1)+time.Second)},
 	})
-	w.reconcile(g)
-	w.in(hours(1) + 200*time.Millisecond)
-	w.writes.before = func(string) error {
-		w.in(hours(1) + 2*time.Second)
+	w.Reconcile(g)
+	w.In(hours(1) + 200*time.Millisecond)
+	w.Writes.Before = func(string) error {
+		w.In(hours(1) + 2*time.Second)
 		return nil
 	}
-	result, err := w.on().gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+	result, err := w.Reconcilers().Gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
 	w.Must(err)
 	if result.RequeueAfter != time.Millisecond {
 		t.Errorf("the Gate was due to close a second ago, and is reconciled after %s", result.RequeueAfter)

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func (w *world) ahead(by time.Duration) *int {
 	asked := 0
 	w.ServerTime = func(context.Context) (time.Time, error) {
 		asked++
-		return w.clock.Now().Add(-by).Truncate(time.Second), nil
+		return w.FakeClock.Now().Add(-by).Truncate(time.Second), nil
 	}
 	return &asked
 }
@@ -36,17 +36,17 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := w.ahead(2 * time.Second)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
-	w.reconcile(g)
-	w.writes.take("")
-	w.events.take("")
+	w.Reconcile(g)
+	w.Writes.Take("")
+	w.Events.Take("")
 	for now, looks := hours(1), 0; now < hours(1)+2*time.Second; looks++ {
-		w.in(now)
-		now += w.reconcile(g).RequeueAfter
-		w.expectHeld(app, g)
+		w.In(now)
+		now += w.Reconcile(g).RequeueAfter
+		w.ExpectHeld(app, g)
 		if looks > 15 || *asked > 3*(looks+1) { // it is looked at until nothing is written
 			t.Fatalf("looked %d times, asked %d times", looks, *asked)
 		}
@@ -55,27 +55,27 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	if got := opened(g); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if writes := w.writes.take(""); !slices.Equal(writes, []string{"patch-status Gate/production"}) {
+	if writes := w.Writes.Take(""); !slices.Equal(writes, []string{"patch-status Gate/production"}) {
 		t.Errorf("written while it waits: %q", writes)
 	}
-	if events := w.events.take(""); len(events) > 0 {
+	if events := w.Events.Take(""); len(events) > 0 {
 		t.Errorf("events while it waits: %q", events)
 	}
 	if skew := w.series()["clock_ahead_seconds"]; skew < 1 || skew > 2 {
 		t.Errorf("the metric says %g", skew)
 	}
-	w.in(hours(1) + 2*time.Second)
-	w.reconcile(g)
+	w.In(hours(1) + 2*time.Second)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	if strings.Contains(opened(g), ", "+gate.ClocksDiffer) {
 		t.Error(opened(g))
 	}
 	before := *asked
 	for _, at := range []float64{1.5, 2, 2.5} {
-		w.in(hours(at))
-		w.reconcile(g)
+		w.In(hours(at))
+		w.Reconcile(g)
 	}
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 	if *asked != before {
 		t.Errorf("asked %d times without an opening", *asked-before)
 	}
@@ -88,12 +88,12 @@ func TestAnOpenRequestIsNotDelayedByTheOtherClock(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			asked := w.ahead(0)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
-			w.reconcile(g)
-			w.in(at)
-			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, w.clock.Now().Format(time.RFC3339)) // as date writes it
-			w.reconcile(g)
+			w.Reconcile(g)
+			w.In(at)
+			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, w.FakeClock.Now().Format(time.RFC3339)) // as date writes it
+			w.Reconcile(g)
 			w.expectOpened(g, app)
 			if *asked != 1 {
 				t.Errorf("asked %d times", *asked)
@@ -107,29 +107,29 @@ func TestANewGateAsksForTheTimeAsWell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ahead(2 * time.Second)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
-	w.in(hours(1) + time.Second)
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.In(hours(1) + time.Second)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 }
 
 func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", all())
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.timeUnknown()
-	w.open(g, start)
-	late := w.kustomization("late", nil)
-	if result, err := w.try(g); err == nil || result.RequeueAfter <= 0 {
+	w.Open(g, start)
+	late := w.NewKustomization("late", nil)
+	if result, err := w.Try(g); err == nil || result.RequeueAfter <= 0 {
 		t.Errorf("%v, %v", result, err)
 	}
-	w.expectHeld(app, g)
-	w.expectHeld(late, g)
+	w.ExpectHeld(app, g)
+	w.ExpectHeld(late, g)
 	if got := opened(g); got != "False TimeUnknown: Gate stays closed, the API server does not return its time" {
 		t.Error(got)
 	}
@@ -138,13 +138,13 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	}
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
 	w.ahead(0)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	w.timeUnknown()
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	w.Edit(g, func() { g.Spec.Interval = *duration(hours(2)) })
-	if result, err := w.try(g); err == nil || result.RequeueAfter <= 0 {
+	if result, err := w.Try(g); err == nil || result.RequeueAfter <= 0 {
 		t.Errorf("what changed is not asked for again: %v, %v", result, err)
 	}
 	w.expectOpened(g, app)
@@ -154,42 +154,42 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 func TestAGateThatIsOpenAsksUntilSomebodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
 		ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(1)+10*time.Minute)},
 	})
-	w.reconcile(g)
-	w.in(hours(1) + 14*time.Minute)
+	w.Reconcile(g)
+	w.In(hours(1) + 14*time.Minute)
 	w.timeUnknown()
 	for range 2 {
-		if _, err := w.try(g); err == nil {
+		if _, err := w.Try(g); err == nil {
 			t.Error("it is not asked for again")
 		}
 	}
 	w.ahead(15 * time.Minute)
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 }
 
 // The Gate was due to open and did not, which is not an opening that was missed.
 func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
 		OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
-	w.reconcile(g)
-	w.resume(app)
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.Resume(app)
+	w.Reconcile(g)
 	w.timeUnknown()
-	w.in(hours(1))
-	if _, err := w.try(g); err == nil || w.suspended(app) {
-		t.Errorf("held again: %t, %v", w.suspended(app), err)
+	w.In(hours(1))
+	if _, err := w.Try(g); err == nil || w.Suspended(app) {
+		t.Errorf("held again: %t, %v", w.Suspended(app), err)
 	}
-	if events := w.events.take("HeldAgain"); len(events) > 0 {
+	if events := w.Events.Take("HeldAgain"); len(events) > 0 {
 		t.Error(events)
 	}
 }
@@ -198,34 +198,34 @@ func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+	app, other := w.NewKustomization("apps", nil), w.NewKustomization("other", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()},
 		OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
-	w.reconcile(g)
-	w.resume(app)
-	w.reconcile(g)
-	w.in(hours(3))
-	w.writes.before = func(write string) error {
+	w.Reconcile(g)
+	w.Resume(app)
+	w.Reconcile(g)
+	w.In(hours(3))
+	w.Writes.Before = func(write string) error {
 		if write == "apply Kustomization/apps" {
 			return errBroken
 		}
 		return nil
 	}
-	if _, err := w.try(g); err == nil || w.suspended(app) {
-		t.Fatalf("held: %t, %v", w.suspended(app), err)
+	if _, err := w.Try(g); err == nil || w.Suspended(app) {
+		t.Fatalf("held: %t, %v", w.Suspended(app), err)
 	}
-	w.writes.before = nil
-	w.resume(other) // which has not failed
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	if w.suspended(other) {
+	w.Writes.Before = nil
+	w.Resume(other) // which has not failed
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	if w.Suspended(other) {
 		t.Error("what was resumed after that is held again")
 	}
-	w.resume(app)
-	w.reconcile(g)
-	if w.suspended(app) {
+	w.Resume(app)
+	w.Reconcile(g)
+	if w.Suspended(app) {
 		t.Error("it is held again for ever")
 	}
 }
@@ -236,22 +236,22 @@ func TestAClosePeriodThatIsOverByOneClockOnlyIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ahead(5 * time.Second)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
 		ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(1)+2*time.Second)},
 	})
-	w.reconcile(g)
-	w.in(hours(1))
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.In(hours(1))
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	for now := hours(1) + 2*time.Second; now < hours(1)+7*time.Second; {
-		w.in(now)
-		now += w.reconcile(g).RequeueAfter
-		w.expectHeld(app, g)
+		w.In(now)
+		now += w.Reconcile(g).RequeueAfter
+		w.ExpectHeld(app, g)
 	}
-	w.in(hours(1) + 7*time.Second)
-	w.reconcile(g)
+	w.In(hours(1) + 7*time.Second)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 }
 
@@ -260,27 +260,27 @@ func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ahead(2 * time.Second)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(0), hours(2))},
 	})
 	e := w.exception("holiday", closingIt, 0, hours(1), func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
-	w.in(time.Minute)
+	w.In(time.Minute)
 	w.reportOn(e)
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.in(hours(1))
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.In(hours(1))
 	for range 2 { // the first reports that it is over, the second would delete it
 		w.reportOn(e)
 	}
 	if w.gone(e) || !e.DeletionTimestamp.IsZero() {
 		t.Fatal("deleted by one clock")
 	}
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.in(hours(1) + 2*time.Second)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.In(hours(1) + 2*time.Second)
 	w.reportOn(e)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	w.reportOn(e) // its finalizer waited for the Gate
 	if !w.gone(e) {
@@ -296,21 +296,21 @@ func TestAPlannedReleaseOutlivesTheReplicaThatSawIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
 			lead := func(ahead, now time.Duration) {
-				w.in(now + ahead)
+				w.In(now + ahead)
 				w.ahead(ahead)
-				w.reconcile(g)
+				w.Reconcile(g)
 			}
 			lead(first, 0)
-			w.open(g, start.Add(time.Minute))
+			w.Open(g, start.Add(time.Minute))
 			lead(first, time.Second)
 			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
 			for _, before := range []time.Duration{2 * time.Second, time.Second, time.Millisecond} {
 				for _, ahead := range []time.Duration{first, -first} {
 					lead(ahead, time.Minute-before)
-					w.expectHeld(app, g)
+					w.ExpectHeld(app, g)
 				}
 			}
 			lead(first, time.Minute+2*time.Second)

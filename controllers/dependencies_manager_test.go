@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 	// Without targets, whose events bring a Gate to look, too.
 	t.Run("that its readiness changes, and that it is deleted", func(t *testing.T) {
 		w := newWorld(t)
-		stage := w.kustomization("staging", nil)
+		stage := w.NewKustomization("staging", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{
 			Default: v1alpha1.StateOpened, Interval: v1alpha1.Duration{Duration: time.Hour}, DependsOn: []v1alpha1.DependencyReference{staging()},
 		})
@@ -41,7 +41,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		soonOpened()
 		w.Must(cluster.Client.Delete(w.Context(), &stage.Unstructured))
 		soonWaits("does not exist")
-		stage = w.kustomization("staging", nil)
+		stage = w.NewKustomization("staging", nil)
 		soonWaits("has no condition Ready")
 		w.reports(stage, "True", "Succeeded", "")
 		soonOpened()
@@ -49,23 +49,23 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 
 	t.Run("that a field changes which no hold needs, in another namespace", func(t *testing.T) {
 		w := newWorld(t)
-		app, stage := w.kustomization("apps", nil), w.kustomizationIn(w.NewNamespace(), "staging", nil)
+		app, stage := w.NewKustomization("apps", nil), w.NewKustomizationIn(w.NewNamespace(), "staging", nil)
 		ref := staging("dep.spec.interval == '2h' || 'promote' in dep.metadata.annotations")
 		ref.Namespace = stage.GetNamespace()
 		g := w.watchingGate(ref)
 		w.Edit(g, func() { slowly(g) })
 		w.soonHeld(app, g)
-		w.flux(stage, `{"spec":{"interval":"2h"}}`)
+		w.PatchAsFlux(stage, `{"spec":{"interval":"2h"}}`)
 		w.soonFree(app)
-		w.flux(stage, `{"spec":{"interval":"1h"}}`)
+		w.PatchAsFlux(stage, `{"spec":{"interval":"1h"}}`)
 		w.soonHeld(app, g)
-		w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`)
+		w.PatchAsFlux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`)
 		w.soonFree(app)
 	})
 
 	t.Run("that are new in its spec, and no more of others", func(t *testing.T) {
 		w := newWorld(t)
-		app, stage, other := w.kustomization("apps", nil), w.kustomization("staging", nil), w.kustomization("other", nil)
+		app, stage, other := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil), w.NewKustomization("other", nil)
 		w.reports(other, "True", "Succeeded", "")
 		g := w.watchingGate(staging())
 		w.Edit(g, func() { slowly(g) })
@@ -83,7 +83,7 @@ func TestAWatchedKindThatIsInstalledLater(t *testing.T) {
 	t.Cleanup(func() { installPolicies(t) })
 	startManager(t, cluster)
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.watchingGate(v1alpha1.DependencyReference{Kind: "ImagePolicy", Name: "podinfo"})
 	w.Edit(g, func() { slowly(g) })
 	missing := func(g *v1alpha1.Gate) bool {

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -40,32 +40,32 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 	w := newWorld(t)
 	reads := &counted{TargetReader: w.Targets}
 	w.Targets = reads
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.watchingGate(staging("'promote' in dep.metadata.annotations || !has(self.metadata.annotations)"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
-	w.reconcile(g) // the Gate was written since
+	w.Reconcile(g) // the Gate was written since
 	for _, step := range []struct {
 		what   string
 		change func()
 		want   int64
 		open   bool
 	}{
-		{"nothing changed", func() { w.in(time.Minute) }, 0, true},
+		{"nothing changed", func() { w.In(time.Minute) }, 0, true},
 		{"the object changed", func() { w.reports(stage, "False", "BuildFailed", "") }, 1, true},
-		{"nothing changed since", func() { w.in(2 * time.Minute) }, 0, true},
+		{"nothing changed since", func() { w.In(2 * time.Minute) }, 0, true},
 		{"the Gate changed, which the expression reads, and was written twice", func() { w.Annotate(g, "some", "thing") }, 3, false},
 		{"nothing is written any more", func() {}, 0, false},
-		{"it waits", func() { w.in(3 * time.Minute) }, 0, false},
-		{"the object lets it open", func() { w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`) }, 3, true},
-		{"all is quiet", func() { w.in(4 * time.Minute) }, 0, true},
-		{"what was seen is old", func() { w.in(4*time.Minute + view.EvaluationMaxAge) }, 1, true},
-		{"the clock is set back", func() { w.in(0) }, 1, true},
+		{"it waits", func() { w.In(3 * time.Minute) }, 0, false},
+		{"the object lets it open", func() { w.PatchAsFlux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`) }, 3, true},
+		{"all is quiet", func() { w.In(4 * time.Minute) }, 0, true},
+		{"what was seen is old", func() { w.In(4*time.Minute + view.EvaluationMaxAge) }, 1, true},
+		{"the clock is set back", func() { w.In(0) }, 1, true},
 	} {
 		step.change()
 		reads.reads.Store(0)
-		w.reconcile(g)
+		w.Reconcile(g)
 		if got := reads.reads.Load(); got != step.want {
 			t.Errorf("%s: %d reads, want %d", step.what, got, step.want)
 		}
@@ -79,21 +79,21 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 func TestARequestIsRecordedBeforeTheDependenciesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stage := w.kustomization("staging", nil)
+	stage := w.NewKustomization("staging", nil)
 	reads := &counted{TargetReader: w.Targets}
 	w.Targets = reads
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")},
 		DependsOn: []v1alpha1.DependencyReference{{Kind: stage.GetKind(), Name: stage.GetName()}}})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
-	w.flux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
+	w.PatchAsFlux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
 	var recorded []string
 	reads.before = func() {
-		for _, e := range w.read(client.ObjectKeyFromObject(g)).Status.History {
+		for _, e := range w.GetGate(client.ObjectKeyFromObject(g)).Status.History {
 			recorded = append(recorded, e.Reason)
 		}
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 	if !slices.Contains(recorded, v1alpha1.RequestRefusedReason) {
 		t.Errorf("recorded when the object was read: %q", recorded)
 	}
@@ -105,22 +105,22 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	w := newWorld(t)
 	reads := &counted{TargetReader: w.Targets}
 	w.Targets = reads
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, DependsOn: []v1alpha1.DependencyReference{staging()},
 		OpenPeriods: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))},
 	})
-	w.reconcile(g)
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.Reconcile(g)
 	reads.reads.Store(0)
-	w.in(4 * time.Minute)
-	w.reconcile(g)
+	w.In(4 * time.Minute)
+	w.Reconcile(g)
 	if got := reads.reads.Load(); got != 0 {
 		t.Errorf("%d reads while it is closed anyway", got)
 	}
-	w.in(5 * time.Minute)
-	w.reconcile(g)
+	w.In(5 * time.Minute)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	if got := reads.reads.Load(); got != 1 {
 		t.Errorf("%d reads to open", got)
@@ -143,15 +143,15 @@ func TestAllReadsOfDependenciesEndWhenTheGateIsDueToClose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g, _, stage := w.openUntilAFreeze()
-	other := w.kustomization("other", nil)
+	other := w.NewKustomization("other", nil)
 	w.reports(other, "True", "Succeeded", "")
 	w.Edit(g, func() {
 		g.Spec.DependsOn = append(g.Spec.DependsOn, v1alpha1.DependencyReference{Kind: other.GetKind(), Name: other.GetName()})
 	})
-	w.reconcile(g)
-	w.in(hours(1) - time.Minute)
-	w.reconcile(g)
-	w.in(hours(1) - 8*time.Second)
+	w.Reconcile(g)
+	w.In(hours(1) - time.Minute)
+	w.Reconcile(g)
+	w.In(hours(1) - 8*time.Second)
 	var mu sync.Mutex
 	var left []time.Duration
 	w.Targets = &slow{w.Targets, func(ctx context.Context) {
@@ -159,11 +159,11 @@ func TestAllReadsOfDependenciesEndWhenTheGateIsDueToClose(t *testing.T) {
 		defer mu.Unlock()
 		deadline, _ := ctx.Deadline()
 		left = append(left, time.Until(deadline))
-		w.in(hours(1) - 2*time.Second)
+		w.In(hours(1) - 2*time.Second)
 	}}
-	w.flux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
+	w.PatchAsFlux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
 	w.Edit(g, func() { g.Spec.Window = duration(hours(3)) })
-	_, err := w.on().gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+	_, err := w.Reconcilers().Gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
 	w.Must(err)
 	if len(left) < 3 || left[0] > 8*time.Second || left[len(left)-1] > 2*time.Second {
 		t.Errorf("the reads had %v left", left)
@@ -174,13 +174,13 @@ func TestAllReadsOfDependenciesEndWhenTheGateIsDueToClose(t *testing.T) {
 // governs and what it watches.
 func (w *world) openUntilAFreeze() (g *v1alpha1.Gate, app, stage *target.Object) {
 	w.Helper()
-	app, stage = w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, stage = w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g = w.watchingGate(staging())
 	w.Edit(g, func() {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	return g, app, stage
 }
@@ -193,10 +193,10 @@ func TestACloseThatIsDueDoesNotWaitForWhatIsWatched(t *testing.T) {
 	w.Targets = reads
 	g, app, stage := w.openUntilAFreeze()
 	w.reports(stage, "False", "BuildFailed", "no such file")
-	w.in(hours(1))
+	w.In(hours(1))
 	held := false
-	reads.before = func() { held = w.suspended(app) }
-	w.reconcile(g)
+	reads.before = func() { held = w.Suspended(app) }
+	w.Reconcile(g)
 	if !held {
 		t.Error("it looks before it holds")
 	}
@@ -214,16 +214,16 @@ func TestAReadThatHangsDoesNotOutlastTheClose(t *testing.T) {
 	reads := &counted{TargetReader: w.Targets}
 	var once atomic.Bool
 	reads.before = func() {
-		w.in(hours(1)) // the close falls due meanwhile
-		if !once.Swap(true) && w.suspended(app) {
+		w.In(hours(1)) // the close falls due meanwhile
+		if !once.Swap(true) && w.Suspended(app) {
 			t.Error("held before the close is due")
 		}
 	}
 	w.Targets = reads
 	w.reports(stage, "True", "Succeeded", "again")
-	w.in(hours(1) - time.Millisecond)
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.In(hours(1) - time.Millisecond)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	if got := opened(g); !strings.HasPrefix(got, "False ClosePeriod: ") {
 		t.Error(got)
 	}

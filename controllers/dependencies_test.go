@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -19,11 +19,11 @@ import (
 func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	g := w.watchingGate(staging())
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "has no condition Ready")
-	if got := w.events.take("Gate/production"); !slices.Equal(got, []string{
+	if got := w.Events.Take("Gate/production"); !slices.Equal(got, []string{
 		"Normal Gate/production DependencyNotReady: Gate closed, Kustomization '" + w.Namespace + "/staging' is not ready: has no condition Ready"}) {
 		t.Errorf("events %q", got)
 	}
@@ -42,9 +42,9 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 		{"False", "HealthCheckFailed", "timeout", "HealthCheckFailed: timeout", 4},
 		{"True", "ReconciliationSucceeded", "Applied revision: v3", "", 7},
 	} {
-		w.in(hours(float64(i + 1)))
+		w.In(hours(float64(i + 1)))
 		w.reports(stage, step.status, step.reason, step.message)
-		result := w.reconcile(g)
+		result := w.Reconcile(g)
 		if step.waits == "" {
 			w.expectOpened(g, app)
 		} else {
@@ -60,7 +60,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 		}
 	}
 	w.Edit(g, func() { g.Spec.DependsOn = nil })
-	w.reconcile(g)
+	w.Reconcile(g)
 	if len(g.Status.Dependencies) > 0 {
 		t.Errorf("status.dependencies is still %+v", g.Status.Dependencies)
 	}
@@ -69,41 +69,41 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 func TestAWatchedObjectComesAndGoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.watchingGate(staging())
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "does not exist")
-	stage := w.kustomization("staging", nil)
+	stage := w.NewKustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 
 	stage.SetFinalizers([]string{"example.org/test"})
-	w.flux(stage, `{"metadata":{"finalizers":["example.org/test"]}}`)
+	w.PatchAsFlux(stage, `{"metadata":{"finalizers":["example.org/test"]}}`)
 	w.Must(cluster.Client.Delete(w.Context(), &stage.Unstructured))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "is being deleted")
-	w.flux(stage, `{"metadata":{"finalizers":null}}`)
-	w.reconcile(g)
+	w.PatchAsFlux(stage, `{"metadata":{"finalizers":null}}`)
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "does not exist")
 }
 
 func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	g := w.watchingGate(staging("dep.spec.interval == self.metadata.annotations['interval'] && self.kind == 'Gate' && dep.kind == 'Kustomization'"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "readyExpr: no such key: annotations")
 	w.Annotate(g, "interval", "2h")
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "readyExpr is false")
-	w.flux(stage, `{"spec":{"interval":"2h"}}`)
-	w.reconcile(g)
+	w.PatchAsFlux(stage, `{"spec":{"interval":"2h"}}`)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 
 	w.Edit(g, func() { g.Spec.DependsOn[0].ReadyExpr = "dep.status.observedGeneration ==" })
-	w.reconcile(g)
+	w.Reconcile(g)
 	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
 		t.Errorf("an expression that is not CEL: %s", opened(g))
 	}
@@ -112,7 +112,7 @@ func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.watchingGate(staging())
 	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
 	because := fmt.Sprintf("Kustomization '%s/staging' is not ready: does not exist", w.Namespace)
@@ -121,22 +121,22 @@ func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
 		hours(1): "False ClosePeriod: Gate closed by close period 'freeze', " + because,
 		hours(2): "False DependencyNotReady: Gate closed, " + because,
 	} {
-		w.in(at)
-		w.reconcile(g)
+		w.In(at)
+		w.Reconcile(g)
 		if got := opened(g); got != want {
 			t.Errorf("after %s\ngot  %s\nwant %s", at, got, want)
 		}
 	}
-	w.in(hours(0))
-	if result := w.reconcile(g); result.RequeueAfter > 2*time.Minute {
+	w.In(hours(0))
+	if result := w.Reconcile(g); result.RequeueAfter > 2*time.Minute {
 		t.Errorf("requeue after %s", result.RequeueAfter)
 	}
-	w.in(hours(1) - time.Second)
-	if result := w.reconcile(g); result.RequeueAfter > time.Second {
+	w.In(hours(1) - time.Second)
+	if result := w.Reconcile(g); result.RequeueAfter > time.Second {
 		t.Errorf("a second before the freeze: requeue after %s", result.RequeueAfter)
 	}
-	w.close(g, w.in(hours(3)))
-	w.reconcile(g)
+	w.Close(g, w.In(hours(3)))
+	w.Reconcile(g)
 	if got := opened(g); got != "False CloseRequested: Gate close requested at 2026-11-23T15:00:00Z, "+because {
 		t.Error(got)
 	}
@@ -161,29 +161,33 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			},
 			failure: "Kustomization/staging AccessDenied", message: `the controller does not watch namespace "default": it runs with --watch-all-namespaces=false`},
 		"a kind that is not installed": {
-			ref:     v1alpha1.DependencyReference{Kind: "Bucket", Name: "absent"},
-			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"absent": view.ErrNotInstalled}} },
+			ref: v1alpha1.DependencyReference{Kind: "Bucket", Name: "absent"},
+			change: func(w *world) {
+				w.Targets = unreadable{w.Targets, map[string]error{"absent": view.ErrNotInstalled}}
+			},
 			failure: "Bucket/absent CRDNotFound", message: "is not installed"},
 		"an object that cannot be read": {
-			ref:     v1alpha1.DependencyReference{Kind: "Bucket", Name: "forbidden"},
-			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"forbidden": errBroken}} },
+			ref: v1alpha1.DependencyReference{Kind: "Bucket", Name: "forbidden"},
+			change: func(w *world) {
+				w.Targets = unreadable{w.Targets, map[string]error{"forbidden": errBroken}}
+			},
 			failure: "Bucket/forbidden ReadFailed", message: "cannot be read: " + errBroken.Error(), retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app, stage := w.kustomization("apps", nil), w.kustomization("stage", nil)
+			app, stage := w.NewKustomization("apps", nil), w.NewKustomization("stage", nil)
 			w.reports(stage, "True", "Succeeded", "")
 			healthy := v1alpha1.DependencyReference{Kind: "Kustomization", Name: "stage"}
 			if tc.change != nil {
 				tc.change(w)
 			}
 			g := w.watchingGate(healthy, tc.ref)
-			result, err := w.try(g)
+			result, err := w.Try(g)
 			if (err != nil) != tc.retried || result.RequeueAfter <= 0 {
 				t.Errorf("error %v, %v", err, result)
 			}
-			w.expectHeld(app, g)
+			w.ExpectHeld(app, g)
 			if !strings.HasPrefix(opened(g), "False DependencyNotReady: ") || !strings.Contains(opened(g), tc.message) {
 				t.Error(opened(g))
 			}
@@ -194,7 +198,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 				t.Errorf("status.dependencies is %+v", seen)
 			}
 			w.Edit(g, func() { g.Spec.DependsOn = []v1alpha1.DependencyReference{healthy} })
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.expectOpened(g, app)
 		})
 	}
@@ -207,25 +211,25 @@ func TestAReadThatFailsClosesAndNeverOpens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+			app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 			w.reports(stage, "True", "Succeeded", "")
 			g := w.watchingGate(staging(), v1alpha1.DependencyReference{Kind: "Kustomization", Name: "apps", ReadyExpr: "true"})
 			live := w.Targets
 			w.Targets = unreadable{live, map[string]error{"staging": failure}}
-			_, _ = w.try(g)
-			w.expectHeld(app, g)
+			_, _ = w.Try(g)
+			w.ExpectHeld(app, g)
 			w.Targets = live
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.expectOpened(g, app)
 
 			w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.Targets = unreadable{live, map[string]error{"staging": failure}}
-			w.in(hours(1))
-			if _, err := w.try(g); err == nil {
+			w.In(hours(1))
+			if _, err := w.Try(g); err == nil {
 				t.Error("no retry")
 			}
-			w.expectHeld(app, g)
+			w.ExpectHeld(app, g)
 			if got := opened(g); !strings.HasPrefix(got, "False ClosePeriod: Gate closed by close period 'freeze', ") {
 				t.Error(got)
 			}
@@ -239,23 +243,23 @@ func TestAReadThatFailsClosesAndNeverOpens(t *testing.T) {
 func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.watchingGate(staging())
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
-	w.in(hours(1))
+	w.In(hours(1))
 	w.reports(stage, "False", "BuildFailed", "no such file")
-	w.writes.before = crashing(1)
-	if _, err := w.try(g); err == nil {
+	w.Writes.Before = crashing(1)
+	if _, err := w.Try(g); err == nil {
 		t.Fatal("no crash")
 	}
-	if seen := g.Status.Dependencies; len(seen) != 1 || seen[0].Ready || w.suspended(app) {
-		t.Errorf("the decision is not the first write: %+v, suspended %v", seen, w.suspended(app))
+	if seen := g.Status.Dependencies; len(seen) != 1 || seen[0].Ready || w.Suspended(app) {
+		t.Errorf("the decision is not the first write: %+v, suspended %v", seen, w.Suspended(app))
 	}
-	w.writes.heal()
-	w.in(hours(2))
-	w.reconcile(g)
+	w.Writes.Heal()
+	w.In(hours(2))
+	w.Reconcile(g)
 	w.expectWaiting(g, app, "BuildFailed: no such file")
 	if since := g.Status.Dependencies[0].Since; !since.Time.Equal(start.Add(hours(1))) {
 		t.Errorf("not ready since %s", since)
@@ -265,16 +269,16 @@ func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.watchingGate(staging())
-	w.reconcile(g)
-	w.reconcile(g)
-	w.writes.take("")
+	w.Reconcile(g)
+	w.Reconcile(g)
+	w.Writes.Take("")
 	for i := range 3 {
-		w.in(time.Duration(i) * time.Minute)
-		w.reconcile(g)
+		w.In(time.Duration(i) * time.Minute)
+		w.Reconcile(g)
 	}
-	if writes := w.writes.take(""); len(writes) > 0 {
+	if writes := w.Writes.Take(""); len(writes) > 0 {
 		t.Errorf("written: %q", writes)
 	}
 }

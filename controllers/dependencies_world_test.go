@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func opened(g *v1alpha1.Gate) string {
 // expectOpened checks that a Gate is opened and holds nothing.
 func (w *world) expectOpened(g *v1alpha1.Gate, app *target.Object) {
 	w.Helper()
-	if !strings.HasPrefix(opened(g), "True ") || w.suspended(app) {
+	if !strings.HasPrefix(opened(g), "True ") || w.Suspended(app) {
 		w.Errorf("not opened: %s; watch %+v", opened(g), g.Status.Dependencies)
 	}
 }
@@ -77,7 +77,7 @@ func (w *world) expectWaiting(g *v1alpha1.Gate, app *target.Object, why string) 
 	if g.Status.NextTransition != nil {
 		w.Errorf("next transition %+v", g.Status.NextTransition)
 	}
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 // unreadable cannot read some objects in full.

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"os"
@@ -61,21 +61,21 @@ func alertInTheDocs(t *testing.T, name string) func(message string) bool {
 func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 	passes, inTime := alertInTheDocs(t, "gates"), alertInTheDocs(t, "gates-in-time")
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	other := w.kustomization("names-none", nil)
+	app := w.NewKustomization("apps", nil)
+	other := w.NewKustomization("names-none", nil)
 	w.name(other, "none")
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.missing(w.Namespace, "none")
-	w.resume(app)
-	w.reconcile(g)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Resume(app)
+	w.Reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, start.Format("2006-01-02T15:04:05Z07:00"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "soon")
-	w.reconcile(g)
-	ours := w.events.take("Kustomization/")
+	w.Reconcile(g)
+	ours := w.Events.Take("Kustomization/")
 	reasons := map[string]bool{}
 	for _, event := range ours {
 		reason, message, _ := strings.Cut(event, ": ")

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -24,34 +25,34 @@ const (
 func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w := newWorld(t)
 	for i := range events.MaxTargetEvents + 1 {
-		w.kustomization(fmt.Sprintf("app-%03d", i), nil)
+		w.NewKustomization(fmt.Sprintf("app-%03d", i), nil)
 	}
 	g := w.ClosedGate("production", all())
-	w.reconcile(g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.Events.Take("")
 	w.request(g, "open", start.Add(time.Hour), "alice", "planned")
-	w.reconcile(g)
+	w.Reconcile(g)
 	want := make([]string, events.MaxTargetEvents)
 	for i := range want {
 		want[i] = fmt.Sprintf("Normal Kustomization/app-%03d RequestPlanned: Request for gate '%s': open requested at 2026-11-23T13:00:00Z by alice: planned", i, key(g))
 	}
-	equal(t, w.events.take("Kustomization"), want)
-	w.reconcile(g)
-	equal(t, w.events.take(""), []string(nil))
+	equal(t, w.Events.Take("Kustomization"), want)
+	w.Reconcile(g)
+	equal(t, w.Events.Take(""), []string(nil))
 }
 
 func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
 	w := newWorld(t)
-	resumed := w.kustomization("resumed", nil)
-	w.kustomization("held", nil)
+	resumed := w.NewKustomization("resumed", nil)
+	w.NewKustomization("held", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
-	w.reconcile(g)
-	w.resume(resumed)
-	w.reconcile(g)
-	w.events.take("")
-	w.open(g, start)
-	w.reconcile(g)
-	if got := w.events.take("Kustomization"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "held RequestAccepted") ||
+	w.Reconcile(g)
+	w.Resume(resumed)
+	w.Reconcile(g)
+	w.Events.Take("")
+	w.Open(g, start)
+	w.Reconcile(g)
+	if got := w.Events.Take("Kustomization"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "held RequestAccepted") ||
 		!strings.Contains(strings.Join(got, "\n"), "held GateOpened") {
 		t.Errorf("got %q", got)
 	}
@@ -61,49 +62,51 @@ func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
 type blindTargets struct{ view.TargetReader }
 
 // HeldBy implements TargetReader.
-func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) { return nil, errBroken }
+func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) {
+	return nil, errBroken
+}
 
 func TestARequestIsOnTheGateEvenIfNobodyKnowsWhatItHolds(t *testing.T) {
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.Events.Take("")
 	w.Targets = blindTargets{w.Targets}
-	w.open(g, start)
-	_, err := w.on().gates.Reconcile(w.Context(), requestFor(g))
+	w.Open(g, start)
+	_, err := w.Reconcilers().Gates.Reconcile(w.Context(), requestFor(g))
 	w.Must(err)
-	if got := w.events.take("RequestAccepted"); len(got) != 1 || !strings.Contains(got[0], "Gate/production") {
+	if got := w.Events.Take("RequestAccepted"); len(got) != 1 || !strings.Contains(got[0], "Gate/production") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestAPacedReleaseIsToldInEachTurn(t *testing.T) {
 	w, g, _ := pacedWorld(t)
-	w.in(time.Minute)
-	w.request(g, "open", w.clock.Now(), "alice", "release")
+	w.In(time.Minute)
+	w.request(g, "open", w.FakeClock.Now(), "alice", "release")
 	var told []string
 	for i := range 4 {
-		w.in(time.Minute + time.Duration(i)*30*time.Second)
-		w.events.take("")
-		w.reconcile(g)
-		got := w.events.takeMetadata(t, " GateOpened: ", ksGroup)
+		w.In(time.Minute + time.Duration(i)*30*time.Second)
+		w.Events.Take("")
+		w.Reconcile(g)
+		got := w.Events.TakeMetadata(t, " GateOpened: ", ksGroup)
 		told = append(told, got["requestedBy"]+" "+got["message"]+" "+got["state"]+" "+got["gate"])
 	}
 	equal(t, told, slices.Repeat([]string{"alice release opened " + key(g)}, 4))
-	w.reconcile(g)
-	equal(t, w.events.take(""), []string(nil))
+	w.Reconcile(g)
+	equal(t, w.Events.Take(""), []string(nil))
 }
 
 func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	e := w.exception("fix", openingIt, 0, time.Hour)
-	w.events.take("")
+	w.Events.Take("")
 	w.reportOn(e)
 	w.reportOn(e)
-	got := w.events.takeMetadata(t, "Normal Gate/production ExceptionActivated: ", ourGroup)
+	got := w.Events.TakeMetadata(t, "Normal Gate/production ExceptionActivated: ", ourGroup)
 	equal(t, got, map[string]string{"gate": key(g), "exception": "fix", "reason": "ExceptionActivated", "token": "2026-11-23T12:00:00Z"})
 }
 
@@ -111,8 +114,8 @@ func TestARefusedValueIsNotToldAtLength(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, strings.Repeat("x", 100_000))
-	w.reconcile(g)
-	if got := w.events.take("RequestRefused"); len(got) != 1 || len(got[0]) > 300 {
+	w.Reconcile(g)
+	if got := w.Events.Take("RequestRefused"); len(got) != 1 || len(got[0]) > 300 {
 		t.Errorf("%d events, the first of %d bytes", len(got), len(got[0]))
 	}
 }
@@ -120,11 +123,11 @@ func TestARefusedValueIsNotToldAtLength(t *testing.T) {
 func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 	const times = 20
 	events := &recorder{}
-	startManager(t, cluster, func(r *Gating) { r.EventRecorder = events })
+	startManager(t, cluster, func(r *controllers.Gating) { r.EventRecorder = events })
 	for name, targets := range map[string][]v1alpha1.TargetReference{"toggled": {named("toggled")}, "idle": nil} {
 		w := newWorld(t)
-		app := w.kustomization(name, nil)
-		events.take("")
+		app := w.NewKustomization(name, nil)
+		events.Take("")
 		g := w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: targets})
 		for i := range times {
 			state := []v1alpha1.State{v1alpha1.StateOpened, v1alpha1.StateClosed}[i%2]
@@ -133,14 +136,14 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 			}
 			// A Gate is Reconciling until it has told what it is.
 			w.soonStatus(g, fmt.Sprintf("change %d is done", i), func(g *v1alpha1.Gate) bool {
-				return g.Status.ObservedGeneration == g.Generation && !conditions.IsReconciling(g) && w.suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
+				return g.Status.ObservedGeneration == g.Generation && !conditions.IsReconciling(g) && w.Suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
 			})
 		}
 		if len(targets) > 0 {
 			w.soonHeld(app, g) // the event comes after the hold, and before the condition
 		}
 		told := map[string]int{}
-		for _, event := range events.take("/" + name + " ") { // others are in the cluster
+		for _, event := range events.Take("/" + name + " ") { // others are in the cluster
 			reason, _, _ := strings.Cut(event, ":")
 			told[reason]++
 		}
@@ -157,15 +160,15 @@ func TestARequestIsToldAlsoIfTheStatusWasNotWrittenAtFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.ClosedGate("production", all())
-	w.reconcile(g)
-	w.events.take("")
-	w.open(g, start)
-	w.writes.before = once("patch-status Gate", func() error { return errBroken })
-	if _, err := w.try(g); err == nil {
+	w.Reconcile(g)
+	w.Events.Take("")
+	w.Open(g, start)
+	w.Writes.Before = once("patch-status Gate", func() error { return errBroken })
+	if _, err := w.Try(g); err == nil {
 		t.Error("the status was written")
 	}
-	w.reconcile(g)
-	if events := w.events.take("Gate/production OpenRequested"); len(events) != 1 || !isOpened(g) {
+	w.Reconcile(g)
+	if events := w.Events.Take("Gate/production OpenRequested"); len(events) != 1 || !isOpened(g) {
 		t.Errorf("%s, told: %q", opened(g), events)
 	}
 }

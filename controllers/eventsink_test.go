@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -121,7 +121,7 @@ const (
 func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	w.applied("apps", "main@sha1:4ab1")
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
@@ -129,15 +129,15 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 			From: v1alpha1.NewDateTime(start.Add(time.Hour)), Until: v1alpha1.NewDateTime(start.Add(48 * time.Hour))}}},
 	})
 	k, revision := key(g), "revision=main@sha1:4ab1|gate="+key(g)
-	said, on := "gate="+k+"|", func(i int) time.Time { return w.in(time.Hour + time.Duration(i)*time.Second) }
+	said, on := "gate="+k+"|", func(i int) time.Time { return w.In(time.Hour + time.Duration(i)*time.Second) }
 	frozen, held, freed := "Held by gate '"+k+"' until 2026-11-25T12:00:00Z: close period 'freeze'.", "Held by gate '"+k+"': closed on request of bob: incident 5678.", "Released: gate '"+k+"' is open."
 	byAlice, byBob := "|requestedBy=alice|message=hotfix 1234", "|requestedBy=bob|message=incident 5678"
-	w.reconcile(g)
+	w.Reconcile(g)
 	all := w.expectPosted(sink, posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-23T13:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"})
 
 	// The period closes it.
 	on(0)
-	w.reconcile(g)
+	w.Reconcile(g)
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "info", "ClosePeriod", "Gate closed by close period 'freeze', scheduled for opening at 2026-11-25T12:00:00Z", said + "state=closed|reason=ClosePeriod|period=freeze"},
 		posted{onApp, "info", "GateClosed", frozen, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
@@ -145,7 +145,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	// A refused request, by somebody known.
 	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
-	w.reconcile(g)
+	w.Reconcile(g)
 	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m`
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "error", "RequestRefused", refused, said + "action=open|reason=RequestRefused|requestedBy=mallory"},
@@ -154,7 +154,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	// Open, close, open within two seconds.
 	for i := range 2 {
 		w.request(g, "open", on(2*i+1), "alice", "hotfix 1234")
-		w.reconcile(g)
+		w.Reconcile(g)
 		requested := fmt.Sprintf("open requested at 2026-11-23T13:00:0%dZ by alice: hotfix 1234", 2*i+1)
 		all = append(all, w.expectPosted(sink,
 			posted{onGate, "info", "RequestAccepted", "Gate " + requested, said + "action=open|reason=RequestAccepted" + byAlice},
@@ -164,7 +164,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 
 		// Nothing is held when this one comes.
 		w.request(g, "close", on(2*i+2), "bob", "incident 5678")
-		w.reconcile(g)
+		w.Reconcile(g)
 		requested = fmt.Sprintf("close requested at 2026-11-23T13:00:0%dZ by bob: incident 5678", 2*i+2)
 		all = append(all, w.expectPosted(sink,
 			posted{onGate, "info", "RequestAccepted", "Gate " + requested, said + "action=close|reason=RequestAccepted" + byBob},
@@ -203,10 +203,10 @@ func (w *world) onTheAPIServer(all []eventv1.Event) {
 func TestAnEventThatIsPostedAgainIsTheSame(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	sink.Refuse(v1alpha1.GateClosedReason)
-	w.reconcile(g)
+	w.Reconcile(g)
 	said := "gate=" + key(g) + "|state=closed|reason=Default"
 	held := posted{onApp, "info", "GateClosed", "Held by gate '" + key(g) + "': closed by default.", said}
 	got := w.expectPosted(sink, posted{onGate, "info", "Default", "Gate closed by default", said}, held, held)

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func never(e *v1alpha1.GateException) {
 
 func TestInvalidExceptionFailsClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		state v1alpha1.State
+		State v1alpha1.State
 		does  func(*v1alpha1.GateException)
 		held  bool
 	}{
@@ -31,11 +31,11 @@ func TestInvalidExceptionFailsClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.state, Targets: []v1alpha1.TargetReference{named("apps")}})
+			app := w.NewKustomization("apps", nil)
+			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.State, Targets: []v1alpha1.TargetReference{named("apps")}})
 			e := w.exception("typo", tc.does, 0, hour, never)
-			w.reconcile(g)
-			if held := w.suspended(app); held != tc.held {
+			w.Reconcile(g)
+			if held := w.Suspended(app); held != tc.held {
 				t.Errorf("held is %v", held)
 			}
 			if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); !strings.HasSuffix(got, "exception 'typo' is invalid") {
@@ -58,11 +58,11 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 	crashes := 0
 	for n := range 20 {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
 		e := w.exception("hotfix", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(hour) })
 		left, crashed := n, false
-		w.writes.after = func(string) error {
+		w.Writes.After = func(string) error {
 			if left--; left < 0 && !crashed {
 				crashed = true
 				return errBroken
@@ -72,23 +72,23 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 		step := func() {
 			for range 2 { // the one that crashes, and the one after the restart
 				_, _ = w.tryException(e)
-				_, _ = w.try(g)
+				_, _ = w.Try(g)
 			}
 			w.Read(e)
 		}
 		step()
 		w.saysException(e, "Active True InForce", "Ready True Succeeded")
-		if w.suspended(app) {
+		if w.Suspended(app) {
 			t.Fatalf("write %d: held although the exception is in force", n)
 		}
-		w.in(hour)
+		w.In(hour)
 		step()
-		w.expectHeld(app, g)
+		w.ExpectHeld(app, g)
 		w.saysException(e, "Active False Expired", "Ready True Succeeded")
-		w.in(2 * hour)
+		w.In(2 * hour)
 		for range 3 {
 			_, _ = w.tryException(e)
-			_, _ = w.try(g)
+			_, _ = w.Try(g)
 		}
 		if !w.gone(e) {
 			t.Errorf("write %d: the exception is still there", n)

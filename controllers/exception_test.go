@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -17,18 +17,18 @@ const hour = time.Hour
 
 func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	w.Edit(g, func() { g.Spec.Interval.Duration = 5 * hour })
 	e := w.exception("hotfix", openingIt, hour, 3*hour)
-	before := w.reconcile(g)
+	before := w.Reconcile(g)
 	if before.RequeueAfter != hour || g.Status.NextTransition == nil || !g.Status.NextTransition.At.Equal(&e.Spec.ValidFrom) ||
 		g.Status.NextTransition.Exception != "hotfix" || g.Status.NextTransition.Reason != v1alpha1.ExceptionAppliesReason {
 		t.Errorf("next is %+v, after %s", g.Status.NextTransition, before.RequeueAfter)
 	}
-	w.in(hour - time.Second)
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.In(hour - time.Second)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	if left := w.reportOn(e).RequeueAfter; left != time.Second {
 		t.Errorf("looks again in %s", left)
 	}
@@ -37,10 +37,10 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 		t.Errorf("labels %v, finalizers %v", e.Labels, e.Finalizers)
 	}
 
-	w.in(hour)
-	w.reconcile(g)
-	w.expectReleased(app, g)
-	w.events.take("")
+	w.In(hour)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
+	w.Events.Take("")
 	w.reportOn(e)
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	want := fmt.Sprintf("Gate opened by exception 'hotfix', scheduled for closing at %s", e.Spec.ValidUntil.UTC().Format(time.RFC3339))
@@ -49,10 +49,10 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	}
 	w.expectEvents("ExceptionActivated")
 
-	w.in(3 * hour)
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.events.take("")
+	w.In(3 * hour)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Events.Take("")
 	w.reportOn(e)
 	w.saysException(e, "Active False Expired", "Ready True Succeeded")
 	w.expectEvents("ExceptionExpired")
@@ -74,17 +74,17 @@ func (w *world) expectEvents(reasons ...string) {
 	w.Helper()
 	for _, reason := range reasons {
 		count := map[bool]int{}
-		for _, e := range w.events.events {
+		for _, e := range w.Events.Events {
 			count[len(e) > 0 && (e[:len("Normal Gate/")] == "Normal Gate/" || e[:len("Warning Gate/")] == "Warning Gate/")]++
 		}
 		if count[true] != 1 || count[false] != 1 {
-			w.Errorf("want one event on each object, got %q", w.events.events)
+			w.Errorf("want one event on each object, got %q", w.Events.Events)
 		}
-		if got := w.events.take(reason); len(got) != 2 {
+		if got := w.Events.Take(reason); len(got) != 2 {
 			w.Errorf("want two events %s, got %q", reason, got)
 		}
 	}
-	if got := w.events.take(""); len(got) > 0 {
+	if got := w.Events.Take(""); len(got) > 0 {
 		w.Errorf("events %q", got)
 	}
 }
@@ -104,23 +104,23 @@ func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord
 
 func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	e := w.exception("hotfix", openingIt, 0, hour)
 	w.reportOn(e)
-	w.reconcile(g)
-	w.expectUntouched(app)
-	w.events.take("")
+	w.Reconcile(g)
+	w.ExpectUntouched(app)
+	w.Events.Take("")
 	w.Must(cluster.Client.Delete(w.Context(), e))
-	w.in(time.Minute)
+	w.In(time.Minute)
 	w.reportOn(e)
 	if w.gone(e) {
 		t.Fatal("the exception is gone before its gate knows")
 	}
 	w.expectEvents()
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Events.Take("")
 	w.reportOn(e)
 	if !w.gone(e) {
 		t.Fatal("the exception is still there")
@@ -135,7 +135,10 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 
 func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *v1alpha1.Gate){
-		"the gate is gone":      func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)); w.reconcile(g) },
+		"the gate is gone": func(w *world, g *v1alpha1.Gate) {
+			w.Must(cluster.Client.Delete(w.Context(), g))
+			w.Reconcile(g)
+		},
 		"the gate is suspended": func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Suspend = true }) },
 		"the gate is under deletion": func(w *world, g *v1alpha1.Gate) {
 			w.Must(cluster.Client.Delete(w.Context(), g))
@@ -146,7 +149,7 @@ func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 			g := w.ClosedGate("production")
 			e := w.exception("hotfix", openingIt, 0, hour)
 			w.reportOn(e)
-			w.reconcile(g)
+			w.Reconcile(g)
 			prepare(w, g)
 			w.Must(cluster.Client.Delete(w.Context(), e))
 			w.reportOn(e)
@@ -164,20 +167,20 @@ func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	brief := w.exception("brief", openingIt, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
 	w.reportOn(kept)
 	w.reportOn(brief)
-	w.in(2 * hour)
+	w.In(2 * hour)
 	w.reportOn(kept)
 	if left := w.reportOn(brief).RequeueAfter; left != 5*time.Minute {
 		t.Errorf("it is to be deleted in %s", left)
 	}
-	w.in(2*hour + 5*time.Minute - time.Second)
+	w.In(2*hour + 5*time.Minute - time.Second)
 	w.reportOn(brief)
 	if brief.DeletionTimestamp != nil {
 		t.Error("deleted too early")
 	}
-	w.in(2*hour + 5*time.Minute)
+	w.In(2*hour + 5*time.Minute)
 	w.reportOn(brief)
 	w.reportOn(brief)
-	w.in(1000 * hour)
+	w.In(1000 * hour)
 	w.reportOn(kept)
 	if !w.gone(brief) || w.gone(kept) {
 		t.Error("the one with a ttl goes, the other stays")
@@ -188,9 +191,9 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
 	e := w.exception("brief", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
-	w.in(hour)
+	w.In(hour)
 	w.reportOn(e)
-	w.writes.before = once("delete GateException", func() error {
+	w.Writes.Before = once("delete GateException", func() error {
 		w.editException(e.DeepCopy(), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
 		return nil
 	})
@@ -231,14 +234,14 @@ func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing
 	w := newWorld(t)
 	w.ClosedGate("production")
 	e := w.exception("hotfix", openingIt, 0, hour)
-	w.in(2 * hour)
+	w.In(2 * hour)
 	if left := w.reportOn(e).RequeueAfter; left != exception.ExceptionInterval {
 		t.Errorf("looks again in %s", left)
 	}
-	w.in(hour / 2)
+	w.In(hour / 2)
 	w.reportOn(e)
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-	w.in(25 * hour)
+	w.In(25 * hour)
 	if left := w.reportOn(e).RequeueAfter; left != 0 {
 		t.Errorf("looks again in %s", left)
 	}
@@ -249,10 +252,10 @@ func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
 	g := w.ClosedGate("production")
 	e := w.exception("hotfix", openingIt, hour, 2*hour)
 	w.reportOn(e)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Must(cluster.Client.Delete(w.Context(), e))
-	w.reconcile(g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.Events.Take("")
 	w.reportOn(e)
 	if !w.gone(e) {
 		t.Error("the exception is still there")

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -43,7 +43,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 
 	t.Run("an exception opens when its time has come, and closes when it is over", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.idleGate("production", app)
 		e := w.exception("hotfix", openingIt, 0, 0, func(e *v1alpha1.GateException) {
 			from := time.Now().Add(3 * time.Second).Truncate(time.Second)
@@ -66,7 +66,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 
 	t.Run("an exception comes before its gate, and goes", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		e := w.exception("hotfix", openingIt, 0, 0, forNow(hour))
 		w.soonException(e, v1alpha1.GateNotFoundReason)
 		g := w.ClosedGate("production", named("apps"))
@@ -81,7 +81,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 
 	t.Run("people approve, and an edit voids that", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.idleGate("production", app)
 		w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}} })
 		e := w.exception("hotfix", openingIt, 0, 0, forNow(hour))
@@ -102,7 +102,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 
 	t.Run("the loser of an overlap hears of it", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.idleGate("production", app)
 		older := w.exception("older", openingIt, 0, 0, forNow(hour))
 		w.soonException(older, v1alpha1.InForceReason)

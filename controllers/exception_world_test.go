@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 // of the world.
 func (w *world) reporter() *exception.Reconciler {
 	return &exception.Reconciler{
-		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Calendars: w.memory.calendars, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
-		Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
+		Client: w.Client, EventRecorder: w.Events, APIReader: cluster.Client, Calendars: w.State.Calendars, Clock: w.FakeClock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
+		Stamped: func(context.Context) (bool, error) { return !w.Unstamped, nil },
 	}
 }
 

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -69,44 +69,46 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 			first:   v1alpha1.TargetReference{Kind: "Kustomization", Name: "a", Namespace: "default"},
 			failure: "Kustomization/a AccessDenied", message: `targets in namespace "default" cannot be held from namespace`},
 		"a kind that cannot be read": {
-			first:   v1alpha1.TargetReference{Kind: "Bucket", Name: "*"},
-			breaks:  func(w *world) { w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": errBroken}} },
+			first: v1alpha1.TargetReference{Kind: "Bucket", Name: "*"},
+			breaks: func(w *world) {
+				w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": errBroken}}
+			},
 			failure: "Bucket/* ReadFailed", message: errBroken.Error(), retried: true},
 		"a target that cannot be written": {
 			first: named("broken"),
 			breaks: func(w *world) {
-				w.kustomization("broken", nil)
-				w.writes.before = failing("apply Kustomization/broken")
+				w.NewKustomization("broken", nil)
+				w.Writes.Before = failing("apply Kustomization/broken")
 			},
 			failure: "Kustomization/broken WriteFailed", message: errBroken.Error(), retried: true},
 		"a condition that cannot be written": {
 			first: named("broken"),
 			breaks: func(w *world) {
-				w.kustomization("broken", nil)
-				w.writes.before = failing("patch-status Kustomization/broken")
+				w.NewKustomization("broken", nil)
+				w.Writes.Before = failing("patch-status Kustomization/broken")
 			},
 			failure: "Kustomization/broken StatusWriteFailed", message: errBroken.Error(), retried: true},
 		"a condition of an activation that cannot be written": {
 			first: certificateRef("web"),
 			breaks: func(w *world) {
 				w.activating("web")
-				w.writes.before = failing("apply-status Certificate/web")
+				w.Writes.Before = failing("apply-status Certificate/web")
 			},
 			failure: "Certificate/web StatusWriteFailed", message: errBroken.Error(), retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			if tc.breaks != nil {
 				tc.breaks(w)
 			}
 			g := w.ClosedGate("production", tc.first, named("apps"))
-			_, err := w.try(g)
+			_, err := w.Try(g)
 			if (err != nil) != tc.retried || err != nil && !strings.Contains(err.Error(), errBroken.Error()) {
 				t.Errorf("error %v", err)
 			}
-			w.expectHeld(app, g)
+			w.ExpectHeld(app, g)
 			if got := failuresOf(g); !slices.Equal(got, []string{tc.failure}) {
 				t.Fatalf("failures %q, want %q", got, tc.failure)
 			}
@@ -132,14 +134,14 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 func TestAFailureKeepsTheTimeAtWhichItWasFirstSeen(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
-	w.reconcile(g)
-	w.in(hours(1))
+	w.Reconcile(g)
+	w.In(hours(1))
 	w.Edit(g, func() {
 		g.Spec.Targets = append([]v1alpha1.TargetReference{{Kind: "Deployment", Name: "new"}}, g.Spec.Targets...)
 	})
-	w.reconcile(g)
-	w.in(hours(2))
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.In(hours(2))
+	w.Reconcile(g)
 	if got := failuresOf(g); !slices.Equal(got, []string{"Deployment/new UnsupportedKind", "Deployment/old UnsupportedKind"}) {
 		t.Fatalf("want the newest first, got %q", got)
 	}
@@ -155,28 +157,28 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 		refs = append(refs, v1alpha1.TargetReference{Kind: "Deployment", Name: fmt.Sprintf("d%02d", i)})
 	}
 	g := w.ClosedGate("production", refs...)
-	w.reconcile(g)
+	w.Reconcile(g)
 	first := failuresOf(g)
 	if len(first) != v1alpha1.MaxFailures || g.Status.Targets.Failed != 13 {
 		t.Fatalf("%d failures kept, counts %+v", len(first), g.Status.Targets)
 	}
-	w.writes.take("")
+	w.Writes.Take("")
 	for i := 1; i < 4; i++ {
-		w.in(time.Duration(i) * time.Minute)
-		w.reconcile(g)
+		w.In(time.Duration(i) * time.Minute)
+		w.Reconcile(g)
 		if got := failuresOf(g); !slices.Equal(got, first) {
 			t.Errorf("round %d: got %q, want %q", i, got, first)
 		}
 	}
-	if writes := w.writes.take(""); len(writes) > 0 {
+	if writes := w.Writes.Take(""); len(writes) > 0 {
 		t.Errorf("nothing changed, but %q", writes)
 	}
 
-	w.in(hours(1))
+	w.In(hours(1))
 	w.Edit(g, func() {
 		g.Spec.Targets = append(g.Spec.Targets, v1alpha1.TargetReference{Kind: "Deployment", Name: "newest"})
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	if got := failuresOf(g); len(got) != v1alpha1.MaxFailures || !slices.Contains(got, "Deployment/newest UnsupportedKind") {
 		t.Errorf("a new failure is not shown: %q", got)
 	}
@@ -185,13 +187,13 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
 	w := newWorld(t)
 	for i := range 12 {
-		w.kustomization(fmt.Sprintf("k%02d", i), nil)
+		w.NewKustomization(fmt.Sprintf("k%02d", i), nil)
 	}
 	g := w.ClosedGate("production", all())
-	w.writes.before = failing("apply Kustomization")
+	w.Writes.Before = failing("apply Kustomization")
 	var messages []string
 	for range 4 {
-		if _, err := w.try(g); err == nil {
+		if _, err := w.Try(g); err == nil {
 			t.Fatal("no error")
 		}
 		messages = append(messages, conditions.GetMessage(g, meta.ReadyCondition)+strings.Join(failuresOf(g), ","))
@@ -207,12 +209,12 @@ func TestAFailedSelectionReleasesNothing(t *testing.T) {
 	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": view.ErrNotInstalled} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.Targets = brokenTargets{w.Targets, map[string]error{"Kustomization": err}}
-			_, _ = w.try(g)
-			w.expectHeld(app, g)
+			_, _ = w.Try(g)
+			w.ExpectHeld(app, g)
 		})
 	}
 }
@@ -225,11 +227,11 @@ func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
 	ref := named("apps")
 	ref.Namespace = other
 	g := w.ClosedGate("production", ref)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.AllowCrossNamespaceRefs = false
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }

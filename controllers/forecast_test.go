@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -42,7 +43,7 @@ func (w *world) telling(periods []v1alpha1.ClosePeriod, edits ...func(*v1alpha1.
 	for _, edit := range edits {
 		edit(&spec)
 	}
-	return w.gateIn(w.Namespace, "production", spec)
+	return w.GateIn(w.Namespace, "production", spec)
 }
 
 // edit changes the spec of a Gate.
@@ -57,10 +58,10 @@ func (w *world) edit(g *v1alpha1.Gate, edit func(*v1alpha1.GateSpec)) {
 // expectTold reconciles a Gate some hours after start. It checks what is told in advance on the Gate, and that its targets hear the same.
 func (w *world) expectTold(g *v1alpha1.Gate, after float64, want ...string) ctrl.Result {
 	w.Helper()
-	w.in(hours(after))
-	result := w.reconcile(g)
+	w.In(hours(after))
+	result := w.Reconcile(g)
 	var onGate, onTargets []string
-	for _, event := range w.events.take("") {
+	for _, event := range w.Events.Take("") {
 		object, said, _ := strings.Cut(strings.ReplaceAll(event, w.Namespace, "NS"), ": ")
 		if !strings.Contains(object, "Soon") && !strings.Contains(object, "CalledOff") {
 			continue
@@ -82,7 +83,7 @@ const closesSoon = "Gate closes at 2026-11-24T18:00:00Z (in 24h) by 'freeze': 1 
 func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
 	for _, step := range []struct {
 		after float64
@@ -101,14 +102,14 @@ func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
 		if got, want := result.RequeueAfter, hours(step.next-step.after); got != want && step.next < 1000 {
 			t.Errorf("after %gh it is looked at again in %s, want %s", step.after, got, want)
 		}
-		w.forget() // the process ends, and another one begins
+		w.ResetState() // the process ends, and another one begins
 		w.expectTold(g, step.after)
 	}
 	if n := len(g.Status.Memory.Announced); n != 1 { // the clock of another replica may be behind
 		t.Errorf("%v", g.Status.Memory.Announced)
 	}
 	w.expectTold(g, 33)
-	w.forget()
+	w.ResetState()
 	w.expectTold(g, 40)
 	if n := len(g.Status.Memory.Announced); n != 0 {
 		t.Errorf("%v", g.Status.Memory.Announced)
@@ -118,7 +119,7 @@ func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
 func TestASettledGateThatHasToldIsWrittenByNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
 	w.expectTold(g, 7, strings.Replace(closesSoon, "24h", "23h", 1))
 	version := g.ResourceVersion
@@ -132,14 +133,14 @@ func TestASettledGateThatHasToldIsWrittenByNobody(t *testing.T) {
 func TestAPassWritesTheStatusOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
 	w.expectTold(g, 0)
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "soon")
 	w.Annotate(g, meta.ReconcileRequestAnnotation, "now")
-	w.writes.take("")
+	w.Writes.Take("")
 	w.expectTold(g, 6, closesSoon)
-	if got := w.writes.take(""); !slices.Equal(got, []string{"patch-status Gate/production"}) {
+	if got := w.Writes.Take(""); !slices.Equal(got, []string{"patch-status Gate/production"}) {
 		t.Errorf("got writes %q", got)
 	}
 	if len(g.Status.Memory.Announced) != 1 || len(g.Status.History) == 0 || g.Status.History[0].Refused == "" || g.Status.LastHandledReconcileAt != "now" {
@@ -150,14 +151,14 @@ func TestAPassWritesTheStatusOnce(t *testing.T) {
 func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
-	w.memory.background = gatecontroller.NewBackground() // it is never started, so its work stays queued
+	w.State.Background = gatecontroller.NewBackground() // it is never started, so its work stays queued
 	w.expectTold(g, 6)
 	if n := len(g.Status.Memory.Announced); n != 1 {
 		t.Errorf("%v", g.Status.Memory.Announced)
 	}
-	w.forget()
+	w.ResetState()
 	w.expectTold(g, 6.5)
 	w.expectTold(g, 29, "Gate closes at 2026-11-24T18:00:00Z (in 1h) by 'freeze': 1 target would be held: Kustomization NS/apps", "Gate opens again at 2026-11-24T20:00:00Z (in 3h)")
 }
@@ -165,26 +166,26 @@ func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
 func TestNothingIsToldBeforeTheStatusSaysIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
 	w.expectTold(g, 0)
-	w.in(hours(6))
-	w.writes.before = func(string) error { return errBroken }
-	if _, err := w.try(g); err == nil {
+	w.In(hours(6))
+	w.Writes.Before = func(string) error { return errBroken }
+	if _, err := w.Try(g); err == nil {
 		t.Fatal("nothing was written")
 	}
-	if got := w.events.take("Soon"); len(got) > 0 {
+	if got := w.Events.Take("Soon"); len(got) > 0 {
 		t.Errorf("told %q", got)
 	}
-	w.writes.before = nil
-	w.forget()
+	w.Writes.Before = nil
+	w.ResetState()
 	w.expectTold(g, 6, closesSoon)
 }
 
 func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	days := w.days(holiday("20261124", "Labour Day"))
 	g := w.telling([]v1alpha1.ClosePeriod{{Period: calendar("holidays")}})
 	w.expectTold(g, 0, "Gate closes at 2026-11-24T00:00:00Z (in 12h) by 'holidays' (Labour Day): 1 target would be held: Kustomization NS/apps")
@@ -202,14 +203,14 @@ func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
 func TestWhatIsHeldIsToldOnceItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(0, 20))
 	decide := func(after float64, want int) time.Duration {
 		t.Helper()
-		w.in(hours(after))
-		result, err := w.decideOn(client.ObjectKeyFromObject(g))
+		w.In(hours(after))
+		result, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 		w.Must(err)
-		if got := w.events.take("Gate/production GateOpensSoon"); len(got) != want {
+		if got := w.Events.Take("Gate/production GateOpensSoon"); len(got) != want {
 			t.Errorf("after %gh: %q", after, got)
 		}
 		return result.RequeueAfter
@@ -232,7 +233,7 @@ func (w *world) fetched(name, revision, applied string) {
 		"revision": revision, "lastUpdateTime": "2026-11-20T12:00:00Z", "path": "x", "url": "http://example.com/x", "digest": "sha256:" + strings.Repeat("0", 64),
 	}}
 	w.Must(cluster.Client.Status().Patch(w.Context(), source, client.MergeFrom(before)))
-	w.flux(w.kustomization(name, nil), `{"spec":{"sourceRef":{"name":"`+name+`"}}}`)
+	w.PatchAsFlux(w.NewKustomization(name, nil), `{"spec":{"sourceRef":{"name":"`+name+`"}}}`)
 	w.applied(name, applied)
 }
 
@@ -251,7 +252,7 @@ func TestAnOpeningSaysWhatWaits(t *testing.T) {
 	w.edit(g, func(s *v1alpha1.GateSpec) { s.NotifyBefore = leads(23, 22) })
 	w.expectTold(g, 16.5)
 	w.expectTold(g, 17, "Gate opens at 2026-11-25T04:00:00Z (in 23h): 5 targets are held, and something new waits for 4: Kustomization NS/new-0, Kustomization NS/new-1, Kustomization NS/new-2 and 1 more")
-	w.kustomization("sourceless", nil)
+	w.NewKustomization("sourceless", nil)
 	w.expectTold(g, 17.5)
 	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 6 targets are held, and something new waits for at least 4: Kustomization NS/new-0, Kustomization NS/new-1, Kustomization NS/new-2 and 1 more")
 }
@@ -269,9 +270,9 @@ func TestAClosingSaysWhatItWouldDo(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, name := range []string{"b", "a"} {
-				w.kustomization(name, nil)
+				w.NewKustomization(name, nil)
 			}
-			w.suspend(w.kustomization("foreign", nil))
+			w.Suspend(w.NewKustomization("foreign", nil))
 			g := w.telling(freeze(30, 100), tc.edit)
 			w.expectTold(g, 29, "Gate "+tc.verb+" at 2026-11-24T18:00:00Z (in 1h) by 'freeze': "+tc.want)
 		})
@@ -282,21 +283,21 @@ func TestAGateThatGovernsNothingTellsOnItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.telling(freeze(1, 30), func(s *v1alpha1.GateSpec) { s.DependsOn = nil })
-	w.reconcile(g)
-	equal(t, w.events.take("Soon"), []string{"Normal Gate/production GateClosesSoon: Gate closes at 2026-11-23T13:00:00Z (in 1h) by 'freeze': nothing would be held"})
-	w.in(hours(29))
-	w.reconcile(g)
-	equal(t, w.events.take("in 1h"), []string{"Normal Gate/production GateOpensSoon: Gate opens at 2026-11-24T18:00:00Z (in 1h): nothing is held"})
+	w.Reconcile(g)
+	equal(t, w.Events.Take("Soon"), []string{"Normal Gate/production GateClosesSoon: Gate closes at 2026-11-23T13:00:00Z (in 1h) by 'freeze': nothing would be held"})
+	w.In(hours(29))
+	w.Reconcile(g)
+	equal(t, w.Events.Take("in 1h"), []string{"Normal Gate/production GateOpensSoon: Gate opens at 2026-11-24T18:00:00Z (in 1h): nothing is held"})
 }
 
 func TestASinkHearsInTime(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	w.applied("apps", "main@sha1:4ab1")
 	g := w.telling(freeze(30, 100))
-	w.in(hours(6))
-	w.reconcile(g)
+	w.In(hours(6))
+	w.Reconcile(g)
 	said, revision := "gate="+key(g)+"|", "revision=main@sha1:4ab1|gate="+key(g)+"|"
 	text := strings.TrimPrefix(strings.Replace(closesSoon, "NS/", w.Namespace+"/", 1), "Gate ")
 	what := "state=closed|reason=ClosePeriod|period=freeze|at=2026-11-24T18:00:00Z"
@@ -305,7 +306,7 @@ func TestASinkHearsInTime(t *testing.T) {
 		posted{onGate, "info", "GateClosesSoon", "Gate " + text, said + what},
 		posted{onApp, "info", "GateClosesSoon", "Gate '" + key(g) + "' " + text, revision + what})
 	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = nil })
-	w.reconcile(g)
+	w.Reconcile(g)
 	off := "does not change as announced, called off: closing at 2026-11-24T18:00:00Z. Gate opened by default"
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "info", "AnnouncementCalledOff", "Gate " + off, said + "reason=AnnouncementCalledOff"},
@@ -315,16 +316,16 @@ func TestASinkHearsInTime(t *testing.T) {
 
 func TestAWordInTimeThroughTheCaches(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *Gating) { r.EventRecorder = w.events })
-	w.kustomizations(3)
+	startManager(t, cluster, func(r *controllers.Gating) { r.EventRecorder = w.Events })
+	w.NewKustomizations(3)
 	now := time.Now()
-	w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{
+	w.GateIn(w.Namespace, "production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, NotifyBefore: []v1alpha1.Duration{{Duration: time.Minute}},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(now.Add(63 * time.Second)), Until: v1alpha1.NewDateTime(now.Add(time.Hour))}}},
 	})
 	var said []string
 	soon(t, "the Gate and a target hear", func() bool {
-		said = append(said, w.events.take("GateClosesSoon")...)
+		said = append(said, w.Events.Take("GateClosesSoon")...)
 		return len(said) == 2
 	})
 	due := now.Add(63 * time.Second).Truncate(time.Second).Add(-time.Minute)
@@ -342,14 +343,14 @@ func TestATeamHearsOfItsOwnTargetsAlone(t *testing.T) {
 	w := newWorld(t)
 	w.AllowCrossNamespaceRefs = true
 	other := w.NewNamespace()
-	w.kustomization("apps", nil)
-	w.kustomizationIn(other, "secret", nil)
+	w.NewKustomization("apps", nil)
+	w.NewKustomizationIn(other, "secret", nil)
 	g := w.telling(freeze(30, 100), func(s *v1alpha1.GateSpec) {
 		s.Targets = append(s.Targets, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: other})
 	})
-	w.in(hours(6))
-	w.reconcile(g)
-	said := strings.Join(w.events.take("GateClosesSoon"), "\n")
+	w.In(hours(6))
+	w.Reconcile(g)
+	said := strings.Join(w.Events.Take("GateClosesSoon"), "\n")
 	said = strings.ReplaceAll(strings.ReplaceAll(said, w.Namespace, "NS"), other, "OTHER")
 	const closes = "closes at 2026-11-24T18:00:00Z (in 24h) by 'freeze': "
 	both := []string{

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -7,66 +7,66 @@ import (
 )
 
 // userSuspended is a target that flux suspend holds and no Gate ever touched.
-var userSuspended = look{suspend: true, owners: []string{"flux"}}
+var userSuspended = suspension{Suspend: true, Owners: []string{"flux"}}
 
 func TestASuspendOfSomebodyElseIsNeverTouchedNorResumed(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.suspend(app)
-	version := w.reload(app).GetResourceVersion()
+	app := w.NewKustomization("apps", nil)
+	w.Suspend(app)
+	version := w.Reload(app).GetResourceVersion()
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.expect(app, userSuspended)
+	w.Reconcile(g)
+	w.Expect(app, userSuspended)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
 
-	w.open(g, w.in(hours(1)))
-	w.reconcile(g)
-	w.expect(app, userSuspended)
+	w.Open(g, w.In(hours(1)))
+	w.Reconcile(g)
+	w.Expect(app, userSuspended)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1})
-	w.close(g, w.in(hours(2)))
-	w.reconcile(g)
+	w.Close(g, w.In(hours(2)))
+	w.Reconcile(g)
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.reconcile(g)
-	w.expect(app, userSuspended)
+	w.Reconcile(g)
+	w.Expect(app, userSuspended)
 	if got := app.GetResourceVersion(); got != version {
 		t.Errorf("the target was written: version %s, was %s", got, version)
 	}
-	if events := w.events.take("Kustomization"); len(events) > 0 {
+	if events := w.Events.Take("Kustomization"); len(events) > 0 {
 		t.Errorf("events %q", events)
 	}
 }
 
 func TestATargetSuspendedInGitIsForeign(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.git(app, true)
+	app := w.NewKustomization("apps", nil)
+	w.Git(app, true)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.expect(app, look{suspend: true, owners: []string{"kustomize-controller"}})
+	w.Reconcile(g)
+	w.Expect(app, suspension{Suspend: true, Owners: []string{"kustomize-controller"}})
 
-	w.git(app) // Git no longer suspends it
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Git(app) // Git no longer suspends it
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }
 
 func TestAForeignTargetThatIsResumedWhileTheGateIsClosedBecomesHeld(t *testing.T) {
 	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeLenient} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
-			w.suspend(app)
+			app := w.NewKustomization("apps", nil)
+			w.Suspend(app)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
-			w.reconcile(g)
-			w.expect(app, userSuspended)
-			w.resume(app)
-			w.events.take("")
-			w.reconcile(g)
-			w.expectHeld(app, g)
+			w.Reconcile(g)
+			w.Expect(app, userSuspended)
+			w.Resume(app)
+			w.Events.Take("")
+			w.Reconcile(g)
+			w.ExpectHeld(app, g)
 			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
-			if events := w.events.take("Warning"); len(events) > 0 {
+			if events := w.Events.Take("Warning"); len(events) > 0 {
 				t.Errorf("nobody resumed a held target, but %q", events)
 			}
 		})
@@ -75,44 +75,44 @@ func TestAForeignTargetThatIsResumedWhileTheGateIsClosedBecomesHeld(t *testing.T
 
 func TestASuspendThatGitAddsDuringAHoldOutlivesIt(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.git(app, true)
-	w.reconcile(g)
-	if got := w.look(app).owners; len(got) != 2 {
+	w.Reconcile(g)
+	w.Git(app, true)
+	w.Reconcile(g)
+	if got := w.Suspension(app).Owners; len(got) != 2 {
 		t.Fatalf("owners of spec.suspend are %q", got)
 	}
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.expect(app, look{suspend: true, owners: []string{"kustomize-controller"}, approved: "True GateOpened Released: gate '" + key(g) + "' is open."})
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.Expect(app, suspension{Suspend: true, Owners: []string{"kustomize-controller"}, Approved: "True GateOpened Released: gate '" + key(g) + "' is open."})
 }
 
 func TestAResumeByGitIsOverridden(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
-	w.git(app, false)
+	app := w.NewKustomization("apps", nil)
+	w.Git(app, false)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 
-	w.git(app, false) // drift correction
-	if w.suspended(app) {
+	w.Git(app, false) // drift correction
+	if w.Suspended(app) {
 		t.Fatal("this test is about a target that Git resumes")
 	}
-	w.events.take("")
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	if events := w.events.take("Warning Kustomization/apps"); len(events) != 1 {
+	w.Events.Take("")
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	if events := w.Events.Take("Warning Kustomization/apps"); len(events) != 1 {
 		t.Errorf("events %q", events)
 	}
 
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.git(app, false)
-	if w.suspended(app) {
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.Git(app, false)
+	if w.Suspended(app) {
 		t.Error("still suspended")
 	}
 }
@@ -121,22 +121,22 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeLenient} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
-			w.reconcile(g)
-			w.resume(app)
-			w.suspend(app)
-			w.reconcile(g)
+			w.Reconcile(g)
+			w.Resume(app)
+			w.Suspend(app)
+			w.Reconcile(g)
 			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, SuspendedByOthers: 1})
-			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and then suspended manually. Gates leave it alone until it is resumed."})
-			w.open(g, w.clock.Now())
-			w.reconcile(g)
-			if got := w.look(app); got.suspend != true || got.owners[0] != "flux" {
+			w.Expect(app, suspension{Suspend: true, Owners: []string{"flux"}, Approved: "True Resumed Resumed and then suspended manually. Gates leave it alone until it is resumed."})
+			w.Open(g, w.FakeClock.Now())
+			w.Reconcile(g)
+			if got := w.Suspension(app); got.Suspend != true || got.Owners[0] != "flux" {
 				t.Errorf("the gate resumed what a user suspended: %+v", got)
 			}
 			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.reconcile(g)
-			if !w.suspended(app) {
+			w.Reconcile(g)
+			if !w.Suspended(app) {
 				t.Error("the deletion of the gate resumed what a user suspended")
 			}
 		})
@@ -145,16 +145,16 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 
 func TestAHoldWhoseAnnotationIsRemovedIsReleasedAllTheSame(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	strip := `{"metadata":{"annotations":{"` + v1alpha1.HeldByAnnotation + `":null}}}`
-	w.flux(app, strip)
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.PatchAsFlux(app, strip)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 
-	w.flux(app, strip)
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.PatchAsFlux(app, strip)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }

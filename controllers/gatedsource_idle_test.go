@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"errors"
@@ -24,6 +24,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -294,7 +295,7 @@ func TestAThousandGatedSourcesIdleWithoutAWrite(t *testing.T) {
 	defer c.leave()
 	start := func(t *testing.T) {
 		t.Helper()
-		startManager(t, c.requests.of(cluster), func(r *Gating) {
+		startManager(t, c.requests.of(cluster), func(r *controllers.Gating) {
 			r.Clock, r.Namespaces = &c.clock, map[string]ctrlcache.Config{c.Namespace: {}}
 		})
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func TestANewGatedSourceOfASourceThatAGateHolds(t *testing.T) {
 			t.Parallel()
 			f := follow(t, tc.spec)
 			g := f.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "GitRepository", Name: "apps"})
-			f.reconcile(g)
+			f.Reconcile(g)
 			if original := f.source("apps"); !harness.Suspended(original) || harness.HeldBy(original) == "" {
 				t.Fatalf("it is not held: %v", original.Object["spec"])
 			}
@@ -40,8 +40,8 @@ func TestANewGatedSourceOfASourceThatAGateHolds(t *testing.T) {
 			}
 			f.looks()
 			f.isAt(tc.at, tc.says)
-			f.open(g, f.clock.Now())
-			f.reconcile(g)
+			f.Open(g, f.FakeClock.Now())
+			f.Reconcile(g)
 			f.push("b")
 			if f.looks(); tc.spec.Approvals == nil && tc.at == "" && tc.edit == "" {
 				f.isAt("b", "Approved True PinnedInSpec")

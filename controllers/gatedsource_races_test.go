@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
 			f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 			f.looks()
 			f.approves("alice", commit("a"))
-			f.writes.before = once(at, func() error { f.push("b"); return nil })
+			f.Writes.Before = once(at, func() error { f.push("b"); return nil })
 			f.looks()
 			f.isAt("a", "Approved False WaitingApproval")
 		})
@@ -38,11 +38,11 @@ func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
 	f.isAt("a")
 	f.push("b")
 	closed := false
-	f.writes.after = func(write string) error {
+	f.Writes.After = func(write string) error {
 		if write == "patch-status GatedSource/apps" && !closed {
 			closed = true
-			f.close(g, f.clock.Now())
-			_, err := f.on().gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+			f.Close(g, f.FakeClock.Now())
+			_, err := f.Reconcilers().Gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
 			return err
 		}
 		return nil
@@ -62,12 +62,12 @@ func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
 			f.looks()
 			f.approves("alice", commit("a"))
 			f.push("b")
-			if f.writes.before = crashing(n); !answered {
-				f.writes.before, f.writes.after = nil, crashing(n)
+			if f.Writes.Before = crashing(n); !answered {
+				f.Writes.Before, f.Writes.After = nil, crashing(n)
 			}
 			err := f.tries()
-			f.writes.heal()
-			f.forget()
+			f.Writes.Heal()
+			f.ResetState()
 			for range 2 {
 				f.looks()
 				f.isAt("a", "Approved False WaitingApproval")
@@ -110,7 +110,7 @@ func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.looks()
 	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	_, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
+	_, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
 	f.Must(err)
 	f.ClosedGate("nights", allGatedSources)
 	f.push("b")
@@ -152,7 +152,7 @@ func TestAGatedSourceKeepsItsSlotWhenAWriteFails(t *testing.T) {
 			f := follow(t, v1alpha1.GatedSourceSpec{})
 			g := f.Gate("paced", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1}})
 			fails := 1
-			f.writes.before = func(write string) error {
+			f.Writes.Before = func(write string) error {
 				if isPin := strings.Contains(write, "GitRepository/apps-gated"); fails > 0 && isPin == (written == "pinned source") && (isPin || f.g.Status.Promoting == nil && strings.Contains(write, "GatedSource/apps")) {
 					fails--
 					return errBroken
@@ -160,9 +160,9 @@ func TestAGatedSourceKeepsItsSlotWhenAWriteFails(t *testing.T) {
 				return nil
 			}
 			for range 3 { // the first write fails
-				_, err := f.on().gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+				_, err := f.Reconcilers().Gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
 				f.Must(err)
-				_, _ = f.on().gatedSources.Reconcile(f.Context(), f.request())
+				_, _ = f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
 				f.Read(f.g)
 			}
 			if fails > 0 {

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -43,7 +44,7 @@ func TestNoGatedSourceIsReconciledBeforeAllKindsAreWatched(t *testing.T) {
 	var known, early atomic.Bool
 	config := rest.CopyConfig(cluster.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return slowDefinition{next, &known, &early} })
-	startManager(t, &harness.ControlPlane{Config: config}, func(r *Gating) {
+	startManager(t, &harness.ControlPlane{Config: config}, func(r *controllers.Gating) {
 		r.Namespaces = map[string]ctrlcache.Config{f.Namespace: {}}
 	})
 	f.push("b")
@@ -82,7 +83,7 @@ func TestAPromotionIsDecidedOnLiveReads(t *testing.T) {
 	f.push("a")
 	f.approves("alice", commit("a"))
 	f.Targets = staleSource{f.Targets, was}
-	f.writes.after = func(string) error {
+	f.Writes.After = func(string) error {
 		if f.Read(f.g); f.g.Status.Promoting != nil {
 			t.Errorf("it is promoting %+v", f.g.Status.Promoting)
 		}

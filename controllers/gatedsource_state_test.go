@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -16,12 +16,12 @@ func TestAGateInAuditModeCountsWhatItWouldHoldOfAGatedSource(t *testing.T) {
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	g := f.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeAudit, Targets: []v1alpha1.TargetReference{allGatedSources}})
 	f.looks(g)
-	f.close(g, f.clock.Now())
+	f.Close(g, f.FakeClock.Now())
 	f.looks(g)
 	if s := g.Status.Targets; s == nil || s.Total != 1 || s.WouldHold != 1 || s.Held != 0 {
 		t.Errorf("the gate counts %+v", s)
 	}
-	if got := f.events.take("GatedSource/apps"); !strings.Contains(strings.Join(got, "\n"), v1alpha1.WouldHoldReason) {
+	if got := f.Events.Take("GatedSource/apps"); !strings.Contains(strings.Join(got, "\n"), v1alpha1.WouldHoldReason) {
 		t.Errorf("no event: %q", got)
 	}
 	f.approves("alice", commit("a"))
@@ -36,7 +36,7 @@ func TestAGatedSourceWaitsUntilItsSourcesAreRead(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.Targets = sourcesNotRead{f.Targets}
-	result, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
+	result, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
 	if f.Must(err); result.RequeueAfter != view.CacheDelay {
 		t.Errorf("it is requeued after %s", result.RequeueAfter)
 	}
@@ -62,7 +62,7 @@ func TestAGatedSourceThatCannotBeWrittenIsAFailureOfItsGate(t *testing.T) {
 	g := f.Gate("days", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
 	f.looks(g)
 	f.push("b")
-	f.writes.before = func(write string) error {
+	f.Writes.Before = func(write string) error {
 		if strings.Contains(write, "GitRepository/apps-gated") {
 			return errBroken
 		}
@@ -71,7 +71,7 @@ func TestAGatedSourceThatCannotBeWrittenIsAFailureOfItsGate(t *testing.T) {
 	if err := f.tries(); !errors.Is(err, errBroken) {
 		t.Errorf("the error is %v", err)
 	}
-	_, _ = f.try(g)
+	_, _ = f.Try(g)
 	if failures := g.Status.TargetFailures(); len(failures) != 1 || failures[0].Kind != v1alpha1.GatedSourceKind || failures[0].Reason != v1alpha1.WriteFailedReason {
 		t.Errorf("failures: %+v", failures)
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -83,11 +83,11 @@ func (f *following) looks(gates ...*v1alpha1.Gate) {
 func (f *following) tries(gates ...*v1alpha1.Gate) error {
 	f.Helper()
 	for _, g := range gates {
-		f.reconcile(g)
+		f.Reconcile(g)
 	}
-	_, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
+	_, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
 	for _, g := range gates {
-		f.reconcile(g)
+		f.Reconcile(g)
 	}
 	f.Read(f.g)
 	return err
@@ -145,13 +145,13 @@ func TestAGatedSourceFollowsWhileItsGatesAreOpenAndStaysWhileOneIsClosed(t *test
 			}
 			f.looks(g)
 			f.isAt("", "Approved False GateClosed", "Ready False GateClosed")
-			f.open(g, f.clock.Now())
+			f.Open(g, f.FakeClock.Now())
 			f.looks(g)
 			f.isAt("a", "Approved True UpToDate", "Ready Unknown Progressing")
 			f.fetches("apps-gated", commit("a"))
 			f.looks()
 			f.isAt("a", "Ready True Succeeded")
-			f.close(g, f.in(hours(1)))
+			f.Close(g, f.In(hours(1)))
 			f.push("b")
 			f.looks(g)
 			f.isAt("a", "Approved False GateClosed", "Ready True Succeeded")
@@ -161,7 +161,7 @@ func TestAGatedSourceFollowsWhileItsGatesAreOpenAndStaysWhileOneIsClosed(t *test
 			if message := conditions.GetMessage(f.g, v1alpha1.ApprovedCondition); !strings.Contains(message, key(g)) || !strings.Contains(message, commit("b")) {
 				t.Errorf("it says %q", message)
 			}
-			f.open(g, f.in(hours(2)))
+			f.Open(g, f.In(hours(2)))
 			f.looks(g)
 			f.isAt("b", "Approved True UpToDate")
 			if got := f.g.Status.Promotions; len(got) != 2 || got[0].From != commit("a") {
@@ -179,8 +179,8 @@ func TestAGateThatCannotSayThatItIsOpenKeepsThePin(t *testing.T) {
 	for name, prepare := range map[string]func(*following){
 		"one that does not exist": func(f *following) { f.Annotate(f.g, v1alpha1.GatesAnnotation, "missing") },
 		"one in another namespace": func(f *following) {
-			g := f.gateIn(f.NewNamespace(), "open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-			f.reconcile(g)
+			g := f.GateIn(f.NewNamespace(), "open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+			f.Reconcile(g)
 			f.Annotate(f.g, v1alpha1.GatesAnnotation, key(g))
 		},
 		"one that has not decided": func(f *following) {
@@ -194,14 +194,14 @@ func TestAGateThatCannotSayThatItIsOpenKeepsThePin(t *testing.T) {
 		},
 		"one that is due to close": func(f *following) {
 			g := f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
-			f.close(g, start.Add(hours(1)))
+			f.Close(g, start.Add(hours(1)))
 			f.looks(g)
 			f.push("b")
-			f.in(hours(1))
+			f.In(hours(1))
 		},
 		"one of two": func(f *following) {
 			for name, state := range map[string]v1alpha1.State{"open": v1alpha1.StateOpened, "closed": v1alpha1.StateClosed} {
-				f.reconcile(f.Gate(name, v1alpha1.GateSpec{Default: state}))
+				f.Reconcile(f.Gate(name, v1alpha1.GateSpec{Default: state}))
 			}
 			f.Annotate(f.g, v1alpha1.GatesAnnotation, "open,closed")
 		},
@@ -234,11 +234,11 @@ func TestWithoutAGateTheNewestIsPromotedAtOnce(t *testing.T) {
 	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 1 || owners[0].UID != f.g.UID {
 		t.Errorf("it does not go with the GatedSource: %v", owners)
 	}
-	f.writes.take("")
+	f.Writes.Take("")
 	for range 3 {
 		f.looks()
 	}
-	if wrote := f.writes.take(""); len(wrote) > 0 {
+	if wrote := f.Writes.Take(""); len(wrote) > 0 {
 		t.Errorf("idle, and yet: %v", wrote)
 	}
 }
@@ -263,7 +263,7 @@ func TestWithASourceThatIsNotOursNothingIsWritten(t *testing.T) {
 func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
-	f.writes.before = once("create GitRepository/apps-gated", func() error {
+	f.Writes.Before = once("create GitRepository/apps-gated", func() error {
 		theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
 		theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
 		return cluster.Client.Create(f.Context(), theirs)
@@ -296,7 +296,7 @@ func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
 	if !slices.Equal(by, []string{"alice", "bob"}) {
 		t.Errorf("approved by %v", by)
 	}
-	f.unstamped = true
+	f.Unstamped = true
 	f.approves("alice", commit("b"))
 	f.approves("bob", commit("b"))
 	f.looks()
@@ -304,7 +304,7 @@ func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
 	if message := conditions.GetMessage(f.g, v1alpha1.ApprovedCondition); !strings.Contains(message, "gated-source-stamp") {
 		t.Errorf("it says %q", message)
 	}
-	f.unstamped = false
+	f.Unstamped = false
 	f.looks()
 	f.isAt("b", "Approved True UpToDate")
 }
@@ -315,7 +315,7 @@ func TestTheMetricsOfAGatedSourceGoWithIt(t *testing.T) {
 	g := f.ClosedGate("nights", allGatedSources)
 	f.looks(g)
 	waiting := func() (values []float64) {
-		families, err := f.registry.Gather()
+		families, err := f.Registry.Gather()
 		f.Must(err)
 		for _, family := range families {
 			if strings.HasPrefix(family.GetName(), "gating_source_") {
@@ -330,7 +330,7 @@ func TestTheMetricsOfAGatedSourceGoWithIt(t *testing.T) {
 		t.Errorf("it waits: %v", got)
 	}
 	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	_, err := f.on().gatedSources.Reconcile(f.Context(), f.request())
+	_, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
 	f.Must(err)
 	if got := waiting(); len(got) > 0 {
 		t.Errorf("it is gone: %v", got)
@@ -356,9 +356,9 @@ func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
 		return n
 	}
 	for minute := range 4 {
-		f.in(hours(float64(minute) / 60))
-		f.reconcile(g)
-		f.reconcile(g)
+		f.In(hours(float64(minute) / 60))
+		f.Reconcile(g)
+		f.Reconcile(g)
 		if got := promoted(); got != minute+1 {
 			t.Errorf("after %d minutes %d are promoted", minute, got)
 		}
@@ -375,23 +375,23 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}, PinnedName: "other",
 	}})
 	f.looks()
-	handler, ok := f.on().handlers.ForTargets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)
+	handler, ok := f.Reconcilers().Handlers.ForTargets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)
 	if !ok {
 		t.Fatal("it is another handler")
 	}
 	for _, name := range []string{"apps", "apps-gated"} {
-		f.woken.take()
+		f.Enqueued.Take()
 		obj := f.source(name)
 		handler.OnUpdate(obj, obj)
-		if got := f.woken.take().targets; !reflect.DeepEqual(got, []target.Key{f.key()}) {
+		if got := f.Enqueued.Take().TargetKeys; !reflect.DeepEqual(got, []target.Key{f.key()}) {
 			t.Errorf("%s wakes %v", name, got)
 		}
 	}
-	f.woken.take()
+	f.Enqueued.Take()
 	other := f.source("apps")
 	other.SetName("unrelated")
 	handler.OnUpdate(other, other)
-	if got := f.woken.take().targets; len(got) > 0 {
+	if got := f.Enqueued.Take().TargetKeys; len(got) > 0 {
 		t.Errorf("it wakes %v", got)
 	}
 }
@@ -421,7 +421,7 @@ func TestWhatHappensToAGatedSourceIsTold(t *testing.T) {
 		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by alice",
 		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (RevisionApproved), approved by alice",
 	}
-	got := f.events.take("GatedSource/apps")
+	got := f.Events.Take("GatedSource/apps")
 	if len(got) != len(want) {
 		t.Fatalf("got %q", got)
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app, other := w.kustomization("apps", map[string]string{"tier": "web"}), w.kustomization("other", nil)
+			app, other := w.NewKustomization("apps", map[string]string{"tier": "web"}), w.NewKustomization("other", nil)
 			if tc.targets == nil {
 				w.name(app, "closing")
 			}
@@ -38,20 +38,20 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 				Default: v1alpha1.StateOpened, Targets: tc.targets,
 				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(tc.closesAt, hours(2))},
 			})
-			w.reconcile(opening)
-			w.reconcile(closing)
-			w.in(hours(1))
-			w.reconcile(opening)
-			w.expectHolder(app, closing) // before its own reconciliation
+			w.Reconcile(opening)
+			w.Reconcile(closing)
+			w.In(hours(1))
+			w.Reconcile(opening)
+			w.ExpectHolder(app, closing) // before its own reconciliation
 			w.expectOpened(opening, other)
 			equal(t, opening.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2})
-			w.reconcile(closing)
-			w.expectHeld(app, closing)
-			w.in(hours(2)) // the other way round
-			w.reconcile(closing)
-			w.expectHolder(app, opening)
-			w.reconcile(opening)
-			w.expectHeld(app, opening)
+			w.Reconcile(closing)
+			w.ExpectHeld(app, closing)
+			w.In(hours(2)) // the other way round
+			w.Reconcile(closing)
+			w.ExpectHolder(app, opening)
+			w.Reconcile(opening)
+			w.ExpectHeld(app, opening)
 		})
 	}
 }
@@ -70,20 +70,20 @@ func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			leaving := w.ClosedGate("leaving", named("apps"))
 			closing := w.Gate("closing", v1alpha1.GateSpec{
 				Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()},
 				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
 			})
-			w.reconcile(leaving)
-			w.reconcile(closing)
-			w.in(hours(1))
+			w.Reconcile(leaving)
+			w.Reconcile(closing)
+			w.In(hours(1))
 			leave(w, leaving)
-			w.reconcile(leaving)
-			w.expectHolder(app, closing)
-			w.reconcile(closing)
-			w.expectHeld(app, closing)
+			w.Reconcile(leaving)
+			w.ExpectHolder(app, closing)
+			w.Reconcile(closing)
+			w.ExpectHeld(app, closing)
 			if name == "the gate is deleted" && !w.gone(leaving) {
 				t.Error("it stays")
 			}
@@ -99,9 +99,9 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 		return func(w *world, app *target.Object, _ *v1alpha1.Gate) { w.name(app, to) }
 	}
 	relabelled := func(w *world, app *target.Object, _ *v1alpha1.Gate) {
-		w.flux(app, `{"metadata":{"labels":{"tier":"to"},"annotations":{"`+v1alpha1.GatesAnnotation+`":null}}}`)
+		w.PatchAsFlux(app, `{"metadata":{"labels":{"tier":"to"},"annotations":{"`+v1alpha1.GatesAnnotation+`":null}}}`)
 	}
-	reconciled := func(w *world, to *v1alpha1.Gate) { w.reconcile(to) }
+	reconciled := func(w *world, to *v1alpha1.Gate) { w.Reconcile(to) }
 	for name, tc := range map[string]struct {
 		// to is the state of the Gate that is to hold the target from then on, if any.
 		to     v1alpha1.State
@@ -123,25 +123,25 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			w.name(app, "from")
 			from := w.ClosedGate("from")
 			to := w.Gate("to", v1alpha1.GateSpec{Default: tc.to, Targets: []v1alpha1.TargetReference{all("tier", "to")}})
-			w.reconcile(to)
-			w.reconcile(from)
-			w.expectHeld(app, from)
+			w.Reconcile(to)
+			w.Reconcile(from)
+			w.ExpectHeld(app, from)
 			tc.change(w, app, to)
-			w.reconcile(from)
+			w.Reconcile(from)
 			if tc.then == nil {
-				w.expectFree(app)
+				w.ExpectFree(app)
 				return
 			}
-			if !w.suspended(app) {
+			if !w.Suspended(app) {
 				t.Fatal("it is released")
 			}
 			tc.then(w, to)
-			w.reconcile(from)
-			if got := w.look(app); got.suspend != true || got.heldBy != w.Namespace+"/"+tc.held {
+			w.Reconcile(from)
+			if got := w.Suspension(app); got.Suspend != true || got.HeldBy != w.Namespace+"/"+tc.held {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -153,12 +153,12 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", all())
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateOpened })
 	looked := false
-	w.writes.before = once("Kustomization", func() error {
+	w.Writes.Before = once("Kustomization", func() error {
 		meanwhile := &v1alpha1.Gate{}
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), meanwhile))
 		if looked = true; verdict.Governing("", meanwhile, start).Effect != verdict.Open {
@@ -166,7 +166,7 @@ func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
 		}
 		return nil
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	if !looked {
 		t.Error("no target was released")
 	}
@@ -178,17 +178,17 @@ func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	w := newWorld(t)
 	w.ahead(0)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.timeUnknown()
 	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
 	writes := 0
-	w.writes.before = func(string) error {
+	w.Writes.Before = func(string) error {
 		if writes++; writes > 1 { // what is decided, and that there was no answer
 			return errBroken
 		}
 		return nil
 	}
-	if _, err := w.try(g); err == nil {
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
 	if g.Status.ObservedGeneration == g.Generation {
@@ -211,14 +211,14 @@ func TestACertificateAwaitsOnlyWhoHoldsIt(t *testing.T) {
 			to := w.Gate("to", v1alpha1.GateSpec{
 				Default: "closed", Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(2 * day)},
 			})
-			w.reconcile(to)
-			w.reconcile(from)
+			w.Reconcile(to)
+			w.Reconcile(from)
 			w.expectRenewal(www, atMargin, key(from), isDeferred...)
 			w.Edit(to, func() { to.Spec.Targets = []v1alpha1.TargetReference{certificates} })
-			w.open(from, w.in(tc.at))
-			w.reconcile(from)
-			w.reconcile(to)
-			if _, waits := w.reload(www).Object["spec"].(map[string]any)["renewal"]; waits != tc.waits {
+			w.Open(from, w.In(tc.at))
+			w.Reconcile(from)
+			w.Reconcile(to)
+			if _, waits := w.Reload(www).Object["spec"].(map[string]any)["renewal"]; waits != tc.waits {
 				t.Errorf("it waits: %t", waits)
 			}
 		})
@@ -239,15 +239,15 @@ func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
 			if w.AllowCrossNamespaceRefs = !tc.refused; tc.refused {
 				namespace = w.NewNamespace()
 			}
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			from := w.ClosedGate("from", named("apps"))
-			w.gateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: tc.suspended})
-			w.reconcile(from)
+			w.GateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: tc.suspended})
+			w.Reconcile(from)
 			w.name(app, namespace+"/to")
-			w.open(from, start)
-			w.reconcile(from)
-			if w.suspended(app) != tc.waits {
-				t.Errorf("got %+v", w.look(app))
+			w.Open(from, start)
+			w.Reconcile(from)
+			if w.Suspended(app) != tc.waits {
+				t.Errorf("got %+v", w.Suspension(app))
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -33,8 +33,8 @@ func dated(name string, from, until time.Duration) v1alpha1.Period {
 func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }
 
 func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
-	open := func(w *world, g *v1alpha1.Gate) { w.open(g, w.clock.Now()) }
-	planned := func(w *world, g *v1alpha1.Gate) { w.open(g, start.Add(hours(2))) }
+	open := func(w *world, g *v1alpha1.Gate) { w.Open(g, w.FakeClock.Now()) }
+	planned := func(w *world, g *v1alpha1.Gate) { w.Open(g, start.Add(hours(2))) }
 	const slow = 24 * time.Hour
 	for name, tc := range map[string]struct {
 		spec    v1alpha1.GateSpec
@@ -78,7 +78,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
 			if tc.spec.Interval.Duration == 0 {
 				tc.spec.Interval.Duration = slow
@@ -86,11 +86,11 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			g := w.Gate("production", tc.spec)
 			touched := false
 			for _, m := range tc.moments {
-				w.in(m.at)
+				w.In(m.at)
 				if m.do != nil {
 					m.do(w, g)
 				}
-				result := w.reconcile(g)
+				result := w.Reconcile(g)
 				opened := conditions.Get(g, v1alpha1.OpenedCondition)
 				if (opened.Status == metav1.ConditionTrue) != (m.state == "opened") || opened.Reason != m.reason {
 					t.Errorf("after %s: Opened is %s, %s (%s); want %s, %s", m.at, opened.Status, opened.Reason, opened.Message, m.state, m.reason)
@@ -101,11 +101,11 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 				switch {
 				case m.state == "closed":
 					touched = true
-					w.expectHeld(app, g)
+					w.ExpectHeld(app, g)
 				case touched:
-					w.expectReleased(app, g)
+					w.ExpectReleased(app, g)
 				default:
-					w.expectUntouched(app)
+					w.ExpectUntouched(app)
 				}
 			}
 		})
@@ -115,8 +115,8 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 func TestTheRequeueIsNeverInThePast(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
-	w.writes.before = once("patch-status Gate", func() error { w.in(hours(1.5)); return nil })
-	result, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.Writes.Before = once("patch-status Gate", func() error { w.In(hours(1.5)); return nil })
+	result, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 	w.Must(err)
 	if result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
 		t.Errorf("the transition passed during the reconciliation: requeue after %s", result.RequeueAfter)
@@ -125,13 +125,13 @@ func TestTheRequeueIsNeverInThePast(t *testing.T) {
 
 func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", map[string]string{"tier": "critical"})
-	before := w.reload(app).DeepCopy()
+	app := w.NewKustomization("apps", map[string]string{"tier": "critical"})
+	before := w.Reload(app).DeepCopy()
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.open(g, start)
-	w.reconcile(g)
-	after := w.reload(app)
+	w.Reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
+	after := w.Reload(app)
 	for _, o := range []interface {
 		SetResourceVersion(string)
 		SetGeneration(int64)
@@ -150,13 +150,13 @@ func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
 func TestOfTheAnswersToItsWritesTheMetadataAloneIsAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.open(g, start)
-	w.reconcile(g)
-	equal(t, w.writes.take("Kustomization/apps"), []string{
+	w.Reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
+	equal(t, w.Writes.Take("Kustomization/apps"), []string{
 		"apply Kustomization/apps", "patch-status Kustomization/apps", "apply Kustomization/apps", "patch-status Kustomization/apps",
 	})
-	equal(t, w.writes.whole, []string(nil))
+	equal(t, w.Writes.Whole, []string(nil))
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -82,12 +82,12 @@ func newIdle(t *testing.T) *idle {
 	i.APIReader = i.reads.client(cluster.Client)
 	i.restart()
 	for _, name := range []string{"held", "shared", "paced", "resumed", "watching", "staging", "excepted"} {
-		i.kustomization(name, nil)
+		i.NewKustomization(name, nil)
 	}
-	foreign := i.kustomization("foreign", nil)
-	i.suspend(foreign)
-	i.name(i.kustomization("naming", nil), i.Namespace+"/held")
-	i.name(i.kustomization("unheard", nil), i.Namespace+"/missing")
+	foreign := i.NewKustomization("foreign", nil)
+	i.Suspend(foreign)
+	i.name(i.NewKustomization("naming", nil), i.Namespace+"/held")
+	i.name(i.NewKustomization("unheard", nil), i.Namespace+"/missing")
 	i.certificate("deferred", nil)
 	i.activating("web")
 	i.stage(i.readCertificate("web"), i.keyPair(-time.Hour, 90*day))
@@ -121,10 +121,10 @@ func newIdle(t *testing.T) *idle {
 		i.exception("over", replacingIt, -hours(9), -hours(8)),
 	}
 	i.lookAtAll("the beginning")
-	i.open(requested, start)
-	i.resume(i.reload(inGit(i.Namespace, "resumed", nil)))
+	i.Open(requested, start)
+	i.Resume(i.Reload(inGit(i.Namespace, "resumed", nil)))
 	i.lookAtAll("a request, and a resume")
-	i.in(time.Minute)
+	i.In(time.Minute)
 	for range 4 {
 		i.lookAtAll("it settles")
 	}
@@ -138,7 +138,7 @@ func newIdle(t *testing.T) *idle {
 func (i *idle) lookAtAll(when string) {
 	i.Helper()
 	for _, g := range i.gates {
-		result, err := i.try(g)
+		result, err := i.Try(g)
 		if err != nil {
 			i.Fatalf("%s: gate %s: %v", when, g.Name, err)
 		}
@@ -154,10 +154,10 @@ func (i *idle) lookAtAll(when string) {
 // nothing, and read from the API server what it must.
 func (i *idle) expectNothing(when string, want map[string]int) {
 	i.Helper()
-	if writes := i.writes.take(""); len(writes) > 0 {
+	if writes := i.Writes.Take(""); len(writes) > 0 {
 		i.Errorf("%s: writes %q", when, writes)
 	}
-	if events := i.events.take(""); len(events) > 0 {
+	if events := i.Events.Take(""); len(events) > 0 {
 		i.Errorf("%s: events %q", when, events)
 	}
 	for _, g := range i.gates {
@@ -186,11 +186,11 @@ var idleReads = map[string]int{
 func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 	t.Parallel()
 	i := newIdle(t)
-	i.writes.take("")
-	i.events.take("")
+	i.Writes.Take("")
+	i.Events.Take("")
 	i.reads.take()
 	for after := time.Hour; after <= hours(6); after += time.Hour {
-		i.in(after)
+		i.In(after)
 		i.lookAtAll(fmt.Sprint(after))
 		i.expectNothing(fmt.Sprint("after ", after), idleReads)
 	}

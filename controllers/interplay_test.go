@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"strings"
@@ -19,21 +19,21 @@ func TestAGatedSourceIsReadyInItsWaveOnceItsRevisionIsFetched(t *testing.T) {
 	f.isAt("a")
 	f.fetches("apps-gated", commit("a"))
 	f.looks()
-	app := f.kustomization("c", map[string]string{"wave": "two"})
+	app := f.NewKustomization("c", map[string]string{"wave": "two"})
 	f.says(app, metav1.ConditionTrue, "Applied revision: v1")
 	g := f.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all(), allGatedSources},
 		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", 0), wave("two", 0)}},
 	})
-	f.reconcile(g)
+	f.Reconcile(g)
 	f.push("b")
 	f.looks(g)
 	f.isAt("a", "Approved False GateClosed")
 	apps := map[string]*target.Object{"c": app}
 	f.expectWaves(g, apps, "c", "none")
-	f.open(g, start)
+	f.Open(g, start)
 	for range 4 {
-		f.reconcile(g)
+		f.Reconcile(g)
 		f.looks(g)
 	}
 	f.isAt("b", "Ready Unknown Progressing")
@@ -44,7 +44,7 @@ func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	f.Must(f.Merge(f.g, `{"metadata":{"labels":{"wave":"one"}}}`))
-	app := f.kustomization("c", map[string]string{"wave": "two"})
+	app := f.NewKustomization("c", map[string]string{"wave": "two"})
 	f.says(app, metav1.ConditionTrue, "Applied revision: v1")
 	g := f.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all(), allGatedSources},
@@ -52,10 +52,10 @@ func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
 	})
 	f.looks(g)
 	f.isAt("", "Approved False WaitingApproval")
-	f.events.take("")
-	f.open(g, start)
+	f.Events.Take("")
+	f.Open(g, start)
 	for range 3 {
-		f.reconcile(g)
+		f.Reconcile(g)
 		f.looks(g)
 	}
 	f.expectWaves(g, map[string]*target.Object{"c": app}, "c", `one 0/1, done [], apps Progressing`)
@@ -63,13 +63,13 @@ func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
 
 func TestAPassOfWhatWaitsForItsWaveIsRefusedAloud(t *testing.T) {
 	w, g, apps := wavesWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
-	w.events.take("")
-	w.askPass(apps["c"], w.in(time.Minute), "alice", "hotfix")
-	w.reconcile(g)
-	w.reconcile(g)
-	if got := w.events.take(v1alpha1.PassRefusedReason); len(got) == 0 || !strings.Contains(got[0], "it waits for a release slot") {
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.Events.Take("")
+	w.askPass(apps["c"], w.In(time.Minute), "alice", "hotfix")
+	w.Reconcile(g)
+	w.Reconcile(g)
+	if got := w.Events.Take(v1alpha1.PassRefusedReason); len(got) == 0 || !strings.Contains(got[0], "it waits for a release slot") {
 		t.Errorf("%q", got)
 	}
 }
@@ -83,14 +83,14 @@ func TestAWordInTimeKnowsWhatWaitsOfGatedSources(t *testing.T) {
 		s.Targets = []v1alpha1.TargetReference{allGatedSources}
 		s.NotifyBefore = leads(1)
 	})
-	f.reconcile(g)
+	f.Reconcile(g)
 	f.push("b")
 	f.looks(g)
 	f.isAt("a", "Approved False GateClosed")
-	f.in(hours(1) + time.Minute)
-	f.events.take("")
+	f.In(hours(1) + time.Minute)
+	f.Events.Take("")
 	f.looks(g)
-	got := f.events.take(v1alpha1.GateOpensSoonReason)
+	got := f.Events.Take(v1alpha1.GateOpensSoonReason)
 	if len(got) == 0 || !strings.Contains(got[0], "GatedSource") || strings.Contains(got[0], "nothing is held") {
 		t.Errorf("%q", got)
 	}

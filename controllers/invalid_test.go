@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"strings"
@@ -40,39 +40,39 @@ func (w *world) expectStalled(g *v1alpha1.Gate, opened metav1.ConditionStatus) {
 
 func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.open(g, start)
-	w.reconcile(g)
-	w.expectUntouched(app)
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.ExpectUntouched(app)
 
 	w.Edit(g, func() { broken(g) })
-	w.in(hours(1) - 30*time.Second)
-	result := w.reconcile(g)
+	w.In(hours(1) - 30*time.Second)
+	result := w.Reconcile(g)
 	w.expectStalled(g, metav1.ConditionTrue)
-	w.expectUntouched(app)
+	w.ExpectUntouched(app)
 	if result.RequeueAfter != 30*time.Second {
 		t.Errorf("requeue after %s", result.RequeueAfter)
 	}
-	w.in(hours(1) - time.Second)
-	w.reconcile(g)
+	w.In(hours(1) - time.Second)
+	w.Reconcile(g)
 	w.expectStalled(g, metav1.ConditionTrue)
-	w.expectUntouched(app)
+	w.ExpectUntouched(app)
 
-	w.in(hours(1))
-	w.reconcile(g)
+	w.In(hours(1))
+	w.Reconcile(g)
 	w.expectStalled(g, metav1.ConditionFalse)
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 
-	w.in(hours(2))
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(hours(2))
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectStalled(g, metav1.ConditionFalse)
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 
 	w.Edit(g, func() { g.Spec.ClosePeriods = nil })
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 	if conditions.Has(g, meta.StalledCondition) || !conditions.IsReady(g) {
 		t.Errorf("mended, but %v", g.Status.Conditions)
 	}
@@ -86,17 +86,17 @@ func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 			t.Run(name+" while "+string(action), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				app := w.kustomization("apps", nil)
+				app := w.NewKustomization("apps", nil)
 				g := w.Gate("production", v1alpha1.GateSpec{Default: action, Targets: []v1alpha1.TargetReference{named("apps")}})
-				w.reconcile(g)
-				w.events.take("")
-				before, was := w.look(app), g.DeepCopy()
+				w.Reconcile(g)
+				w.Events.Take("")
+				before, was := w.Suspension(app), g.DeepCopy()
 				w.Annotate(g, annotation, tc.value)
 				for i := range 3 {
-					w.in(time.Duration(i) * time.Minute)
-					w.reconcile(g)
+					w.In(time.Duration(i) * time.Minute)
+					w.Reconcile(g)
 				}
-				events := w.events.take("")
+				events := w.Events.Take("")
 				if action == v1alpha1.StateClosed { // what is held hears of it, too
 					if len(events) != 2 || !strings.HasPrefix(events[1], "Warning Kustomization/apps RequestRefused: Request for gate '"+key(g)+"' refused, annotation ") {
 						t.Fatalf("want a warning on the target, got %q", events)
@@ -107,7 +107,7 @@ func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 					!strings.Contains(events[0], annotation) || !strings.Contains(events[0], tc.value) || !strings.Contains(events[0], tc.cause) {
 					t.Errorf("want one warning that names annotation, value and cause, got %q", events)
 				}
-				w.expect(app, before)
+				w.Expect(app, before)
 				if !conditions.IsReady(g) || g.LatestRequest() != nil || g.Status.RequestedAt != nil || g.Status.NextTransition != nil ||
 					conditions.GetReason(g, v1alpha1.OpenedCondition) != conditions.GetReason(was, v1alpha1.OpenedCondition) {
 					t.Errorf("status %+v", g.Status)

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -56,7 +58,7 @@ func installPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	followPolicies(context.WithoutCancel(t.Context()), t)
+	controllertest.FollowPolicies(context.WithoutCancel(t.Context()), t)
 }
 
 func removePolicies(t *testing.T) {
@@ -75,7 +77,7 @@ func removePolicies(t *testing.T) {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v1", Kind: "ImagePolicy"})
 		return cluster.Client.List(ctx, list) != nil
 	})
-	followPolicies(ctx, t)
+	controllertest.FollowPolicies(ctx, t)
 }
 
 func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
@@ -83,7 +85,7 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 	t.Cleanup(func() { installPolicies(t) })
 	startManager(t, cluster)
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"), v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
 	missing := func(g *v1alpha1.Gate) bool { return slices.Equal(failuresOf(g), []string{"ImagePolicy/* CRDNotFound"}) }
 	w.soonHeld(app, g)
@@ -94,9 +96,9 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 		w.soonStatus(g, "the kind is no longer missing", func(g *v1alpha1.Gate) bool { return len(g.Status.TargetFailures()) == 0 })
 		policy := w.imagePolicy(round, "v1")
 		w.soonSuspended(policy, true)
-		w.open(g, time.Now())
+		w.Open(g, time.Now())
 		w.soonSuspended(policy, false)
-		w.close(g, time.Now())
+		w.Close(g, time.Now())
 		w.soonSuspended(policy, true)
 		removePolicies(t)
 		w.soonStatus(g, "the kind is missing again", missing)
@@ -129,7 +131,7 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v2", Kind: "ImagePolicy"})
 		return cluster.Client.List(w.Context(), list) == nil
 	})
-	followPolicies(w.Context(), t)
+	controllertest.FollowPolicies(w.Context(), t)
 	w.soonSuspended(w.imagePolicy("after", "v2"), true)
 	w.soonStatus(g, "both are held", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held == 2 })
 }
@@ -137,9 +139,9 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 // Until the definitions of all kinds are read, nobody knows how many targets there are, and nobody says that a kind is missing.
 func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", all())
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Read(g)
 	before := g.DeepCopy()
 
@@ -154,7 +156,7 @@ func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	})
 	finish := sync.OnceFunc(func() { close(read) })
 	t.Cleanup(finish)
-	startManager(t, slow, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	startManager(t, slow, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	// That others are decided on shows that this one was looked at.
 	for _, name := range []string{"second", "third", "fourth", "fifth", "sixth"} {
 		other := w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -163,7 +165,7 @@ func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	w.Read(g)
 	equal(t, g.Status, before.Status)
 	finish()
-	w.open(g, time.Now())
+	w.Open(g, time.Now())
 	w.soonFree(app)
 	w.soonStatus(g, "the target is counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 1 && g.Status.Targets.Held == 0 })
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -31,9 +32,9 @@ func locking(t *testing.T) *world {
 // restart forgets what a process knows.
 func (w *world) restart() {
 	w.Helper()
-	w.forget()
+	w.ResetState()
 	w.Backoff = runtimectrl.GetDefaultRateLimiter()
-	w.Locks = &liveLocks{w: w, installed: true}
+	w.Locks = &controllertest.LiveLocks{World: w.World, Installed: true}
 }
 
 // lock returns the GateLock of a namespace, an empty one if there is none.
@@ -54,13 +55,13 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w.AllowCrossNamespaceRefs = true
 	other, naming := w.NewNamespace(), w.NewNamespace()
 	friend := inGit(naming, "friend", nil)
-	w.git(friend)
+	w.Git(friend)
 	w.name(friend, w.Namespace+"/production")
 	g := w.ClosedGate("production", named("apps"), all(), all("tier", "critical"),
 		v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*", Namespace: other, MatchLabels: map[string]string{"b": "1", "a": "2"}},
 		v1alpha1.TargetReference{Kind: "Secret", Name: "*"},
 		v1alpha1.TargetReference{Kind: "Kustomization", APIVersion: "example.com/v1", Name: "stranger"})
-	w.reconcile(g)
+	w.Reconcile(g)
 	gates := map[string]bool{key(g): true}
 	mine := []string{key(g)}
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: gates,
@@ -72,15 +73,15 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	})
 	w.expectLock(naming, lockv1alpha1.GateLockSpec{Gates: gates})
 
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	unlocked := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}}
-	for _, namespace := range w.namespaces {
+	for _, namespace := range w.AllNamespaces {
 		w.expectLock(namespace, unlocked)
 	}
 	w.name(friend)
 	w.Edit(g, func() { g.Spec.Targets = nil })
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectLock(w.Namespace, unlocked)
 	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 	w.expectLock(naming, lockv1alpha1.GateLockSpec{})
@@ -88,34 +89,34 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 
 func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
 	w := locking(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
 }
 
 func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
 	w := locking(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	for _, step := range []func(){
-		func() { w.reconcile(g) },
-		func() { w.open(g, start); w.reconcile(g) },
-		func() { w.close(g, w.in(hours(1))); w.reconcile(g) },
-		func() { w.Must(cluster.Client.Delete(w.Context(), g)); w.reconcile(g) },
+		func() { w.Reconcile(g) },
+		func() { w.Open(g, start); w.Reconcile(g) },
+		func() { w.Close(g, w.In(hours(1))); w.Reconcile(g) },
+		func() { w.Must(cluster.Client.Delete(w.Context(), g)); w.Reconcile(g) },
 	} {
-		w.writes.take("")
+		w.Writes.Take("")
 		step()
 		var order []string
-		for _, write := range w.writes.take("") {
+		for _, write := range w.Writes.Take("") {
 			if strings.Contains(write, "GateLock") || strings.HasPrefix(write, "apply") {
 				order = append(order, strings.Fields(write)[1])
 			}
 		}
 		equal(t, order, []string{"GateLock/" + w.Namespace, "Kustomization/apps"})
 	}
-	w.expectReleased(app, g)
+	w.ExpectReleased(app, g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
 }
 
@@ -125,32 +126,32 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 		held   bool
 		locked map[string]bool
 	}{
-		"closing":  {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, true, map[string]bool{"production": true}},
-		"opening":  {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, false, map[string]bool{"production": false}},
+		"closing":  {func(w *world, g *v1alpha1.Gate) { w.Close(g, w.In(hours(2))) }, true, map[string]bool{"production": true}},
+		"opening":  {func(w *world, g *v1alpha1.Gate) { w.Open(g, w.In(hours(2))) }, false, map[string]bool{"production": false}},
 		"deleting": {func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := range enough {
 				w := locking(t)
-				app := w.kustomization("apps", nil)
+				app := w.NewKustomization("apps", nil)
 				g := w.ClosedGate("production", named("apps"))
-				w.reconcile(g)
+				w.Reconcile(g)
 				if tc.held {
-					w.open(g, w.in(hours(1)))
-					w.reconcile(g)
+					w.Open(g, w.In(hours(1)))
+					w.Reconcile(g)
 				}
 				tc.change(w, g)
-				w.writes.before = crashing(n)
-				_, _ = w.try(g)
+				w.Writes.Before = crashing(n)
+				_, _ = w.Try(g)
 				// A target that is locked when it is released could be held for good.
-				if l := w.lock(w.Namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
+				if l := w.lock(w.Namespace); !w.Suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}
-				w.writes.heal()
+				w.Writes.Heal()
 				w.restart()
-				w.reconcile(g)
-				if got := w.suspended(app); got != tc.held {
+				w.Reconcile(g)
+				if got := w.Suspended(app); got != tc.held {
 					t.Errorf("crash after %d writes: held is %t", n, got)
 				}
 				want := lockv1alpha1.GateLockSpec{}
@@ -168,71 +169,71 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 
 func TestALockThatCannotBeWritten(t *testing.T) {
 	w := locking(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.writes.before = failing("GateLock")
-	if result, err := w.try(g); err == nil || result.RequeueAfter > hours(1)/60 {
+	w.Writes.Before = failing("GateLock")
+	if result, err := w.Try(g); err == nil || result.RequeueAfter > hours(1)/60 {
 		t.Errorf("got %v, %v", result, err)
 	}
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 	equal(t, failuresOf(g), []string{"GateLock/closed WriteFailed"})
 
-	w.writes.heal()
-	w.reconcile(g)
+	w.Writes.Heal()
+	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	equal(t, len(g.Status.TargetFailures()), 0)
 
-	w.open(g, start)
-	w.writes.before = failing("GateLock")
-	if _, err := w.try(g); err == nil {
+	w.Open(g, start)
+	w.Writes.Before = failing("GateLock")
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error although the lock stays closed")
 	}
-	w.expectHolder(app, g)
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.ExpectHolder(app, g)
+	w.Writes.Heal()
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }
 
 func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs = true
 	elsewhere := w.NewNamespace()
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	ref := named("apps")
 	ref.Namespace = elsewhere
 	g, other := w.ClosedGate("production", named("apps"), ref), w.ClosedGate("other", named("else"))
-	w.reconcile(g)
+	w.Reconcile(g)
 
-	w.writes.before = failing("GateLock")
-	if _, err := w.try(other); err == nil {
+	w.Writes.Before = failing("GateLock")
+	if _, err := w.Try(other); err == nil {
 		t.Error("no error")
 	}
 	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{named("x")} })
-	if _, err := w.try(g); err == nil {
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
-	w.expectHolder(app, g) // it is locked still
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.ExpectHolder(app, g) // it is locked still
+	w.Writes.Heal()
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 	w.expectLock(elsewhere, lockv1alpha1.GateLockSpec{})
 
-	w.writes.before = failing("GateLock")
+	w.Writes.Before = failing("GateLock")
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	if _, err := w.try(g); err == nil {
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
-	w.writes.heal()
-	w.reconcile(g)
+	w.Writes.Heal()
+	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
 }
 
 func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := locking(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g, other := w.ClosedGate("production", named("apps")), w.ClosedGate("other", all())
-	w.reconcile(g)
-	w.reconcile(other)
+	w.Reconcile(g)
+	w.Reconcile(other)
 	want := w.lock(w.Namespace).Spec
 	for name, damage := range map[string]func(*lockv1alpha1.GateLock) error{
 		"emptied": func(l *lockv1alpha1.GateLock) error {
@@ -246,35 +247,35 @@ func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 		},
 	} {
 		w.Must(damage(w.lock(w.Namespace)))
-		w.reconcile(g)
-		w.reconcile(other)
+		w.Reconcile(g)
+		w.Reconcile(other)
 		if got := w.lock(w.Namespace).Spec; len(got.Gates) != 2 {
 			t.Errorf("%s: %+v", name, got)
 		}
 		w.expectLock(w.Namespace, want)
 	}
 	// Somebody else writes between our reading and our writing. There is no such Gate.
-	w.writes.before = once("update GateLock", func() error {
+	w.Writes.Before = once("update GateLock", func() error {
 		l := w.lock(w.Namespace)
 		l.Spec.Gates["ops/shard"] = true
 		return cluster.Client.Update(w.Context(), l)
 	})
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true})
 	// Somebody deletes it then.
-	w.writes.before = once("update GateLock", func() error { return cluster.Client.Delete(w.Context(), w.lock(w.Namespace)) })
-	w.close(g, w.in(hours(1)))
-	w.reconcile(g)
-	w.reconcile(other)
+	w.Writes.Before = once("update GateLock", func() error { return cluster.Client.Delete(w.Context(), w.lock(w.Namespace)) })
+	w.Close(g, w.In(hours(1)))
+	w.Reconcile(g)
+	w.Reconcile(other)
 	w.expectLock(w.Namespace, want)
 }
 
 func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
 	w := locking(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Edit(g, func() { g.Finalizers = nil })
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.restart()
@@ -285,13 +286,13 @@ func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
 func TestAShardLeavesWhatAnotherOneHasLocked(t *testing.T) {
 	w := locking(t)
 	mine, theirs := w.ClosedGate("mine", named("apps")), w.ClosedGate("theirs", named("apps"))
-	w.reconcile(mine)
-	w.reconcile(theirs)
+	w.Reconcile(mine)
+	w.Reconcile(theirs)
 	both := w.lock(w.Namespace).Spec
 	w.Client = withoutGate{w.Client, theirs.Name}
 	w.restart()
-	w.open(mine, start)
-	w.reconcile(mine)
+	w.Open(mine, start)
+	w.Reconcile(mine)
 	got := w.lock(w.Namespace).Spec
 	equal(t, got.Targets["Kustomization/apps"], []string{key(theirs)})
 	if !got.Gates[key(theirs)] || got.Gates[key(mine)] || len(both.Targets["Kustomization/apps"]) != 2 {
@@ -324,51 +325,51 @@ func (c withoutGate) Get(ctx context.Context, key client.ObjectKey, obj client.O
 
 func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 	w := locking(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.restart()
-	w.writes.take("")
-	w.reconcile(g)
-	if got := w.writes.take("GateLock"); len(got) > 0 {
+	w.Writes.Take("")
+	w.Reconcile(g)
+	if got := w.Writes.Take("GateLock"); len(got) > 0 {
 		t.Errorf("writes %q", got)
 	}
-	w.Locks = &liveLocks{w: w}
-	w.open(g, start)
-	w.reconcile(g)
-	if got := w.writes.take("GateLock"); len(got) > 0 {
+	w.Locks = &controllertest.LiveLocks{World: w.World}
+	w.Open(g, start)
+	w.Reconcile(g)
+	if got := w.Writes.Take("GateLock"); len(got) > 0 {
 		t.Errorf("writes without GateLocks %q", got)
 	}
 }
 
 func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
 	w := locking(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	const n = 40
 	gates := make([]*v1alpha1.Gate, n)
 	for i := range gates {
 		gates[i] = w.ClosedGate(fmt.Sprintf("gate-%d", i), named("apps"))
-		_, err := w.decideOn(client.ObjectKeyFromObject(gates[i]))
+		_, err := w.ReconcileGate(client.ObjectKeyFromObject(gates[i]))
 		w.Must(err)
 	}
-	w.writes.take("")
-	w.reconcile(gates[0])
+	w.Writes.Take("")
+	w.Reconcile(gates[0])
 	if got := w.lock(w.Namespace).Spec; len(got.Gates) != n || len(got.Targets["Kustomization/apps"]) != n {
 		t.Errorf("%d gates, %d of the target", len(got.Gates), len(got.Targets["Kustomization/apps"]))
 	}
-	if writes := w.writes.take("GateLock"); len(writes) != 1 {
+	if writes := w.Writes.Take("GateLock"); len(writes) != 1 {
 		t.Errorf("%q for %d gates", writes, n)
 	}
 }
 
 func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
 	w := locking(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	ref := named("apps")
 	ref.Namespace = "nowhere-to-be-found"
 	g := w.ClosedGate("production", ref, named("apps"))
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: lockv1alpha1.GateLockName}, &lockv1alpha1.GateLock{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
@@ -383,7 +384,7 @@ func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
 	ref := named("apps")
 	ref.Namespace = other
 	g := w.ClosedGate("production", named("apps"), ref)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 }
@@ -391,22 +392,22 @@ func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
 func TestWhatTheLockHoldsIsTakenOverOrReleased(t *testing.T) {
 	// An admission policy would write this way: it belongs to nobody.
 	lockedBy := func(w *world, app *target.Object, gate string) {
-		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+gate+`"}},"spec":{"suspend":true}}`)
-		w.reload(app)
+		w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+gate+`"}},"spec":{"suspend":true}}`)
+		w.Reload(app)
 		app.SetManagedFields(slices.DeleteFunc(app.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "flux" }))
 		w.Must(cluster.Client.Update(w.Context(), &app.Unstructured))
 	}
 	for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
 		w := locking(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{Default: byDefault, Targets: []v1alpha1.TargetReference{named("apps")}})
 		lockedBy(w, app, key(g))
-		w.reconcile(g)
+		w.Reconcile(g)
 		if byDefault == v1alpha1.StateClosed {
-			w.expectHeld(app, g)
+			w.ExpectHeld(app, g)
 			continue
 		}
-		if got := w.look(app); got.suspend != nil || got.heldBy != "" {
+		if got := w.Suspension(app); got.Suspend != nil || got.HeldBy != "" {
 			t.Errorf("got %+v", got)
 		}
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/controllers/calendars"
 	"github.com/fluxcd/gating-controller/controllers/enqueue"
 	"github.com/fluxcd/gating-controller/controllers/events"
@@ -35,13 +36,13 @@ import (
 
 // startManager runs the controllers as the real process does: with caches,
 // watches and the clock of the machine.
-func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating)) *Gating {
+func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*controllers.Gating)) *controllers.Gating {
 	t.Helper()
 	scheme, err := harness.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Gating{
+	r := &controllers.Gating{
 		EventRecorder: &recorder{}, Clock: clock.RealClock{}, Reach: view.Reach{AllowCrossNamespaceRefs: true},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: events.MustMakeMetrics(prometheus.NewRegistry()),
 	}
@@ -112,16 +113,16 @@ func soon(t testing.TB, what string, holds func() bool) {
 func (w *world) soonHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	soon(w.TB, obj.GetName()+" is held by "+strings.Join(keys(gates), ","), func() bool {
-		l := w.look(obj)
-		return l.suspend == true && l.heldBy == target.FormatHeldBy(keys(gates)) && strings.HasPrefix(l.approved, "False")
+		l := w.Suspension(obj)
+		return l.Suspend == true && l.HeldBy == target.FormatHeldBy(keys(gates)) && strings.HasPrefix(l.Approved, "False")
 	})
 }
 
 func (w *world) soonFree(obj *target.Object) {
 	w.Helper()
 	soon(w.TB, obj.GetName()+" is free", func() bool {
-		l := w.look(obj)
-		return l.suspend == nil && l.heldBy == "" && !strings.HasPrefix(l.approved, "False")
+		l := w.Suspension(obj)
+		return l.Suspend == nil && l.HeldBy == "" && !strings.HasPrefix(l.Approved, "False")
 	})
 }
 
@@ -138,8 +139,8 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 // be looked at each second.
 func (w *world) startManagerByItsClock() {
 	w.Helper()
-	startManager(w.TB, cluster, func(r *Gating) {
-		r.Clock, r.Namespaces = w.clock, map[string]ctrlcache.Config{w.Namespace: {}}
+	startManager(w.TB, cluster, func(r *controllers.Gating) {
+		r.Clock, r.Namespaces = w.FakeClock, map[string]ctrlcache.Config{w.Namespace: {}}
 	})
 }
 
@@ -151,13 +152,13 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 	w.issue(www, start.Add(-200*day), expiry)
 	w.name(www, "nobody")
 	held := func() bool {
-		policy, _, _ := unstructured.NestedString(w.reload(www).Object, "spec", "renewal", "policy")
+		policy, _, _ := unstructured.NestedString(w.Reload(www).Object, "spec", "renewal", "policy")
 		return policy == "Disabled"
 	}
 	for range 5 { // a change of the clock may meet the event of the write before
-		w.clock.SetTime(start)
+		w.FakeClock.SetTime(start)
 		soon(t, "the certificate is held", held)
-		w.clock.SetTime(margin)
+		w.FakeClock.SetTime(margin)
 		soon(t, "the certificate is let go", func() bool { return !held() })
 	}
 }
@@ -167,7 +168,7 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.Gate("daily", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
 		OpenPeriods: []v1alpha1.Period{dated("later", hours(1), hours(2))},
@@ -182,13 +183,13 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 	}
 	w.soonHeld(app, g)
 	reason(v1alpha1.GateNotReadyReason)
-	w.in(hours(1))
+	w.In(hours(1))
 	w.soonFree(app)
-	w.in(0)
+	w.In(0)
 	w.soonHeld(app, g)
-	w.in(hours(2.5))
+	w.In(hours(2.5))
 	reason(v1alpha1.ExpiredReason)
-	w.in(hours(3))
+	w.In(hours(3))
 	soon(t, "the exception is deleted", func() bool { return w.gone(e) })
 }
 
@@ -196,15 +197,15 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 // by an error.
 func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	other := w.NewNamespace()
-	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	app, www := w.kustomization("apps", nil), w.certificate("www", nil)
+	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	app, www := w.NewKustomization("apps", nil), w.certificate("www", nil)
 	for _, obj := range []*target.Object{app, www} {
 		w.name(obj, key(qa))
-		soon(t, obj.GetKind()+" is held", func() bool { return strings.HasPrefix(w.look(obj).approved, "False AccessDenied") })
+		soon(t, obj.GetKind()+" is held", func() bool { return strings.HasPrefix(w.Suspension(obj).Approved, "False AccessDenied") })
 		w.name(obj)
-		soon(t, obj.GetKind()+" is free", func() bool { return w.look(obj).heldBy == "" })
+		soon(t, obj.GetKind()+" is free", func() bool { return w.Suspension(obj).HeldBy == "" })
 	}
 }
 
@@ -212,9 +213,9 @@ func TestATargetInANamespaceThatNobodyWatchesKeepsNoOtherFromBeingHeld(t *testin
 	w := newWorld(t)
 	other := w.NewNamespace()
 	there := inGit(other, "apps", nil)
-	w.git(there)
-	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
-	app := w.kustomization("apps", nil)
+	w.Git(there)
+	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	app := w.NewKustomization("apps", nil)
 	far := all()
 	far.Namespace = other
 	g := w.ClosedGate("production", far, all())
@@ -222,8 +223,8 @@ func TestATargetInANamespaceThatNobodyWatchesKeepsNoOtherFromBeingHeld(t *testin
 	w.soonStatus(g, "the failure is told", func(g *v1alpha1.Gate) bool {
 		return slices.Equal(failuresOf(g), []string{"Kustomization/* AccessDenied"}) && g.Status.Targets != nil && g.Status.Targets.Held == 1
 	})
-	w.expectUntouched(there)
-	w.open(g, time.Now())
+	w.ExpectUntouched(there)
+	w.Open(g, time.Now())
 	w.soonFree(app)
 }
 
@@ -234,7 +235,7 @@ func TestWatches(t *testing.T) {
 		w := newWorld(t)
 		g := w.ClosedGate("production", all())
 		w.soonStatus(g, "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil })
-		app := w.kustomization("late", nil)
+		app := w.NewKustomization("late", nil)
 		w.soonHeld(app, g)
 		w.soonStatus(g, "the object is counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Held == 1 })
 		w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
@@ -244,65 +245,65 @@ func TestWatches(t *testing.T) {
 	t.Run("a label decides whether an object matches", func(t *testing.T) {
 		w := newWorld(t)
 		g := w.ClosedGate("production", all("tier", "critical"))
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		w.soonStatus(g, "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil })
-		w.expectUntouched(app)
+		w.ExpectUntouched(app)
 		app.SetLabels(map[string]string{"tier": "critical"})
-		w.git(app)
+		w.Git(app)
 		w.soonHeld(app, g)
 		app.SetLabels(nil)
-		w.git(app)
+		w.Git(app)
 		w.soonFree(app)
 	})
 
 	t.Run("a resumed object is held again", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		for range 3 {
-			w.resume(app)
+			w.Resume(app)
 			w.soonHeld(app, g)
 		}
 	})
 
 	t.Run("an object that Git applies with suspend false is held again", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
-		w.git(app, false)
+		w.Git(app, false)
 		w.soonHeld(app, g)
 	})
 
 	t.Run("a foreign object that is resumed is held", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
-		w.suspend(app)
+		app := w.NewKustomization("apps", nil)
+		w.Suspend(app)
 		g := w.ClosedGate("production", named("apps"))
 		w.soonStatus(g, "the object is foreign", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.SuspendedByOthers == 1 })
-		w.resume(app)
+		w.Resume(app)
 		w.soonHeld(app, g)
 	})
 
 	t.Run("a foreign object that no longer matches is no longer counted", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", map[string]string{"tier": "critical"})
-		w.suspend(app)
+		app := w.NewKustomization("apps", map[string]string{"tier": "critical"})
+		w.Suspend(app)
 		g := w.ClosedGate("production", all("tier", "critical"))
 		w.soonStatus(g, "the object is foreign", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.SuspendedByOthers == 1 })
 		app.SetLabels(nil)
-		w.git(app)
+		w.Git(app)
 		w.soonStatus(g, "the object is no longer counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 0 })
-		w.expect(app, userSuspended)
+		w.Expect(app, userSuspended)
 	})
 
 	t.Run("requests open and close, and a short window ends by itself", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(4 * time.Second), Targets: []v1alpha1.TargetReference{named("apps")}})
 		w.soonHeld(app, g)
-		w.open(g, time.Now())
+		w.Open(g, time.Now())
 		w.soonFree(app)
 		w.soonHeld(app, g)
 		w.soonStatus(g, "the status is that of a closed gate", func(g *v1alpha1.Gate) bool { return g.Status.NextTransition == nil })
@@ -310,7 +311,7 @@ func TestWatches(t *testing.T) {
 
 	t.Run("a gate that is deleted releases", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		w.Must(cluster.Client.Delete(w.Context(), g))
@@ -322,7 +323,7 @@ func TestWatches(t *testing.T) {
 
 	t.Run("an object that names a gate which does not exist is released", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := &v1alpha1.Gate{}
 		g.Namespace, g.Name = w.Namespace, "gone"
 		w.Must(hold(w.Context(), app, g))
@@ -331,37 +332,37 @@ func TestWatches(t *testing.T) {
 
 	t.Run("an object names its gates, which come, open and go", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := &v1alpha1.Gate{}
 		g.Namespace, g.Name = w.Namespace, "production"
 		refused := func(reason string) {
 			soon(t, "the object is refused with "+reason, func() bool {
-				return w.suspended(app) && strings.HasPrefix(w.look(app).approved, "False "+reason)
+				return w.Suspended(app) && strings.HasPrefix(w.Suspension(app).Approved, "False "+reason)
 			})
 		}
 		w.name(app, "production")
 		refused("GateNotFound")
-		w.resume(app)
+		w.Resume(app)
 		refused("GateNotFound")
 		g = w.ClosedGate("production")
 		refused("GateClosed")
-		w.open(g, time.Now())
+		w.Open(g, time.Now())
 		w.soonFree(app)
 		w.Must(cluster.Client.Delete(w.Context(), g))
 		refused("GateNotFound")
 		w.name(app, "production", "No Gate")
-		soon(t, "the object names what is not a gate", func() bool { return w.look(app).heldBy == w.Namespace+"/*" })
+		soon(t, "the object names what is not a gate", func() bool { return w.Suspension(app).HeldBy == w.Namespace+"/*" })
 		w.name(app)
 		w.soonFree(app)
 	})
 
 	t.Run("a hold whose annotation is removed is released without its gate", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		w.Edit(g, func() { g.Spec.Suspend = true })
-		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+		w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
 		w.Must(cluster.Client.Delete(w.Context(), g))
 		w.soonFree(app)
 	})
@@ -385,7 +386,7 @@ func TestWatches(t *testing.T) {
 
 	t.Run("the cache keeps only what a hold needs", func(t *testing.T) {
 		w := newWorld(t)
-		app := w.kustomization("apps", map[string]string{"tier": "critical"})
+		app := w.NewKustomization("apps", map[string]string{"tier": "critical"})
 		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		adapter, err := target.For("", "Kustomization")

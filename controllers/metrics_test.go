@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // histogram, count and sum by state.
 func (w *world) series() map[string]float64 {
 	w.Helper()
-	families, err := w.registry.Gather()
+	families, err := w.Registry.Gather()
 	w.Must(err)
 	values := map[string]float64{}
 	for _, family := range families {
@@ -52,27 +52,27 @@ func (w *world) series() map[string]float64 {
 
 func TestMetricsOfAGate(t *testing.T) {
 	w := newWorld(t)
-	w.kustomization("a", nil)
-	w.kustomization("b", nil)
-	w.suspend(w.kustomization("foreign", nil))
+	w.NewKustomization("a", nil)
+	w.NewKustomization("b", nil)
+	w.Suspend(w.NewKustomization("foreign", nil))
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Window: duration(time.Hour),
 		Targets: []v1alpha1.TargetReference{all(), {Kind: "Deployment", Name: "a"}},
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	want := map[string]float64{
 		"gate_opened": 0, "gate_targets total": 3, "gate_targets held": 2, "gate_targets would_hold": 0, "gate_targets suspended_by_others": 1, "gate_targets exempt": 0, "gate_targets pending": 0, "gate_targets failed": 1,
 	}
 	equal(t, w.series(), want)
 
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	want["gate_opened"], want["gate_targets held"], want["gate_targets suspended_by_others"] = 1, 0, 0
 	want["gate_next_transition_timestamp_seconds"] = float64(start.Add(time.Hour).Unix())
 	equal(t, w.series(), want)
 
-	w.in(hours(1))
-	w.reconcile(g)
+	w.In(hours(1))
+	w.Reconcile(g)
 	want["gate_opened"], want["gate_targets held"], want["gate_targets suspended_by_others"] = 0, 2, 1
 	delete(want, "gate_next_transition_timestamp_seconds")
 	want["transition_lag_seconds closed count"], want["transition_lag_seconds closed sum"] = 1, 0
@@ -89,12 +89,12 @@ func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			stays, goes := w.ClosedGate("stays"), w.Gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: ptr.To(at(hour))})
-			w.reconcile(stays)
+			w.Reconcile(stays)
 			before := w.series()
-			w.reconcile(goes)
+			w.Reconcile(goes)
 			w.Must(cluster.Client.Delete(w.Context(), goes))
 			remove(w, goes)
-			w.reconcile(goes)
+			w.Reconcile(goes)
 			equal(t, w.series(), before)
 		})
 	}
@@ -102,7 +102,7 @@ func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
 
 func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 	w := newWorld(t)
-	w.kustomization("a", nil)
+	w.NewKustomization("a", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "opened", Targets: []v1alpha1.TargetReference{all()},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}},
@@ -116,25 +116,25 @@ func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 		}
 		return values
 	}
-	w.reconcile(g)
-	w.in(hours(0.5))
-	w.reconcile(g)
+	w.Reconcile(g)
+	w.In(hours(0.5))
+	w.Reconcile(g)
 	equal(t, lag(), map[string]float64{})
 
 	// Two seconds late, and the last target takes three more.
-	w.in(hours(1) + 2*time.Second)
-	w.writes.before = once("patch-status Kustomization", func() error { w.in(hours(1) + 5*time.Second); return nil })
-	w.reconcile(g)
+	w.In(hours(1) + 2*time.Second)
+	w.Writes.Before = once("patch-status Kustomization", func() error { w.In(hours(1) + 5*time.Second); return nil })
+	w.Reconcile(g)
 	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
-	w.in(hours(1.5))
-	w.reconcile(g)
+	w.In(hours(1.5))
+	w.Reconcile(g)
 	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
 
 	// A request is not scheduled.
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
-	w.close(g, w.in(hours(1.6)))
-	w.reconcile(g)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.Close(g, w.In(hours(1.6)))
+	w.Reconcile(g)
 	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
 }
 
@@ -170,7 +170,7 @@ func TestWhenHeldCertificatesExpire(t *testing.T) {
 	w.certificate("needless", map[string]any{"renewBefore": "1h"})
 	adapter, err := target.For("", "Certificate")
 	w.Must(err)
-	w.registry.MustRegister(events.NewHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
+	w.Registry.MustRegister(events.NewHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
 		return w.Targets.Select(ctx, adapter, w.Namespace, ptr.To(all()))
 	}))
 	g := w.ClosedGate("production", certificates)
@@ -178,15 +178,15 @@ func TestWhenHeldCertificatesExpire(t *testing.T) {
 	if got, ok := w.series()[metric]; ok {
 		t.Errorf("%v although nothing is held", got)
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 	if got := w.series()[metric]; got != float64(expiry.Unix()) {
 		t.Errorf("got %v, want %d", got, expiry.Unix())
 	}
 	if got := w.series()["certificate_held_not_before_timestamp_seconds"]; got != float64(start.Add(-30*day).Unix()) {
 		t.Errorf("issued at %v", got)
 	}
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	if got, ok := w.series()[metric]; ok {
 		t.Errorf("%v although nothing is held", got)
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 		// held is what the targets are in the end. If it was at the contrary, it does not go on with that.
 		held bool
 	}{
-		"opening, a request to close": {false, func(w *world, g *v1alpha1.Gate, now time.Time) { w.close(g, now) }, 0, true},
+		"opening, a request to close": {false, func(w *world, g *v1alpha1.Gate, now time.Time) { w.Close(g, now) }, 0, true},
 		"opening, the window is over": {false, nothing, hours(3), true},
 		"opening, a spec that closes": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
 			w.Edit(g, func() { g.Spec.OpenPeriods = windows[1:] })
@@ -40,7 +40,7 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 		"opening, another spec": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
 			w.Edit(g, func() { g.Spec.OpenPeriods = windows[:1] })
 		}, 0, false},
-		"closing, a request to open": {true, func(w *world, g *v1alpha1.Gate, now time.Time) { w.open(g, now) }, 0, false},
+		"closing, a request to open": {true, func(w *world, g *v1alpha1.Gate, now time.Time) { w.Open(g, now) }, 0, false},
 		"closing, another spec": {true, func(w *world, g *v1alpha1.Gate, _ time.Time) {
 			w.Edit(g, func() { g.Spec.OpenPeriods = windows[:1] })
 		}, 0, true},
@@ -48,43 +48,43 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			apps := w.kustomizations(8)
+			apps := w.NewKustomizations(8)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: windows, Targets: []v1alpha1.TargetReference{all()}})
 			at := hours(1)
 			if tc.closes {
 				at = hours(3)
-				w.in(hours(1))
+				w.In(hours(1))
 			}
-			w.reconcile(g)
+			w.Reconcile(g)
 
-			w.in(at)
-			_, err := w.decideOn(client.ObjectKeyFromObject(g))
+			w.In(at)
+			_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 			w.Must(err)
 			var once sync.Once
-			w.writes.before = func(write string) error {
+			w.Writes.Before = func(write string) error {
 				if strings.HasPrefix(write, "apply Kustomization/") {
 					once.Do(func() {
 						now := cmp.Or(tc.now, at+time.Second)
-						w.in(now)
+						w.In(now)
 						tc.emitted(w, g.DeepCopy(), start.Add(now))
-						_, err := w.decideOn(client.ObjectKeyFromObject(g)) // it waits for no target
+						_, err := w.ReconcileGate(client.ObjectKeyFromObject(g)) // it waits for no target
 						w.Must(err)
 					})
 				}
 				return nil
 			}
-			w.Must(w.lookAtWoken())
-			w.writes.before = nil
-			held := len(slices.DeleteFunc(slices.Clone(apps), func(app *target.Object) bool { return !w.suspended(app) }))
+			w.Must(w.ReconcileEnqueued())
+			w.Writes.Before = nil
+			held := len(slices.DeleteFunc(slices.Clone(apps), func(app *target.Object) bool { return !w.Suspended(app) }))
 			if done := len(apps) - held; !tc.closes && tc.held && done > 1 {
 				t.Errorf("%d of %d are released, although it closes since the first: %s", done, len(apps), opened(g))
 			}
 			if tc.closes && !tc.held && held > 1 {
 				t.Errorf("%d of %d are held, although it opens since the first: %s", held, len(apps), opened(g))
 			}
-			w.reconcile(g)
+			w.Reconcile(g)
 			for _, app := range apps {
-				if w.suspended(app) != tc.held {
+				if w.Suspended(app) != tc.held {
 					t.Errorf("%s is held: %t", app.GetName(), !tc.held)
 				}
 			}
@@ -97,44 +97,44 @@ func TestAGateLockThatCannotBeWrittenStopsNoOtherNamespace(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs = true
 	elsewhere := w.NewNamespace()
-	here, there := w.kustomization("apps", nil), w.kustomizationIn(elsewhere, "apps", nil)
+	here, there := w.NewKustomization("apps", nil), w.NewKustomizationIn(elsewhere, "apps", nil)
 	ref := named("apps")
 	ref.Namespace = elsewhere
 	g := w.ClosedGate("production", named("apps"), ref)
-	w.reconcile(g)
-	w.writes.before = failing("GateLock/" + w.Namespace)
-	w.open(g, start)
-	if _, err := w.try(g); err == nil {
+	w.Reconcile(g)
+	w.Writes.Before = failing("GateLock/" + w.Namespace)
+	w.Open(g, start)
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
-	w.expectReleased(there, g)
-	w.expectHolder(here, g)
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectReleased(here, g)
+	w.ExpectReleased(there, g)
+	w.ExpectHolder(here, g)
+	w.Writes.Heal()
+	w.Reconcile(g)
+	w.ExpectReleased(here, g)
 }
 
 // A Gate that is deleted and created again at once is another Gate.
 func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	t.Parallel()
 	w, g, apps := pacedWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "bcd")
 	before := summary.KeyFor(g)
-	if waiting, _ := w.memory.slots.Counts(before.UID); waiting != 3 {
+	if waiting, _ := w.State.Slots.Counts(before.UID); waiting != 3 {
 		t.Fatalf("%d wait", waiting)
 	}
 	successor := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}, Spec: *g.Spec.DeepCopy()}
 	w.Edit(g, func() { g.Finalizers = nil })
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.Must(cluster.Client.Create(w.Context(), successor))
-	w.reconcile(successor)
+	w.Reconcile(successor)
 	w.expectHeldOf(apps, "abcd")
-	if waiting, released := w.memory.slots.Counts(before.UID); waiting != 0 || released != 0 {
+	if waiting, released := w.State.Slots.Counts(before.UID); waiting != 0 || released != 0 {
 		t.Errorf("%d wait and %d were released for the one that is gone", waiting, released)
 	}
-	if sums := w.memory.summary.Sums(before); sums.Total != 0 {
+	if sums := w.State.Summary.Sums(before); sums.Total != 0 {
 		t.Errorf("the one that is gone has %+v", sums)
 	}
 	w.expectRelease(successor, "none, 4 held")
@@ -144,15 +144,15 @@ func TestATransitionOfManyTargetsIsToldOnAHundredOfThemAndOnceOnTheGate(t *testi
 	t.Parallel()
 	w := newWorld(t)
 	const n = events.MaxTargetEvents + 5
-	w.kustomizations(n)
+	w.NewKustomizations(n)
 	g := w.ClosedGate("production", all())
 	for _, tc := range []struct{ reason, summary string }{
 		{"GateClosed", fmt.Sprintf("%d of %d targets held", n, n)}, {"GateOpened", fmt.Sprintf("%d targets released", n)},
 	} {
-		w.reconcile(g)
-		w.reconcile(g)
+		w.Reconcile(g)
+		w.Reconcile(g)
 		var onTargets, onGate []string
-		for _, event := range w.events.take(tc.reason) {
+		for _, event := range w.Events.Take(tc.reason) {
 			if strings.HasPrefix(event, "Normal Kustomization/") {
 				onTargets = append(onTargets, event)
 			} else {
@@ -163,6 +163,6 @@ func TestATransitionOfManyTargetsIsToldOnAHundredOfThemAndOnceOnTheGate(t *testi
 			t.Errorf("%s: %d events on targets", tc.reason, len(onTargets))
 		}
 		equal(t, onGate, []string{"Normal Gate/production " + tc.reason + ": " + tc.summary})
-		w.open(g, w.in(hours(1)))
+		w.Open(g, w.In(hours(1)))
 	}
 }

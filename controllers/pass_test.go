@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"encoding/json"
@@ -22,18 +22,18 @@ import (
 // askPass asks for a pass of a target, as a person does with kubectl.
 func (w *world) askPass(obj *target.Object, at time.Time, by ...string) {
 	w.Helper()
-	held := verdict.HeldBy(&w.reload(obj).Unstructured)
+	held := verdict.HeldBy(&w.Reload(obj).Unstructured)
 	pairs := []string{v1alpha1.PassRequestedAtAnnotation, at.Format(time.RFC3339Nano), v1alpha1.PassGatesAnnotation, gate.PassGates(held)}
 	if len(by) > 0 {
 		pairs = append(pairs, v1alpha1.PassRequestedByAnnotation, by[0], v1alpha1.PassReasonAnnotation, by[1])
 	}
-	w.Annotate(w.reload(obj), pairs...)
+	w.Annotate(w.Reload(obj), pairs...)
 }
 
 // passOf returns what is noted of the last pass of a target.
 func (w *world) passOf(obj *target.Object) verdict.Pass {
 	w.Helper()
-	trimmed := &target.Object{Unstructured: *w.reload(obj).DeepCopy()}
+	trimmed := &target.Object{Unstructured: *w.Reload(obj).DeepCopy()}
 	target.Trim(&trimmed.Unstructured, verdict.Us)
 	return verdict.PassOf(trimmed)
 }
@@ -41,7 +41,7 @@ func (w *world) passOf(obj *target.Object) verdict.Pass {
 // fluxHandles writes what Flux does at the end of a reconciliation.
 func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
 	w.Helper()
-	token := w.reload(obj).GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]
+	token := w.Reload(obj).GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]
 	list := slices.DeleteFunc(obj.GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
 	list = append(list, metav1.Condition{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: "Test", LastTransitionTime: metav1.NewTime(start)})
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastHandledReconcileAt": token, "lastAppliedRevision": revision, "conditions": list}})
@@ -52,8 +52,8 @@ func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
 // expectPassing fails if a target is not let through.
 func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
 	w.Helper()
-	pass, is := w.passOf(obj), w.look(obj)
-	if is.suspend != nil || is.heldBy != key(g) || pass.State != verdict.PassInProgress || !strings.HasPrefix(is.approved, "True PassGranted ") ||
+	pass, is := w.passOf(obj), w.Suspension(obj)
+	if is.Suspend != nil || is.HeldBy != key(g) || pass.State != verdict.PassInProgress || !strings.HasPrefix(is.Approved, "True PassGranted ") ||
 		obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation] != pass.Since.Format(time.RFC3339Nano) {
 		w.Errorf("it does not pass: %+v, noted %+v", is, pass)
 	}
@@ -62,8 +62,8 @@ func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
 // expectPassed fails if a target is not held again after a pass.
 func (w *world) expectPassed(obj *target.Object, outcome string) {
 	w.Helper()
-	pass, is := w.passOf(obj), w.look(obj)
-	if is.suspend != true || is.heldBy == "" || pass.State != verdict.PassEnded || pass.Outcome != outcome || !strings.HasPrefix(is.approved, "False GateClosed ") {
+	pass, is := w.passOf(obj), w.Suspension(obj)
+	if is.Suspend != true || is.HeldBy == "" || pass.State != verdict.PassEnded || pass.Outcome != outcome || !strings.HasPrefix(is.Approved, "False GateClosed ") {
 		w.Errorf("it is not held after a pass that %s: %+v, noted %+v", outcome, is, pass)
 	}
 	if token := obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]; token != "" {
@@ -74,14 +74,14 @@ func (w *world) expectPassed(obj *target.Object, outcome string) {
 func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Events.Take("")
 
-	w.askPass(app, w.in(time.Minute), "alice", "hotfix 1234")
-	again := w.reconcile(g).RequeueAfter
+	w.askPass(app, w.In(time.Minute), "alice", "hotfix 1234")
+	again := w.Reconcile(g).RequeueAfter
 	w.expectPassing(app, g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
 	if again <= 0 || again > 11*time.Minute {
@@ -89,34 +89,34 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	}
 	granted := "One reconciliation passes gate '" + key(g) + "' since 2026-11-23T12:01:00Z, requested by alice: hotfix 1234. " +
 		"The target is held again after it, at 2026-11-23T12:11:00Z at the latest."
-	equal(t, w.events.take(""), []string{
+	equal(t, w.Events.Take(""), []string{
 		"Normal Kustomization/apps PassGranted: " + granted, "Normal Gate/production PassGranted: " + target.KeyOf(app).String() + ": " + granted,
 	})
-	w.in(2 * time.Minute)
-	w.reconcile(g)
+	w.In(2 * time.Minute)
+	w.Reconcile(g)
 	w.expectPassing(app, g)
 
 	w.fluxHandles(app, "True", "main@sha1:2")
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectPassed(app, verdict.PassSucceeded)
 	ended := "The pass of 2026-11-23T12:01:00Z ended at 2026-11-23T12:02:00Z, Ready: Test. The revision is main@sha1:2."
-	equal(t, w.events.take(""), []string{
+	equal(t, w.Events.Take(""), []string{
 		"Normal Kustomization/apps PassEnded: " + ended, "Normal Gate/production PassEnded: " + target.KeyOf(app).String() + ": " + ended,
 	})
 	equal(t, passesIn(g), []string{
 		"PassEnded Kustomization " + w.Namespace + "/apps Succeeded alice: hotfix 1234", "PassGranted Kustomization " + w.Namespace + "/apps  alice: hotfix 1234",
 	})
 	for i := range 3 { // the request is still there, also for a new process
-		w.in(time.Duration(3+i) * time.Minute)
-		w.forget()
-		w.reconcile(g)
+		w.In(time.Duration(3+i) * time.Minute)
+		w.ResetState()
+		w.Reconcile(g)
 		w.expectPassed(app, verdict.PassSucceeded)
 	}
 	equal(t, len(passesIn(g)), 2)
-	equal(t, w.events.take(""), []string(nil))
+	equal(t, w.Events.Take(""), []string(nil))
 
-	w.askPass(app, w.in(hours(1)))
-	w.reconcile(g)
+	w.askPass(app, w.In(hours(1)))
+	w.Reconcile(g)
 	w.expectPassing(app, g)
 }
 
@@ -137,21 +137,21 @@ func TestACrashAfterAnyWriteOfAPassIsMended(t *testing.T) {
 			t.Parallel()
 			for n := range enough {
 				w := newWorld(t)
-				app := w.kustomization("apps", nil)
+				app := w.NewKustomization("apps", nil)
 				g := w.ClosedGate("production", named("apps"))
-				w.reconcile(g)
-				w.askPass(app, w.in(time.Minute))
+				w.Reconcile(g)
+				w.askPass(app, w.In(time.Minute))
 				if ends {
-					w.reconcile(g)
-					w.Annotate(w.reload(app), v1alpha1.PassRequestedAtAnnotation, "") // Flux removes what kubectl has set
+					w.Reconcile(g)
+					w.Annotate(w.Reload(app), v1alpha1.PassRequestedAtAnnotation, "") // Flux removes what kubectl has set
 					w.fluxHandles(app, "True", "2")
 				}
-				w.writes.before = crashing(n)
-				_, err := w.try(g)
-				w.forget()
-				w.writes.heal()
-				w.in(2 * time.Minute)
-				w.reconcile(g)
+				w.Writes.Before = crashing(n)
+				_, err := w.Try(g)
+				w.ResetState()
+				w.Writes.Heal()
+				w.In(2 * time.Minute)
+				w.Reconcile(g)
 				if ends {
 					w.expectPassed(app, verdict.PassSucceeded)
 					equal(t, len(passesIn(g)), 2)

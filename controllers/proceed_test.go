@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"errors"
@@ -16,12 +16,12 @@ import (
 func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object) {
 	t.Helper()
 	w, g, apps := wavesWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.says(apps["b"], "False", "path not found")
 	w.lookAgain(g, apps["b"])
-	w.in(time.Minute)
-	w.events.take("")
+	w.In(time.Minute)
+	w.Events.Take("")
 	return w, g, apps
 }
 
@@ -30,9 +30,9 @@ func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Ob
 func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value, v1alpha1.ProceedRequestedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
-	w.memory.summary.Await(summary.KeyFor(g))
-	w.memory.gates.StartDecision(g, w.clock.Now())
-	_, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.State.Summary.Await(summary.KeyFor(g))
+	w.State.Gates.StartDecision(g, w.FakeClock.Now())
+	_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 	w.Read(g)
 	return err
 }
@@ -55,10 +55,10 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	}
 	w.stripped(g)
 	w.restart()
-	w.in(3 * time.Minute)
-	w.reconcile(g)
+	w.In(3 * time.Minute)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
+	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
 	if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != noted.Value {
 		t.Errorf("%+v", release)
 	}
@@ -67,15 +67,15 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 // Nothing is released before the status says who wants it.
 func TestAProceedThatCannotBeNotedDoesNothing(t *testing.T) {
 	w, g, apps := stoppedRelease(t)
-	w.writes.before = failing("patch-status Gate")
+	w.Writes.Before = failing("patch-status Gate")
 	if err := w.proceedUnsettled(g, "2026-11-23T12:01:00Z"); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}
-	w.writes.heal()
+	w.Writes.Heal()
 	w.stripped(g)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", stopsAtOne)
-	if told := w.events.take("Proceed"); len(told) > 0 {
+	if told := w.Events.Take("Proceed"); len(told) > 0 {
 		t.Errorf("told %q", told)
 	}
 }
@@ -88,7 +88,7 @@ func TestOfTwoProceedsBothCount(t *testing.T) {
 	if noted := g.Status.Release.Proceed; noted == nil || noted.Value != "2026-11-23T12:01:00Z" {
 		t.Errorf("noted %+v", noted)
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing, past two`)
 }
 
@@ -97,7 +97,7 @@ func TestWhatWasNotedIsForgottenWithTheWaves(t *testing.T) {
 	w, g, _ := stoppedRelease(t)
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
 	w.Edit(g, func() { g.Spec.Release.Waves, g.Spec.Release.PerMinute = nil, 6000 })
-	w.reconcile(g)
+	w.Reconcile(g)
 	if release := g.Status.Release; release == nil || release.Proceed != nil || release.Waves != nil {
 		t.Errorf("%+v", release)
 	}

@@ -1,17 +1,14 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -29,15 +26,15 @@ func TestACertificateThatNamesAGateElsewhereDoesNotWaitForTheLock(t *testing.T) 
 	w.AllowCrossNamespaceRefs = true
 	other := w.NewNamespace()
 	c := w.certificate("web", nil)
-	g := w.gateIn(other, "production", v1alpha1.GateSpec{Default: "closed"})
+	g := w.GateIn(other, "production", v1alpha1.GateSpec{Default: "closed"})
 	w.name(c, other+"/production")
-	w.reconcile(g)
-	if got := w.reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != other+"/production" {
+	w.Reconcile(g)
+	if got := w.Reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != other+"/production" {
 		t.Fatalf("held by %q", got)
 	}
-	w.open(g, start)
-	w.reconcile(g)
-	if got := w.reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != "" {
+	w.Open(g, start)
+	w.Reconcile(g)
+	if got := w.Reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != "" {
 		t.Errorf("held by %q although the gate is open", got)
 	}
 }
@@ -52,16 +49,16 @@ func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, er
 
 func TestALockThatCannotBeReadKeepsWhatItCanLockAlone(t *testing.T) {
 	w := locking(t)
-	app, c := w.kustomization("apps", nil), w.certificate("web", nil)
+	app, c := w.NewKustomization("apps", nil), w.certificate("web", nil)
 	g := w.ClosedGate("production", named("apps"), certificateRef("web"))
-	w.reconcile(g)
-	w.open(g, start)
+	w.Reconcile(g)
+	w.Open(g, start)
 	w.Locks = unreadableLocks{w.Locks}
-	_, _ = w.try(g)
-	if got := w.look(app).heldBy; got != key(g) {
+	_, _ = w.Try(g)
+	if got := w.Suspension(app).HeldBy; got != key(g) {
 		t.Errorf("the Kustomization is held by %q", got)
 	}
-	if got := w.look(c).heldBy; got != "" {
+	if got := w.Suspension(c).HeldBy; got != "" {
 		t.Errorf("the Certificate is held by %q", got)
 	}
 }
@@ -69,27 +66,27 @@ func TestALockThatCannotBeReadKeepsWhatItCanLockAlone(t *testing.T) {
 // Nobody decides about a suspended Gate, also if it is suspended while it decides: it stays closed.
 func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("freeze", named("apps"))
-	w.reconcile(g)
-	w.open(g, start)
-	w.writes.before = once("patch-status Gate/freeze", func() error {
+	w.Reconcile(g)
+	w.Open(g, start)
+	w.Writes.Before = once("patch-status Gate/freeze", func() error {
 		fresh := &v1alpha1.Gate{}
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), fresh))
 		w.Edit(fresh, func() { fresh.Spec.Suspend = true })
 		return nil
 	})
 	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}
-	if _, err := w.on().gates.Reconcile(w.Context(), req); err == nil {
+	if _, err := w.Reconcilers().Gates.Reconcile(w.Context(), req); err == nil {
 		t.Error("no conflict")
 	}
-	_, err := w.on().gates.Reconcile(w.Context(), req)
+	_, err := w.Reconcilers().Gates.Reconcile(w.Context(), req)
 	w.Must(err)
-	if w.memory.summary.Sums(summary.KeyFor(g)).Awaits {
+	if w.State.Summary.Sums(summary.KeyFor(g)).Awaits {
 		t.Error("its decision is still awaited")
 	}
-	w.reconcile(g)
-	if w.expectHeld(app, g); !g.Spec.Suspend {
+	w.Reconcile(g)
+	if w.ExpectHeld(app, g); !g.Spec.Suspend {
 		t.Error("it is not suspended")
 	}
 }
@@ -97,30 +94,30 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 // The look at a target began before a Gate decided to close. Its result is not an answer to that decision.
 func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.reconcile(g)
+	w.Reconcile(g)
 	other := w.ClosedGate("other", named("apps"))
-	_, err := w.decideOn(client.ObjectKeyFromObject(other))
+	_, err := w.ReconcileGate(client.ObjectKeyFromObject(other))
 	w.Must(err)
-	w.Must(w.lookAtWoken())
+	w.Must(w.ReconcileEnqueued())
 	decided := false
-	w.writes.before = func(write string) error {
+	w.Writes.Before = func(write string) error {
 		if decided || !strings.HasPrefix(write, "patch-status Kustomization/apps") {
 			return nil
 		}
 		decided = true
-		w.close(g, start)
-		_, err := w.decideOn(client.ObjectKeyFromObject(g))
+		w.Close(g, start)
+		_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 		return err
 	}
-	w.Must(w.lookAtWoken())
-	if sums := w.memory.summary.Sums(summary.KeyFor(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
+	w.Must(w.ReconcileEnqueued())
+	if sums := w.State.Summary.Sums(summary.KeyFor(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
 		t.Errorf("decided %t, after the look that began before: %+v", decided, sums)
 	}
-	w.Must(w.lookAtWoken())
-	w.Must(w.lookAtWoken())
-	if sums := w.memory.summary.Sums(summary.KeyFor(g)); !sums.IsSettled() || sums.Held != 1 {
+	w.Must(w.ReconcileEnqueued())
+	w.Must(w.ReconcileEnqueued())
+	if sums := w.State.Summary.Sums(summary.KeyFor(g)); !sums.IsSettled() || sums.Held != 1 {
 		t.Errorf("after the next look: %+v", sums)
 	}
 }
@@ -131,30 +128,30 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 	for name, state := range map[string]v1alpha1.State{"that closes": v1alpha1.StateOpened, "that opens": v1alpha1.StateClosed} {
 		t.Run("of a Gate "+name, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.Gate("nights", v1alpha1.GateSpec{Default: state, Targets: []v1alpha1.TargetReference{named("apps")}})
-			w.reconcile(g)
+			w.Reconcile(g)
 			pending := func(when string) {
 				t.Helper()
-				w.woken.Targets(queue.Change, target.KeyOf(app))
-				w.Must(w.lookAtWoken())
-				if sums := w.memory.summary.Sums(summary.KeyFor(g)); sums.IsSettled() || sums.Total != 1 {
+				w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+				w.Must(w.ReconcileEnqueued())
+				if sums := w.State.Summary.Sums(summary.KeyFor(g)); sums.IsSettled() || sums.Total != 1 {
 					t.Errorf("%s: %+v", when, sums)
 				}
 			}
-			before := w.read(client.ObjectKeyFromObject(g))
+			before := w.GetGate(client.ObjectKeyFromObject(g))
 			w.Edit(g, func() {
 				g.Spec.Default = map[bool]v1alpha1.State{true: v1alpha1.StateClosed, false: v1alpha1.StateOpened}[state == v1alpha1.StateOpened]
 			})
 			pending("before it decides")
-			_, err := w.decideOn(client.ObjectKeyFromObject(g))
+			_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 			w.Must(err)
 			fresh := w.Client
 			w.Client = staleGates{fresh, before}
 			pending("in a cache without the decision")
 			w.Client = fresh
-			w.reconcile(g)
-			if sums := w.memory.summary.Sums(summary.KeyFor(g)); !sums.IsSettled() {
+			w.Reconcile(g)
+			if sums := w.State.Summary.Sums(summary.KeyFor(g)); !sums.IsSettled() {
 				t.Errorf("in the end: %+v", sums)
 			}
 		})
@@ -164,25 +161,25 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 // A Gate has closed, opened and closed again. The cache of Gates still has the second, the one of targets what the first has held.
 func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("nights", named("apps"))
-	w.reconcile(g)
-	w.open(g, start)
-	_, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.Reconcile(g)
+	w.Open(g, start)
+	_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 	w.Must(err)
-	open := w.read(client.ObjectKeyFromObject(g))
-	w.close(g, w.in(hours(1)))
-	_, err = w.decideOn(client.ObjectKeyFromObject(g))
+	open := w.GetGate(client.ObjectKeyFromObject(g))
+	w.Close(g, w.In(hours(1)))
+	_, err = w.ReconcileGate(client.ObjectKeyFromObject(g))
 	w.Must(err)
 	fresh := w.Client
 	w.Client = staleGates{fresh, open}
-	w.woken.Targets(queue.Change, target.KeyOf(app))
-	w.Must(w.lookAtWoken())
-	w.expectHolder(app, g)
+	w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+	w.Must(w.ReconcileEnqueued())
+	w.ExpectHolder(app, g)
 	w.Client = fresh
-	w.open(g, w.in(hours(2)))
-	w.reconcile(g)
-	w.expectFree(app)
+	w.Open(g, w.In(hours(2)))
+	w.Reconcile(g)
+	w.ExpectFree(app)
 }
 
 // Another shard tells what becomes of a Certificate. It is not looked at again at once until that shard has told.
@@ -190,14 +187,14 @@ func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	a, g := w.ClosedGate("a", certificates), w.ClosedGate("b", certificates)
-	w.reconcile(a)
-	w.reconcile(g)
+	w.Reconcile(a)
+	w.Reconcile(g)
 	w.ignoreWindow(www)
-	w.AllGates, w.Client = cluster.Client, staleGates{w.Client, w.read(client.ObjectKeyFromObject(g))}
-	w.woken.Targets(queue.Change, target.KeyOf(www))
-	w.writes.take("")
-	w.Must(w.lookAtWoken())
-	if again, wrote := w.soonest[target.KeyOf(www)], w.writes.take("Certificate/www"); again < view.CacheDelay || len(wrote) > 0 {
+	w.AllGates, w.Client = cluster.Client, staleGates{w.Client, w.GetGate(client.ObjectKeyFromObject(g))}
+	w.Enqueued.Targets(queue.Change, target.KeyOf(www))
+	w.Writes.Take("")
+	w.Must(w.ReconcileEnqueued())
+	if again, wrote := w.RequeueAfter[target.KeyOf(www)], w.Writes.Take("Certificate/www"); again < view.CacheDelay || len(wrote) > 0 {
 		t.Errorf("it is looked at again after %s, written %q", again, wrote)
 	}
 }
@@ -205,17 +202,17 @@ func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
 // The cache lacks a Gate that the API server has, as with another shard.
 func TestAPassIsGrantedByTheGatesOfTheAPIServer(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	freeze := w.ClosedGate("freeze", named("apps"))
-	_, err := w.decideOn(client.ObjectKeyFromObject(freeze))
+	_, err := w.ReconcileGate(client.ObjectKeyFromObject(freeze))
 	w.Must(err)
-	w.Client = staleGates{w.Client, w.read(client.ObjectKeyFromObject(g))}
-	w.askPass(app, w.in(time.Minute))
-	w.woken.Targets(queue.Change, target.KeyOf(app))
-	w.Must(w.lookAtWoken())
-	if is := w.look(app); is.suspend != true || w.passOf(app).State != "" {
+	w.Client = staleGates{w.Client, w.GetGate(client.ObjectKeyFromObject(g))}
+	w.askPass(app, w.In(time.Minute))
+	w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+	w.Must(w.ReconcileEnqueued())
+	if is := w.Suspension(app); is.Suspend != true || w.passOf(app).State != "" {
 		t.Errorf("%+v, recorded %+v", is, w.passOf(app))
 	}
 }
@@ -248,57 +245,38 @@ func (c staleGates) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return c.Client.List(ctx, list, opts...)
 }
 
-func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
-	with := func(annotations map[string]string) *v1alpha1.Gate {
-		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
-	}
-	before := map[string]string{v1alpha1.CloseRequestedAtAnnotation: "2026-11-23T12:00:00Z", v1alpha1.CloseRequestedByAnnotation: "jane"}
-	if (requestChanged{}).Update(event.UpdateEvent{ObjectOld: with(before), ObjectNew: with(before)}) {
-		t.Error("no change is looked at")
-	}
-	for _, name := range []string{
-		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
-	} {
-		after := maps.Clone(before)
-		after[name] = "another"
-		if !(requestChanged{}).Update(event.UpdateEvent{ObjectOld: with(before), ObjectNew: with(after)}) {
-			t.Errorf("a change of %s is not looked at", name)
-		}
-	}
-}
-
 // A watch that is cut leaves the cache behind for seconds. Found by a random walk: a Gate that had just opened held a new target.
 func TestATargetIsRuledByTheLastDecisionWhileTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
-		state v1alpha1.State
+		State v1alpha1.State
 		ask   func(*world, *v1alpha1.Gate, time.Time)
 		held  bool
 	}{
-		"the Gate has opened": {v1alpha1.StateClosed, (*world).open, false},
-		"the Gate has closed": {v1alpha1.StateOpened, (*world).close, true},
+		"the Gate has opened": {v1alpha1.StateClosed, (*world).Open, false},
+		"the Gate has closed": {v1alpha1.StateOpened, (*world).Close, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.state, Targets: []v1alpha1.TargetReference{named("apps")}})
-			_, err := w.on().gates.Reconcile(w.Context(), requestFor(g))
+			app := w.NewKustomization("apps", nil)
+			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.State, Targets: []v1alpha1.TargetReference{named("apps")}})
+			_, err := w.Reconcilers().Gates.Reconcile(w.Context(), requestFor(g))
 			w.Must(err)
 			w.Read(g)
 			stale := g.DeepCopy()
 			tc.ask(w, g, start)
-			_, err = w.on().gates.Reconcile(w.Context(), requestFor(g))
+			_, err = w.Reconcilers().Gates.Reconcile(w.Context(), requestFor(g))
 			w.Must(err)
 			if w.Read(g); conditions.IsTrue(g, v1alpha1.OpenedCondition) == tc.held {
 				t.Fatalf("the Gate has not decided on the request: %+v", g.Status.Conditions)
 			}
-			r := w.on().targets
+			r := w.Reconcilers().Targets
 			r.Gates.Reader = staleGates{w.Client, stale}
 			_, err = r.Reconcile(w.Context(), target.KeyOf(app))
 			w.Must(err)
 			if tc.held {
-				w.expectHolder(app, g)
+				w.ExpectHolder(app, g)
 			} else {
-				w.expectUntouched(app)
+				w.ExpectUntouched(app)
 			}
 		})
 	}

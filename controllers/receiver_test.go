@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -27,6 +27,7 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/controllers/receiver"
 	"github.com/fluxcd/gating-controller/receivers"
@@ -36,13 +37,13 @@ import (
 // replica is a controller of receivers with a table of its own.
 type replica struct {
 	*receiver.Webhooks
-	writes *writes
+	writes *controllertest.Writes
 	// fault is what reads of Secrets return, nil for what the API server says.
 	fault error
 }
 
 func newReplica() *replica {
-	r := &replica{writes: &writes{}}
+	r := &replica{writes: &controllertest.Writes{}}
 	reader := interceptor.NewClient(cluster.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if r.fault != nil {
@@ -51,7 +52,7 @@ func newReplica() *replica {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	r.Webhooks = &receiver.Webhooks{Client: r.writes.client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
+	r.Webhooks = &receiver.Webhooks{Client: r.writes.Client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
 	return r
 }
 
@@ -220,7 +221,7 @@ func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {
 		_, err := w.loads(r, obj)
 		w.Must(err)
 	}
-	if len(one.writes.take("")) != 1 || len(two.writes.take("")) > 0 {
+	if len(one.writes.Take("")) != 1 || len(two.writes.Take("")) > 0 {
 		t.Errorf("another one writes what is there already")
 	}
 
@@ -236,7 +237,7 @@ func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {
 		_, err := w.loads(r, obj)
 		w.Must(err)
 	}
-	if len(one.writes.take("")) != 1 || len(two.writes.take("")) > 0 {
+	if len(one.writes.Take("")) != 1 || len(two.writes.Take("")) > 0 {
 		t.Errorf("another one writes what is there already")
 	}
 }
@@ -246,7 +247,7 @@ func TestAConflictBetweenReplicasIsDecidedAgainSoon(t *testing.T) {
 	r := newReplica()
 	w.token("ci", map[string]string{"token": "t0"})
 	obj := w.receiver("ci")
-	r.writes.before = once("patch-status GateReceiver", conflict)
+	r.writes.Before = once("patch-status GateReceiver", conflict)
 	if after, err := w.loads(r, obj); err != nil || after != ownwrites.StaleRetry {
 		t.Errorf("reconciled again after %s: %v", after, err)
 	}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"errors"
@@ -24,16 +24,16 @@ func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	slices.Sort(namespaces) // the turns go by name
 	var apps []*target.Object
 	for _, name := range []string{"a", "b", "c"} {
-		apps = append(apps, w.kustomizationIn(namespaces[0], name, nil))
+		apps = append(apps, w.NewKustomizationIn(namespaces[0], name, nil))
 	}
-	apps = append(apps, w.kustomizationIn(namespaces[1], "d", nil))
+	apps = append(apps, w.NewKustomizationIn(namespaces[1], "d", nil))
 	here, there := all(), all()
 	here.Namespace, there.Namespace = namespaces[0], namespaces[1]
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour},
 		Targets: []v1alpha1.TargetReference{here, there}, Release: &v1alpha1.ReleasePolicy{PerMinute: 2},
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "abcd")
 	return w, g, apps
 }
@@ -43,7 +43,7 @@ func (w *world) expectHeldOf(apps []*target.Object, names string) {
 	w.Helper()
 	var held []string
 	for _, app := range apps {
-		if w.suspended(app) {
+		if w.Suspended(app) {
 			held = append(held, app.GetName())
 		}
 	}
@@ -70,8 +70,8 @@ func (w *world) expectRelease(g *v1alpha1.Gate, want string) {
 func TestTargetsAreReleasedAtAPace(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.expectRelease(g, "none, 4 held")
-	w.in(time.Minute)
-	w.open(g, w.clock.Now())
+	w.In(time.Minute)
+	w.Open(g, w.FakeClock.Now())
 	for _, tc := range []struct {
 		at            time.Duration
 		held, release string
@@ -84,44 +84,44 @@ func TestTargetsAreReleasedAtAPace(t *testing.T) {
 		{2*time.Minute + 30*time.Second, "", "4 of 4, 0 held", 58*time.Minute + 30*time.Second},
 		{3 * time.Minute, "", "4 of 4, 0 held", 58 * time.Minute},
 	} {
-		w.in(tc.at)
-		if result := w.reconcile(g); result.RequeueAfter != tc.requeue {
+		w.In(tc.at)
+		if result := w.Reconcile(g); result.RequeueAfter != tc.requeue {
 			t.Errorf("after %s: requeue after %s, want %s", tc.at, result.RequeueAfter, tc.requeue)
 		}
 		w.expectHeldOf(apps, tc.held)
 		w.expectRelease(g, tc.release)
 	}
-	w.in(time.Hour)
-	w.close(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(time.Hour)
+	w.Close(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "abcd")
 	w.expectRelease(g, "4 of 4, 4 held")
 }
 
 func TestAReleaseGoesOnAfterARestartWithoutMakingUpForTheTime(t *testing.T) {
 	w, g, apps := pacedWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "bcd")
-	w.in(time.Hour)
+	w.In(time.Hour)
 	w.restart()
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "bc")
 	w.expectRelease(g, "2 of 4, next after 1h0m28s, 2 held")
 }
 
 func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
 	w, g, apps := pacedWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
-	w.in(10 * time.Second)
-	w.close(g, w.clock.Now())
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.In(10 * time.Second)
+	w.Close(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "abcd")
 	w.expectRelease(g, "1 of 4, 4 held")
-	w.in(20 * time.Second)
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(20 * time.Second)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectRelease(g, "1 of 4, next after 50s, 3 held")
 	// The other namespace has its turn first, however often the gate closes.
 	w.expectHeldOf(apps, "abc")
@@ -130,26 +130,26 @@ func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
 // A target that failed keeps its turn, and is tried again.
 func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
 	w, g, apps := pacedWorld(t)
-	w.open(g, start)
-	w.writes.before = once("apply Kustomization", func() error { return errors.New("no") })
-	if _, err := w.try(g); err == nil {
+	w.Open(g, start)
+	w.Writes.Before = once("apply Kustomization", func() error { return errors.New("no") })
+	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
 	w.expectHeldOf(apps, "abcd")
 	w.expectRelease(g, "0 of 4, next after 30s, 4 held")
-	w.in(30 * time.Second)
-	w.reconcile(g)
+	w.In(30 * time.Second)
+	w.Reconcile(g)
 	w.expectRelease(g, "2 of 4, next after 1m0s, 2 held")
 }
 
 func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
 	for name, spoil := range map[string]func(*world, *target.Object){
 		"under deletion": func(w *world, app *target.Object) {
-			w.flux(app, `{"metadata":{"finalizers":["example.com/stuck"]}}`)
-			w.Must(cluster.Client.Delete(w.Context(), &w.reload(app).Unstructured))
+			w.PatchAsFlux(app, `{"metadata":{"finalizers":["example.com/stuck"]}}`)
+			w.Must(cluster.Client.Delete(w.Context(), &w.Reload(app).Unstructured))
 		},
 		"refused": func(w *world, app *target.Object) {
-			w.writes.before = func(write string) error {
+			w.Writes.Before = func(write string) error {
 				if strings.HasSuffix(write, "Kustomization/"+app.GetName()) {
 					return errBroken
 				}
@@ -161,10 +161,10 @@ func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
 			t.Parallel()
 			w, g, apps := pacedWorld(t)
 			spoil(w, apps[0])
-			w.open(g, start)
+			w.Open(g, start)
 			for i := range 8 {
-				w.in(time.Duration(i) * 30 * time.Second)
-				_, _ = w.try(g)
+				w.In(time.Duration(i) * 30 * time.Second)
+				_, _ = w.Try(g)
 			}
 			w.expectHeldOf(apps, "a")
 		})
@@ -182,19 +182,19 @@ func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: 1000 * time.Hour},
 		Targets: []v1alpha1.TargetReference{certificates}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
 	})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRenewal(soon, "never", key(g), isDeferred...)
 	w.issue(soon, start.Add(-200*day), start.Add(24*time.Hour+90*time.Second))
 	for _, other := range later { // expire before it, so that they come first
 		w.issue(other, start.Add(-30*day), start.Add(24*time.Hour+10*time.Second))
 	}
-	w.in(-time.Hour)
-	w.reconcile(g)
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(-time.Hour)
+	w.Reconcile(g)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectRenewal(free, "1h", "", isReleased...)
-	w.in(time.Minute)
-	w.reconcile(g)
+	w.In(time.Minute)
+	w.Reconcile(g)
 	w.expectRenewal(soon, "", "", isReleased...)
 }
 
@@ -207,11 +207,11 @@ func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, g, apps := pacedWorld(t)
-			w.open(g, start)
-			w.reconcile(g)
+			w.Open(g, start)
+			w.Reconcile(g)
 			w.expectHeldOf(apps, "bcd")
 			change(w, g)
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.expectHeldOf(apps, "")
 		})
 	}
@@ -220,11 +220,11 @@ func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {
 func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	t.Parallel()
 	w, g, apps := pacedWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectHeldOf(apps, "bcd")
-	r, waiting := w.on().targets, target.KeyOf(apps[1])
-	called, _ := w.memory.slots.Call(g.UID, 1, "", slots.Eligible[target.Key]{Some: map[target.Key]bool{waiting: true}})
+	r, waiting := w.Reconcilers().Targets, target.KeyOf(apps[1])
+	called, _ := w.State.Slots.Call(g.UID, 1, "", slots.Eligible[target.Key]{Some: map[target.Key]bool{waiting: true}})
 	obj, err := w.Targets.Get(w.Context(), waiting)
 	w.Must(err)
 	gates, err := r.Gates.For(w.Context(), obj, start)
@@ -234,7 +234,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 	if !ruling.Releases() || len(ruling.Slots) != 1 {
 		t.Fatalf("%+v", ruling.Step)
 	}
-	w.memory.slots.Recall(g.UID, called)
+	w.State.Slots.Recall(g.UID, called)
 	if res, err := r.Apply(w.Context(), targetcontroller.Result{Result: summary.Result{Ruling: ruling, Gates: gates}}); !targetcontroller.IsOutdated(err) || res.Wrote {
 		t.Errorf("wrote is %t, error %v", res.Wrote, err)
 	}

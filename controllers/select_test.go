@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -27,11 +27,11 @@ func TestTargetsAreSelected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.kustomization("a", critical)
-			w.kustomization("b", map[string]string{"tier": "critical"})
-			w.kustomization("c", map[string]string{"tier": "other"})
+			w.NewKustomization("a", critical)
+			w.NewKustomization("b", map[string]string{"tier": "critical"})
+			w.NewKustomization("c", map[string]string{"tier": "other"})
 			g := w.ClosedGate("production", tc.targets...)
-			w.reconcile(g)
+			w.Reconcile(g)
 			n := int64(len(tc.held))
 			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: n, Held: n})
 			if !conditions.IsTrue(g, meta.ReadyCondition) || len(g.Status.TargetFailures()) > 0 {
@@ -44,9 +44,9 @@ func TestTargetsAreSelected(t *testing.T) {
 					want = want || held == name
 				}
 				if want {
-					w.expectHeld(obj, g)
+					w.ExpectHeld(obj, g)
 				} else {
-					w.expectUntouched(obj)
+					w.ExpectUntouched(obj)
 				}
 			}
 		})
@@ -64,45 +64,45 @@ func reaching(t *testing.T) *world {
 func TestTargetsOfOtherNamespaces(t *testing.T) {
 	w := reaching(t)
 	other := w.NewNamespace()
-	here, there := w.kustomization("apps", nil), inGit(other, "apps", nil)
+	here, there := w.NewKustomization("apps", nil), inGit(other, "apps", nil)
 	w.Must(gitApply(w.Context(), there))
 	ref := named("apps")
 	ref.Namespace = other
 	g := w.ClosedGate("production", ref)
-	w.reconcile(g)
-	w.expectHeld(there, g)
-	w.expectUntouched(here)
+	w.Reconcile(g)
+	w.ExpectHeld(there, g)
+	w.ExpectUntouched(here)
 }
 
 func TestATargetThatIsNoLongerNamedIsReleased(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.kustomization("a", nil), w.kustomization("b", map[string]string{"tier": "critical"})
+	a, b := w.NewKustomization("a", nil), w.NewKustomization("b", map[string]string{"tier": "critical"})
 	g := w.ClosedGate("production", named("a"), all("tier", "critical"))
-	w.reconcile(g)
-	w.expectHeld(a, g)
-	w.expectHeld(b, g)
+	w.Reconcile(g)
+	w.ExpectHeld(a, g)
+	w.ExpectHeld(b, g)
 
 	w.Edit(g, func() { g.Spec.Targets = g.Spec.Targets[1:] })
-	w.reconcile(g)
-	w.expectReleased(a, g)
-	w.expectHeld(b, g)
+	w.Reconcile(g)
+	w.ExpectReleased(a, g)
+	w.ExpectHeld(b, g)
 
 	b.SetLabels(nil)
-	w.git(b)
-	w.reconcile(g)
-	w.expectReleased(b, g)
+	w.Git(b)
+	w.Reconcile(g)
+	w.ExpectReleased(b, g)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 }
 
 func TestATargetUnderDeletionIsNotHeld(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	app.SetFinalizers([]string{"finalizers.fluxcd.io"})
 	w.Must(cluster.Client.Update(w.Context(), &app.Unstructured))
 	w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
-	w.expectUntouched(app)
+	w.Reconcile(g)
+	w.ExpectUntouched(app)
 	if got := g.Status.Targets.Held; got != 0 {
 		t.Errorf("%d held", got)
 	}
@@ -118,11 +118,11 @@ func TestATargetThatVanishesBetweenReadingAndWritingIsNoFailure(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
-			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+			app, other := w.NewKustomization("apps", nil), w.NewKustomization("other", nil)
 			g := w.ClosedGate("production", named("apps"), named("other"))
-			w.writes.before = once(at+"/apps", func() error { return cluster.Client.Delete(w.Context(), &app.Unstructured) })
-			w.reconcile(g)
-			w.expectHeld(other, g)
+			w.Writes.Before = once(at+"/apps", func() error { return cluster.Client.Delete(w.Context(), &app.Unstructured) })
+			w.Reconcile(g)
+			w.ExpectHeld(other, g)
 			err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(app), app)
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("a deleted target is back: %v", err)

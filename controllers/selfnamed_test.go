@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -21,13 +21,13 @@ func (w *world) name(obj *target.Object, gates ...string) {
 	if len(gates) == 0 {
 		value = "null"
 	}
-	w.flux(obj, `{"metadata":{"annotations":{"`+v1alpha1.GatesAnnotation+`":`+value+`}}}`)
+	w.PatchAsFlux(obj, `{"metadata":{"annotations":{"`+v1alpha1.GatesAnnotation+`":`+value+`}}}`)
 }
 
 // missing reconciles a Gate that does not exist.
 func (w *world) missing(namespace, name string) ctrl.Result {
 	w.Helper()
-	result, err := w.tryNamed(namespace, name)
+	result, err := w.TryNamed(namespace, name)
 	w.Must(err)
 	return result
 }
@@ -39,83 +39,83 @@ func notFound(gate string) string {
 
 func (w *world) expectRefused(obj *target.Object, gates []string, reason, message string) {
 	w.Helper()
-	w.expect(obj, look{
-		suspend: true, heldBy: target.FormatHeldBy(gates), owners: []string{v1alpha1.FieldManager},
-		approved: "False " + reason + " Held because " + message,
+	w.Expect(obj, suspension{
+		Suspend: true, HeldBy: target.FormatHeldBy(gates), Owners: []string{v1alpha1.FieldManager},
+		Approved: "False " + reason + " Held because " + message,
 	})
 }
 
 func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
 	w := reaching(t)
 	other := w.NewNamespace()
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.name(app, "production", other+"/qa")
 	production := w.ClosedGate("production")
-	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
 
-	w.reconcile(production)
-	w.expectHeld(app, production)
-	w.reconcile(qa)
-	w.expectHeld(app, production, qa)
-	w.open(production, start)
-	w.reconcile(production)
-	w.expectHeld(app, qa)
-	w.open(qa, start)
-	w.reconcile(qa)
-	w.expectFree(app)
+	w.Reconcile(production)
+	w.ExpectHeld(app, production)
+	w.Reconcile(qa)
+	w.ExpectHeld(app, production, qa)
+	w.Open(production, start)
+	w.Reconcile(production)
+	w.ExpectHeld(app, qa)
+	w.Open(qa, start)
+	w.Reconcile(qa)
+	w.ExpectFree(app)
 }
 
 func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.name(app, "production")
 	gate := w.Namespace + "/production"
 	if result := w.missing(w.Namespace, "production"); result.RequeueAfter != verdict.MissingInterval {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
 	w.expectRefused(app, []string{gate}, "GateNotFound", notFound(gate))
-	if got := w.events.take("Warning Kustomization/apps GateNotFound"); len(got) != 1 {
+	if got := w.Events.Take("Warning Kustomization/apps GateNotFound"); len(got) != 1 {
 		t.Errorf("events %q", got)
 	}
-	w.resume(app)
+	w.Resume(app)
 	w.missing(w.Namespace, "production")
 	w.expectRefused(app, []string{gate}, "GateNotFound", notFound(gate))
-	w.writes.take("")
+	w.Writes.Take("")
 	w.missing(w.Namespace, "production")
-	if got := w.writes.take(""); len(got) > 0 {
+	if got := w.Writes.Take(""); len(got) > 0 {
 		t.Errorf("writes although nothing changed: %q", got)
 	}
 
 	g := w.ClosedGate("production")
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectRefused(app, []string{gate}, "GateNotFound", notFound(gate))
 	w.name(app)
 	if result := w.missing(w.Namespace, "production"); result.RequeueAfter != 0 {
 		t.Errorf("looked at again after %s although nothing names it", result.RequeueAfter)
 	}
-	if w.suspended(app) {
+	if w.Suspended(app) {
 		t.Error("the annotation is gone, the hold is not")
 	}
 }
 
 func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.name(app, "production and qa")
 	w.missing(w.Namespace, "*")
 	w.expectRefused(app, []string{w.Namespace + "/*"}, "GateNotFound",
 		"the annotation "+v1alpha1.GatesAnnotation+" cannot be read. It must be a list of at most 32 gates, each as name or namespace/name.")
 	w.name(app, "production")
 	w.missing(w.Namespace, "*")
-	if !w.suspended(app) {
+	if !w.Suspended(app) {
 		t.Error("not held, although the gate that it names now does not exist")
 	}
-	w.reconcile(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+	w.Reconcile(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
 	w.missing(w.Namespace, "*")
-	if w.suspended(app) {
+	if w.Suspended(app) {
 		t.Error("still held in the name of a gate that it no longer names")
 	}
 }
@@ -123,20 +123,20 @@ func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w := reaching(t)
 	other := w.NewNamespace()
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.name(app, other+"/qa")
-	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	w.reconcile(qa)
-	w.expectUntouched(app)
+	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.Reconcile(qa)
+	w.ExpectUntouched(app)
 
 	w.AllowCrossNamespaceRefs = false
-	w.reconcile(qa)
+	w.Reconcile(qa)
 	refused := outOfReach(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
 	equal(t, qa.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 
 	w.Must(cluster.Client.Delete(w.Context(), qa))
-	w.reconcile(qa)
+	w.Reconcile(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
 	w.AllowCrossNamespaceRefs = true
 	w.missing(other, "qa")
@@ -147,13 +147,13 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 	w := reaching(t)
 	other := w.NewNamespace()
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.name(app, other+"/qa")
-	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
-	_, err := w.on().targets.Reconcile(w.Context(), target.KeyOf(app))
+	_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(app))
 	w.Must(err)
-	_, err = w.on().targets.Reconcile(w.Context(), target.KeyOf(app))
+	_, err = w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(app))
 	w.Must(err)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", outOfReach(qa))
 }
@@ -173,27 +173,27 @@ func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {
 		"the gate is gone, and was suspended before": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
 			w.Edit(g, func() { g.Spec.Suspend = true })
 			w.missing(w.Namespace, "")
-			if !w.suspended(app) {
+			if !w.Suspended(app) {
 				w.Error("released although its gate is closed")
 			}
 			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.reconcile(g)
+			w.Reconcile(g)
 		}, false},
 		"another gate that is closed is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
 			w.name(app, "missing")
 			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.reconcile(g)
+			w.Reconcile(g)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			g := w.ClosedGate("production", named("apps"))
-			w.reconcile(g)
-			w.flux(app, strip)
+			w.Reconcile(g)
+			w.PatchAsFlux(app, strip)
 			tc.arrange(w, app, g)
 			w.missing(w.Namespace, "")
-			if got := w.suspended(app); got != tc.held {
+			if got := w.Suspended(app); got != tc.held {
 				t.Errorf("held is %t, want %t", got, tc.held)
 			}
 		})
@@ -204,13 +204,13 @@ func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {
 // first.
 func TestAnOpenGateDoesNotReleaseWhatAnotherHolds(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	a, b := w.ClosedGate("a", named("apps")), w.Gate("b", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
-	w.reconcile(a)
-	w.reconcile(b)
-	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-	w.reconcile(b)
-	w.expectHeld(app, a)
+	w.Reconcile(a)
+	w.Reconcile(b)
+	w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	w.Reconcile(b)
+	w.ExpectHeld(app, a)
 }
 
 // A suspended Gate does not put its name to what is held in nobody's, and may not govern
@@ -218,23 +218,23 @@ func TestAnOpenGateDoesNotReleaseWhatAnotherHolds(t *testing.T) {
 func TestAHoldThatNoGateClaimsIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Edit(g, func() { g.Spec.Suspend = true })
-	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-	if result := w.missing(w.Namespace, ""); result.RequeueAfter != verdict.MissingInterval || !w.suspended(app) {
-		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
+	w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	if result := w.missing(w.Namespace, ""); result.RequeueAfter != verdict.MissingInterval || !w.Suspended(app) {
+		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.Suspended(app))
 	}
 	w.Edit(g, func() { g.Spec.Suspend, g.Spec.Targets = false, nil })
-	w.reconcile(g)
-	w.writes.before = failing("Kustomization")
-	if _, err := w.tryNamed(w.Namespace, ""); err == nil {
+	w.Reconcile(g)
+	w.Writes.Before = failing("Kustomization")
+	if _, err := w.TryNamed(w.Namespace, ""); err == nil {
 		t.Error("it can be written")
 	}
-	w.writes.heal()
-	if result := w.missing(w.Namespace, ""); result.RequeueAfter != 0 || w.suspended(app) {
-		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
+	w.Writes.Heal()
+	if result := w.missing(w.Namespace, ""); result.RequeueAfter != 0 || w.Suspended(app) {
+		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.Suspended(app))
 	}
 }
 
@@ -242,18 +242,18 @@ func TestAHoldThatNoGateClaimsIsLookedAtAgain(t *testing.T) {
 func TestWhatNamesAGateThatGoesIsNotReleasedForAMoment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.name(app, "production")
 	w.crowd(app, 0)
 	g := w.ClosedGate("production")
-	w.reconcile(g)
-	if l := w.look(app); l.suspend != true || l.heldBy != "" {
+	w.Reconcile(g)
+	if l := w.Suspension(app); l.Suspend != true || l.HeldBy != "" {
 		t.Fatalf("got %+v", l)
 	}
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.writes.take("")
-	w.reconcile(g)
-	if !w.gone(g) || !w.suspended(app) {
-		t.Errorf("held: %t, after %q", w.suspended(app), w.writes.take(""))
+	w.Writes.Take("")
+	w.Reconcile(g)
+	if !w.gone(g) || !w.Suspended(app) {
+		t.Errorf("held: %t, after %q", w.Suspended(app), w.Writes.Take(""))
 	}
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"errors"
@@ -77,20 +77,20 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.ServerClock = &gatecontroller.ServerClock{Clock: w.clock}
+			w.ServerClock = &gatecontroller.ServerClock{Clock: w.FakeClock}
 			at := func(d time.Duration) time.Duration { // by the API server's clock
-				w.in(d - behind)
+				w.In(d - behind)
 				w.ServerClock.Record(start.Add(d))
 				return d
 			}
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
 			at(0)
 			g := w.Gate("production", tc.spec)
-			w.reconcile(g)
+			w.Reconcile(g)
 			tc.request(w, g)
 			at(hours(1) - 30*time.Second)
-			next := w.reconcile(g).RequeueAfter
+			next := w.Reconcile(g).RequeueAfter
 			w.expectOpened(g, app)
 			if next > 30*time.Second {
 				t.Errorf("the next look is after %s", next)
@@ -99,8 +99,8 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 				t.Errorf("the condition is %s", opened(g))
 			}
 			at(hours(1))
-			w.reconcile(g)
-			w.expectHeld(app, g)
+			w.Reconcile(g)
+			w.ExpectHeld(app, g)
 			if !strings.HasSuffix(opened(g), ", "+gate.ClocksDiffer) {
 				t.Errorf("the condition is %s", opened(g))
 			}
@@ -108,14 +108,14 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 				t.Errorf("the metric says %g", skew)
 			}
 			at(hours(2) + time.Second) // it opens by its own clock as well
-			w.reconcile(g)
-			w.expectHeld(app, g)
+			w.Reconcile(g)
+			w.ExpectHeld(app, g)
 			at(hours(2) + behind)
-			w.reconcile(g)
+			w.Reconcile(g)
 			w.expectOpened(g, app)
 			// Once the clock is right, nothing says that it is not.
-			w.in(hours(3))
-			w.reconcile(g)
+			w.In(hours(3))
+			w.Reconcile(g)
 			if skew := w.series()["clock_ahead_seconds"]; skew != 0 || strings.Contains(opened(g), ", "+gate.ClocksDiffer) {
 				t.Errorf("the metric says %g, the condition %s", skew, opened(g))
 			}
@@ -126,19 +126,19 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 func TestAWrongDateLosesNoNewPlannedClose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ServerClock = &gatecontroller.ServerClock{Clock: w.clock}
-	app := w.kustomization("apps", nil)
+	w.ServerClock = &gatecontroller.ServerClock{Clock: w.FakeClock}
+	app := w.NewKustomization("apps", nil)
 	freeze := v1alpha1.ClosePeriod{Period: dated("freeze", hours(1), hours(2))}
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{freeze}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
-	w.in(0)
-	w.reconcile(g)
+	w.In(0)
+	w.Reconcile(g)
 	w.expectOpened(g, app)
 	w.ServerClock.Record(start.Add(90 * time.Minute)) // one server of several has a wrong clock
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, start.Add(30*time.Minute).UTC().Format(time.RFC3339)+"/10m")
-	w.reconcile(g)
-	w.in(35 * time.Minute) // that Date is forgotten
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.In(35 * time.Minute) // that Date is forgotten
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 }

@@ -93,56 +93,56 @@ type Gating struct {
 // writesAtOnce is the default of WritesAtOnce.
 const writesAtOnce = 16
 
-// reconcilers are the reconcilers of all controllers, and the handlers that enqueue objects for them.
-type reconcilers struct {
-	gates        *gatecontroller.Reconciler
-	targets      *targetcontroller.Reconciler
-	gatedSources *gatedsource.Reconciler
-	locks        *lockcontroller.Reconciler
-	handlers     *enqueue.Handlers
+// Reconcilers are the reconcilers of all controllers, and the handlers that enqueue objects for them.
+type Reconcilers struct {
+	Gates        *gatecontroller.Reconciler
+	Targets      *targetcontroller.Reconciler
+	GatedSources *gatedsource.Reconciler
+	Locks        *lockcontroller.Reconciler
+	Handlers     *enqueue.Handlers
 }
 
-// newReconcilers creates the reconcilers.
-func (c *Gating) newReconcilers(m *state, queues enqueue.Enqueuer) *reconcilers {
+// NewReconcilers creates the reconcilers.
+func (c *Gating) NewReconcilers(m *State, queues enqueue.Enqueuer) *Reconcilers {
 	spanning := view.Scopes{Reach: c.Reach, Readers: []client.Reader{c.Client, c.APIReader}}
 	if !c.Spans() {
 		spanning.Readers = []client.Reader{c.APIReader}
 	}
 	selector := &view.Selector{Scopes: spanning, Targets: c.Targets}
-	index := &view.GateIndex{Scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.gates.Newest}
+	index := &view.GateIndex{Scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, Newest: m.Gates.Newest}
 	m.dependencies.Reach, m.dependencies.Targets = c.Reach, c.Targets
-	m.calendars.APIReader, m.calendars.Queues = c.APIReader, queues
+	m.Calendars.APIReader, m.Calendars.Queues = c.APIReader, queues
 	m.targetEvents.EventRecorder, m.targetEvents.Metrics = c.EventRecorder, c.GateMetrics
-	l := &reconcilers{handlers: &enqueue.Handlers{
-		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Summary: m.summary, Rollouts: m.rollouts, Queues: queues, Versions: m.targets,
+	l := &Reconcilers{Handlers: &enqueue.Handlers{
+		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Summary: m.Summary, Rollouts: m.Rollouts, Queues: queues, Versions: m.targets,
 	}}
 	backoff := enqueue.NewBackoff(c.Backoff)
-	l.gates = &gatecontroller.Reconciler{
+	l.Gates = &gatecontroller.Reconciler{
 		Gates:  &ownwrites.Client{Client: c.Client, Live: c.APIReader, Versions: m.versions, Caches: m.gateCaches(backoff)},
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, Clock: c.Clock,
 		Decider:   &gatecontroller.Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.dependencies, Skew: c.GateMetrics.Skew},
-		Calendars: m.calendars,
-		Selector:  selector, Locks: c.Locks, Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Handlers: l.handlers, GateMetrics: c.GateMetrics, Backoff: backoff, Queues: queues,
-		State: m.gates, TargetEvents: m.targetEvents, Passes: m.passes,
-		Appliers: m.appliers, Background: m.background,
+		Calendars: m.Calendars,
+		Selector:  selector, Locks: c.Locks, Summary: m.Summary, Slots: m.Slots, Rollouts: m.Rollouts, Handlers: l.Handlers, GateMetrics: c.GateMetrics, Backoff: backoff, Queues: queues,
+		State: m.Gates, TargetEvents: m.targetEvents, Passes: m.passes,
+		Appliers: m.appliers, Background: m.Background,
 	}
-	l.targets = targetcontroller.New(targetcontroller.Reconciler{
+	l.Targets = targetcontroller.New(targetcontroller.Reconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks,
-		Summary: m.summary, Slots: m.slots, Rollouts: m.rollouts, Queues: queues, Passes: m.passes, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
+		Summary: m.Summary, Slots: m.Slots, Rollouts: m.Rollouts, Queues: queues, Passes: m.passes, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
 	})
-	l.gatedSources = gatedsource.New(gatedsource.Reconciler{
-		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Summary: m.summary, Slots: m.slots, Queues: queues,
-		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Rollouts: m.rollouts, Queues: queues}, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
+	l.GatedSources = gatedsource.New(gatedsource.Reconciler{
+		Client: c.Client, EventRecorder: c.EventRecorder, Live: c.APIReader, Versions: m.targets, Clock: c.Clock, Targets: c.Targets, Gates: index, Summary: m.Summary, Slots: m.Slots, Queues: queues,
+		Stamped: c.StampsSources, Shard: c.Shard, GateMetrics: c.GateMetrics, Rollout: rollout.Recorder{Rollouts: m.Rollouts, Queues: queues}, TargetEvents: m.targetEvents, Caches: m.targetCaches(),
 	})
-	l.locks = &lockcontroller.Reconciler{
-		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Summary: m.summary,
+	l.Locks = &lockcontroller.Reconciler{
+		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Summary: m.Summary,
 	}
 	return l
 }
 
 // SetupWithManager registers the controllers with a manager.
 func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts enqueue.Options) error {
-	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	queues := enqueue.NewQueues(opts.RateLimiter)
@@ -160,13 +160,13 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 	if err := mgr.Add(targets); err != nil {
 		return err
 	}
-	m := newState()
-	m.calendars = cmp.Or(c.Calendars, m.calendars)
-	if m.calendars.Watches, err = calendars.ConfigMapWatches(mgr); err != nil {
+	m := NewState()
+	m.Calendars = cmp.Or(c.Calendars, m.Calendars)
+	if m.Calendars.Watches, err = calendars.ConfigMapWatches(mgr); err != nil {
 		return err
 	}
-	m.background = gatecontroller.NewBackground()
-	for _, runnable := range []manager.Runnable{m.calendars, m.background} {
+	m.Background = gatecontroller.NewBackground()
+	for _, runnable := range []manager.Runnable{m.Calendars, m.Background} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
@@ -176,25 +176,25 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 	if kinds.Targets.Definitions.Document, err = openAPIReader(mgr); err != nil {
 		return err
 	}
-	kinds.Summary = m.summary
+	kinds.Summary = m.Summary
 	for _, adapter := range target.All() { // before any controller starts
-		m.summary.Expect(targetkind.ReadKey(adapter))
+		m.Summary.Expect(targetkind.ReadKey(adapter))
 	}
 	if c.Sharded {
 		c.AllGates, kinds.AllGates = targets, targets // it has no selector
 	}
 	c.Targets, c.Locks = kinds.Targets, kinds.Locks
 	c.Backoff = opts.RateLimiter()
-	l := c.newReconcilers(m, queues)
-	kinds.Targets.Handler, kinds.Locks.Handler = l.handlers.ForTargets(ctx), l.handlers.ForLocks(ctx)
-	m.summary.Changed = func(g summary.Gate, settled bool) {
+	l := c.NewReconcilers(m, queues)
+	kinds.Targets.Handler, kinds.Locks.Handler = l.Handlers.ForTargets(ctx), l.Handlers.ForLocks(ctx)
+	m.Summary.Changed = func(g summary.Gate, settled bool) {
 		if settled {
 			queues.Gate(g.NamespacedName)
 		} else {
 			queues.GateSoon(g.NamespacedName)
 		}
 	}
-	m.summary.Completed = func() { view.LogReadError(enqueueGates(ctx, c.Client, queues)) }
+	m.Summary.Completed = func() { view.LogReadError(enqueueGates(ctx, c.Client, queues)) }
 	if err := c.GateMetrics.Registry.Register(events.NewHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
 		return kinds.Targets.All(ctx, target.Certificate)
 	})); err != nil {
@@ -218,22 +218,22 @@ func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, r
 }
 
 // register registers the controllers of Gates, targets, GateLocks and kinds.
-func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers, queues *enqueue.Queues, kinds *targetkind.Reconciler) error {
+func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *Reconcilers, queues *enqueue.Queues, kinds *targetkind.Reconciler) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
-		Watches(&v1alpha1.Gate{}, ownwrites.EnqueueOthers(l.gates.Gates.Versions)).
-		Watches(&v1alpha1.Gate{}, l.handlers.ForGates()).
+		Watches(&v1alpha1.Gate{}, ownwrites.EnqueueOthers(l.Gates.Gates.Versions)).
+		Watches(&v1alpha1.Gate{}, l.Handlers.ForGates()).
 		Watches(&v1alpha1.GateException{}, exception.EnqueueGate(), builder.WithPredicates(exception.EffectChanged())).
 		WatchesRawSource(opts.ClockWatch.Source(enqueue.RequestsForAll(c.Client, &v1alpha1.GateList{}))).
 		WithOptions(controller.Options{NewQueue: useQueue(queues.GateQueue)}).
-		Complete(l.gates)
+		Complete(l.Gates)
 	if err != nil {
 		return err
 	}
 	targets, err := controller.NewTyped("target", mgr, controller.TypedOptions[target.Key]{
-		Reconciler: l.targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: useQueue(queues.TargetQueue),
+		Reconciler: l.Targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: useQueue(queues.TargetQueue),
 		LogConstructor: func(key *target.Key) logr.Logger {
 			log := mgr.GetLogger().WithValues("controller", "target")
 			if key != nil {
@@ -259,7 +259,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers
 		return err
 	}
 	gatedSources, err := controller.New("gatedsource", mgr, controller.Options{
-		Reconciler: l.gatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: useQueue(queues.GatedSourceQueue),
+		Reconciler: l.GatedSources, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: useQueue(queues.GatedSourceQueue),
 	})
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers
 	})); err != nil {
 		return err
 	}
-	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.locks, NewQueue: useQueue(queues.LockQueue)}); err != nil {
+	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.Locks, NewQueue: useQueue(queues.LockQueue)}); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -282,7 +282,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *reconcilers
 }
 
 // watchNamespaces watches namespaces, unless this process is limited to some: then it may lack the permission.
-func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *reconcilers) error {
+func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *Reconcilers) error {
 	if !c.Spans() {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *recon
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(l.handlers.ForNamespaces(ctx))
+	_, err = informer.AddEventHandler(l.Handlers.ForNamespaces(ctx))
 	return err
 }
 
@@ -310,8 +310,8 @@ func useQueue[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(stri
 	return func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] { return q }
 }
 
-// indexFields adds the indexes of exceptions by Gate, and of Gates by dependencies and targets.
-func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexFields adds the indexes of exceptions by Gate, and of Gates by dependencies and targets.
+func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.GateException{}, view.GateRefField, func(obj client.Object) []string {
 		e, ok := obj.(*v1alpha1.GateException)
 		if !ok {

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -44,7 +45,7 @@ func (w *world) inLabelled(key, value string) v1alpha1.TargetReference {
 func (w *world) member(namespace, name string) *target.Object {
 	w.Helper()
 	obj := inGit(namespace, name, map[string]string{fleetLabel: w.Namespace})
-	w.git(obj)
+	w.Git(obj)
 	return obj
 }
 
@@ -57,7 +58,7 @@ func (w *world) relabelNamespace(name string, labels map[string]string) {
 	after.Labels = map[string]string{fleetLabel: w.Namespace}
 	maps.Copy(after.Labels, labels)
 	w.Must(cluster.Client.Patch(w.Context(), after, client.MergeFrom(before)))
-	w.on().handlers.Namespace(w.Context(), before, after)
+	w.Reconcilers().Handlers.Namespace(w.Context(), before, after)
 }
 
 // bear creates a namespace with labels, and has the event handled.
@@ -65,20 +66,20 @@ func (w *world) bear(labels map[string]string) string {
 	w.Helper()
 	name := w.NewNamespace()
 	w.relabelNamespace(name, labels)
-	_ = w.woken.take()
+	_ = w.Enqueued.Take()
 	born := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
-	w.on().handlers.Namespace(w.Context(), nil, born)
+	w.Reconcilers().Handlers.Namespace(w.Context(), nil, born)
 	return name
 }
 
 // settle looks at all that was woken, until nothing is left to do.
 func (w *world) settle() {
 	w.Helper()
-	for range maxRounds {
-		before := w.writes.count()
-		w.Must(w.lookAtWoken())
-		if w.writes.count() == before {
+	for range controllertest.MaxRounds {
+		before := w.Writes.Count()
+		w.Must(w.ReconcileEnqueued())
+		if w.Writes.Count() == before {
 			return
 		}
 	}
@@ -89,18 +90,18 @@ func TestOneGateForAllNamespaces(t *testing.T) {
 	w := reaching(t)
 	a, b := w.NewNamespace(), w.NewNamespace()
 	here, there, stranger := w.member(w.Namespace, "apps"), w.member(a, "apps"), inGit(b, "apps", nil)
-	w.git(stranger)
+	w.Git(stranger)
 	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
-	w.expectHeld(here, g)
-	w.expectHeld(there, g)
-	w.expectUntouched(stranger)
+	w.Reconcile(g)
+	w.ExpectHeld(here, g)
+	w.ExpectHeld(there, g)
+	w.ExpectUntouched(stranger)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 2})
 
-	w.open(g, start)
-	w.reconcile(g)
-	w.expectReleased(here, g)
-	w.expectReleased(there, g)
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.ExpectReleased(here, g)
+	w.ExpectReleased(there, g)
 }
 
 func TestAGateForSomeNamespaces(t *testing.T) {
@@ -113,35 +114,35 @@ func TestAGateForSomeNamespaces(t *testing.T) {
 	ref := w.inLabelled("team", "shop")
 	ref.Name = "apps"
 	g := w.ClosedGate("freeze", ref)
-	w.reconcile(g)
-	w.expectHeld(in[shop], g)
-	w.expectUntouched(in[bank])
-	_, err := w.on().targets.Reconcile(w.Context(), target.KeyOf(another)) // it finds the Gate by its kind, and is not meant
+	w.Reconcile(g)
+	w.ExpectHeld(in[shop], g)
+	w.ExpectUntouched(in[bank])
+	_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(another)) // it finds the Gate by its kind, and is not meant
 	w.Must(err)
-	w.expectUntouched(another)
+	w.ExpectUntouched(another)
 
 	w.Edit(g, func() {
 		g.Spec.Targets[0].NamespaceSelector.MatchLabels = map[string]string{fleetLabel: w.Namespace}
 		g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shop"}}}
 	})
-	w.reconcile(g)
-	w.expectReleased(in[shop], g)
-	w.expectHeld(in[bank], g)
+	w.Reconcile(g)
+	w.ExpectReleased(in[shop], g)
+	w.ExpectHeld(in[bank], g)
 }
 
 func TestObjectsByExpressions(t *testing.T) {
 	w := reaching(t)
-	web, test := w.kustomization("web", map[string]string{"tier": "web"}), w.kustomization("test", map[string]string{"tier": "test"})
-	bare := w.kustomization("bare", nil)
+	web, test := w.NewKustomization("web", map[string]string{"tier": "web"}), w.NewKustomization("test", map[string]string{"tier": "test"})
+	bare := w.NewKustomization("bare", nil)
 	ref := all()
 	ref.MatchExpressions = []v1alpha1.LabelSelectorRequirement{
 		{Key: "tier", Operator: metav1.LabelSelectorOpExists}, {Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}},
 	}
 	g := w.ClosedGate("freeze", ref)
-	w.reconcile(g)
-	w.expectHeld(web, g)
-	w.expectUntouched(test)
-	w.expectUntouched(bare)
+	w.Reconcile(g)
+	w.ExpectHeld(web, g)
+	w.ExpectUntouched(test)
+	w.ExpectUntouched(bare)
 }
 
 func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
@@ -151,38 +152,38 @@ func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
 	w.relabelNamespace(b, nil)
 	inA, inB := w.member(a, "apps"), w.member(b, "apps")
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	w.reconcile(g)
-	w.writes.take("")
+	w.Reconcile(g)
+	w.Writes.Take("")
 
 	w.relabelNamespace(b, map[string]string{"team": "shop"})
 	w.settle()
-	w.expectHeld(inB, g)
-	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+	w.ExpectHeld(inB, g)
+	equal(t, w.Writes.Take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
 
 	w.relabelNamespace(b, map[string]string{"team": "shop", "unrelated": "yes"})
 	w.settle()
-	expectNone(t, w.writes.take(""))
+	expectNone(t, w.Writes.Take(""))
 
 	w.relabelNamespace(b, map[string]string{"team": "bank"})
 	w.settle()
-	w.expectReleased(inB, g)
-	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
-	w.expectHeld(inA, g)
+	w.ExpectReleased(inB, g)
+	equal(t, w.Writes.Take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+	w.ExpectHeld(inA, g)
 }
 
 func TestANamespaceThatIsBornWhileAGateIsClosed(t *testing.T) {
 	w := fleetLocking(t)
 	g := w.ClosedGate("freeze", w.everywhere(), w.inLabelled("team", "shop"))
-	w.reconcile(g)
-	w.writes.take("")
+	w.Reconcile(g)
+	w.Writes.Take("")
 
 	born := w.bear(map[string]string{"team": "shop"})
 	app := inGit(born, "apps", nil)
-	w.git(app)
-	w.woken.Targets(0, target.KeyOf(app))
+	w.Git(app)
+	w.Enqueued.Targets(0, target.KeyOf(app))
 	w.settle()
-	w.expectHeld(app, g)
-	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+	w.ExpectHeld(app, g)
+	equal(t, w.Writes.Take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
 }
 
 func TestTheLabelsOfANewNamespaceMayComeAfterItsObjects(t *testing.T) {
@@ -190,11 +191,11 @@ func TestTheLabelsOfANewNamespaceMayComeAfterItsObjects(t *testing.T) {
 	born := w.NewNamespace()
 	app := w.member(born, "apps")
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	w.reconcile(g)
-	w.expectUntouched(app)
+	w.Reconcile(g)
+	w.ExpectUntouched(app)
 	w.relabelNamespace(born, map[string]string{"team": "shop"})
 	w.settle()
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) {
@@ -203,15 +204,15 @@ func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) 
 	w.relabelNamespace(born, map[string]string{"team": "shop"})
 	app := w.member(born, "apps")
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	_, err := w.decideOn(client.ObjectKeyFromObject(g))
+	_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 	w.Must(err)
-	_ = w.woken.take() // nobody looks at the object for another reason
-	w.expectUntouched(app)
+	_ = w.Enqueued.Take() // nobody looks at the object for another reason
+	w.ExpectUntouched(app)
 	seen := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
-	w.on().handlers.Namespace(w.Context(), nil, seen)
+	w.Reconcilers().Handlers.Namespace(w.Context(), nil, seen)
 	w.settle()
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 // fleetLocking is a world with GateLocks, whose controller has a namespace of its own.
@@ -249,22 +250,22 @@ func TestOneGateLockIsForAllNamespaces(t *testing.T) {
 	selected := w.inLabelled("team", "shop")
 	selected.Name = "web"
 	g := w.ClosedGate("freeze", w.everywhere(), selected, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectFleetLock(g, ptr.To(lock.NewPart(true, g.Spec.Targets[:2]...)))
-	equal(t, w.writes.take("GateLock"), []string{"create GateLock/" + w.Namespace, "create GateLock/" + w.Own})
+	equal(t, w.Writes.Take("GateLock"), []string{"create GateLock/" + w.Namespace, "create GateLock/" + w.Own})
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectFleetLock(g, ptr.To(lock.NewPart(false)))
-	writes := w.writes.take("")
+	writes := w.Writes.Take("")
 	unlocked, released := indexWith(writes, "update GateLock/"+w.Own), indexWith(writes, "apply Kustomization")
 	if unlocked < 0 || released < unlocked {
 		t.Errorf("released before it was unlocked: %q", writes)
 	}
 
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectFleetLock(g, nil)
 }
 
@@ -281,19 +282,19 @@ func TestATargetStaysHeldWhileTheLockOfAllNamespacesLocksIt(t *testing.T) {
 	w := fleetLocking(t)
 	app := w.member(w.NewNamespace(), "apps")
 	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
-	w.expectHeld(app, g)
-	w.writes.before = failing("GateLock/" + w.Own)
-	w.open(g, start)
-	_, err := w.try(g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	w.Writes.Before = failing("GateLock/" + w.Own)
+	w.Open(g, start)
+	_, err := w.Try(g)
 	if err == nil {
 		t.Error("the GateLock cannot be written, and nobody says so")
 	}
-	w.expectHolder(app, g)
+	w.ExpectHolder(app, g)
 	equal(t, failuresOf(g), []string{"GateLock/all-namespaces WriteFailed"})
-	w.writes.heal()
-	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.Writes.Heal()
+	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 }
 
 func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
@@ -301,15 +302,15 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 	w.relabelNamespace(w.Own, map[string]string{"team": "shop"})
 	own, other := w.member(w.Own, "gating-controller"), w.member(w.NewNamespace(), "apps")
 	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
-	w.expectUntouched(own)
-	w.expectHeld(other, g)
+	w.Reconcile(g)
+	w.ExpectUntouched(own)
+	w.ExpectHeld(other, g)
 	expectNone(t, failuresOf(g))
 
 	t.Run("who selects it is told", func(t *testing.T) {
 		g := w.ClosedGate("selecting", w.inLabelled("team", "shop"))
-		w.reconcile(g)
-		w.expectUntouched(own)
+		w.Reconcile(g)
+		w.ExpectUntouched(own)
 		equal(t, failuresOf(g), []string{"Kustomization/* AccessDenied"})
 		want := fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with "+
 			"{key: kubernetes.io/metadata.name, operator: NotIn, values: [%s]}", w.Own, w.Own)
@@ -320,15 +321,15 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 				{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.Own}},
 			}
 		})
-		w.reconcile(g)
+		w.Reconcile(g)
 		expectNone(t, failuresOf(g))
 	})
 	t.Run("who names it means it", func(*testing.T) {
 		ref := named("gating-controller")
 		ref.Namespace = w.Own
 		g := w.ClosedGate("naming", ref)
-		w.reconcile(g)
-		w.expectHeld(own, g)
+		w.Reconcile(g)
+		w.ExpectHeld(own, g)
 	})
 }
 
@@ -337,9 +338,9 @@ func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
 	other := w.NewNamespace()
 	here, there := w.member(w.Namespace, "apps"), w.member(other, "apps")
 	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
-	w.expectHeld(here, g)
-	w.expectUntouched(there)
+	w.Reconcile(g)
+	w.ExpectHeld(here, g)
+	w.ExpectUntouched(there)
 	equal(t, g.Status.TargetFailures()[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs", w.Namespace))
 
 	t.Run("a controller of one namespace", func(t *testing.T) {
@@ -348,9 +349,9 @@ func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
 		w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
 		here, there := w.member(w.Namespace, "apps"), w.member(other, "apps")
 		g := w.ClosedGate("freeze", w.everywhere())
-		w.reconcile(g)
-		w.expectHeld(here, g)
-		w.expectUntouched(there)
+		w.Reconcile(g)
+		w.ExpectHeld(here, g)
+		w.ExpectUntouched(there)
 		equal(t, g.Status.TargetFailures()[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
 	})
 }
@@ -359,13 +360,13 @@ func TestWhatIsHeldInOtherNamespacesStaysHeldWhenThatIsNoLongerAllowed(t *testin
 	w := reaching(t)
 	app := w.member(w.NewNamespace(), "apps")
 	g := w.ClosedGate("freeze", w.everywhere())
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 	w.AllowCrossNamespaceRefs = false
-	w.reconcile(g)
-	w.woken.Targets(0, target.KeyOf(app))
+	w.Reconcile(g)
+	w.Enqueued.Targets(0, target.KeyOf(app))
 	w.settle()
-	w.expectHolder(app, g)
+	w.ExpectHolder(app, g)
 }
 
 func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T) {
@@ -374,19 +375,19 @@ func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T)
 	w.relabelNamespace(shop, map[string]string{"team": "shop"})
 	app := w.member(shop, "apps")
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	w.reconcile(g)
-	w.expectHeld(app, g)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
 
 	healthy := w.Client
 	w.Client = blindClient{healthy}
-	w.woken.Targets(0, target.KeyOf(app))
-	if err := w.lookAtWoken(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the labels of namespace %q cannot be read", shop)) {
+	w.Enqueued.Targets(0, target.KeyOf(app))
+	if err := w.ReconcileEnqueued(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the labels of namespace %q cannot be read", shop)) {
 		t.Errorf("got %v", err)
 	}
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 	w.Client = healthy
 	w.settle()
-	w.expectHeld(app, g)
+	w.ExpectHeld(app, g)
 }
 
 // blindClient cannot read namespaces.
@@ -404,13 +405,13 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 	ref := named("apps")
 	ref.Namespace = w.Namespace + "-later"
 	g := w.ClosedGate("freeze", ref)
-	w.reconcile(g)
-	w.writes.take("")
+	w.Reconcile(g)
+	w.Writes.Take("")
 	born := view.NewNamespace()
 	born.Name = ref.Namespace
 	w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: born.Name}}))
-	w.on().handlers.Namespace(w.Context(), nil, born)
+	w.Reconcilers().Handlers.Namespace(w.Context(), nil, born)
 	w.settle()
-	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
+	equal(t, w.Writes.Take(""), []string{"create GateLock/" + born.Name})
 	w.expectLock(born.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 }

@@ -14,35 +14,35 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// state is the state of the controllers in memory. After a restart, all objects are reconciled once.
-type state struct {
-	summary      *summary.Summary
-	slots        *rollout.Slots
-	rollouts     *rollout.Rollouts
+// State is the state of the controllers in memory. After a restart, all objects are reconciled once.
+type State struct {
+	Summary      *summary.Summary
+	Slots        *rollout.Slots
+	Rollouts     *rollout.Rollouts
 	versions     *ownwrites.Versions[types.NamespacedName]
 	targets      *ownwrites.Versions[target.Key]
-	gates        *gatecontroller.State
+	Gates        *gatecontroller.State
 	dependencies *view.DependencyReader
-	calendars    *calendars.Reader
+	Calendars    *calendars.Reader
 	targetEvents *events.Recorder
 	appliers     *gatecontroller.Appliers
-	background   *gatecontroller.Background
+	Background   *gatecontroller.Background
 	passes       *rollout.Passes
 }
 
-func newState() *state {
-	return &state{
-		summary: &summary.Summary{}, slots: &rollout.Slots{}, rollouts: &rollout.Rollouts{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, gates: &gatecontroller.State{},
-		dependencies: &view.DependencyReader{}, calendars: &calendars.Reader{}, targetEvents: &events.Recorder{}, appliers: &gatecontroller.Appliers{}, background: &gatecontroller.Background{}, passes: &rollout.Passes{},
+func NewState() *State {
+	return &State{
+		Summary: &summary.Summary{}, Slots: &rollout.Slots{}, Rollouts: &rollout.Rollouts{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, Gates: &gatecontroller.State{},
+		dependencies: &view.DependencyReader{}, Calendars: &calendars.Reader{}, targetEvents: &events.Recorder{}, appliers: &gatecontroller.Appliers{}, Background: &gatecontroller.Background{}, passes: &rollout.Passes{},
 	}
 }
 
 // gateCaches returns the caches that evict deleted Gates.
-func (m *state) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
-	return []ownwrites.Cache{m.summary, m.slots, m.rollouts, m.gates, m.dependencies, m.calendars, m.targetEvents, m.passes, backoff}
+func (m *State) gateCaches(backoff workqueue.TypedRateLimiter[types.UID]) []ownwrites.Cache {
+	return []ownwrites.Cache{m.Summary, m.Slots, m.Rollouts, m.Gates, m.dependencies, m.Calendars, m.targetEvents, m.passes, backoff}
 }
 
 // targetCaches returns the caches that evict deleted targets.
-func (m *state) targetCaches() []ownwrites.Evictor[target.Key] {
-	return []ownwrites.Evictor[target.Key]{m.summary, m.slots, m.targetEvents, m.targets}
+func (m *State) targetCaches() []ownwrites.Evictor[target.Key] {
+	return []ownwrites.Evictor[target.Key]{m.Summary, m.Slots, m.targetEvents, m.targets}
 }

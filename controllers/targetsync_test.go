@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -12,12 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // jammedMapper has those wait who look for a kind.
@@ -102,7 +100,7 @@ func kindNamed(t *testing.T, kind string) target.Adapter {
 // newTargetCache returns a TargetCache that runs until the test ends.
 func newTargetCache(t *testing.T, config *rest.Config, mapper meta.RESTMapper) *view.TargetCache {
 	t.Helper()
-	c, run, err := makeTargetCache(config, mapper, toolscache.ResourceEventHandlerFuncs{})
+	c, run, err := controllertest.NewTargetCache(config, mapper, toolscache.ResourceEventHandlerFuncs{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,21 +112,4 @@ func newTargetCache(t *testing.T, config *rest.Config, mapper meta.RESTMapper) *
 		}
 	})
 	return c
-}
-
-// makeTargetCache returns a TargetCache, and what runs it.
-func makeTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *view.TargetCache, run func(context.Context) error, err error) {
-	scheme, err := harness.Scheme()
-	if err != nil {
-		return nil, nil, err
-	}
-	reader, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, nil, err
-	}
-	cache, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: view.TrimTargets})
-	if err != nil {
-		return nil, nil, err
-	}
-	return view.NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -25,18 +25,18 @@ import (
 func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 	for n := range enough {
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
-		w.reconcile(g)
-		at := w.in(hours(1)).UTC().Format(time.RFC3339)
+		w.Reconcile(g)
+		at := w.In(hours(1)).UTC().Format(time.RFC3339)
 		w.Annotate(g, v1alpha1.UnhandledAnnotation, fmt.Sprintf("1\tclose\tannotation\t%s/2h\talice\tincident", at), v1alpha1.CloseRequestedAtAnnotation, at+"/10s", v1alpha1.CloseRequestedByAnnotation, "carl")
-		w.writes.before = crashing(n)
-		_, err := w.try(g)
-		w.writes.heal()
-		w.forget()
-		w.in(hours(1) + time.Minute) // the second close is over
-		w.reconcile(g)
-		w.expectHeld(app, g)
+		w.Writes.Before = crashing(n)
+		_, err := w.Try(g)
+		w.Writes.Heal()
+		w.ResetState()
+		w.In(hours(1) + time.Minute) // the second close is over
+		w.Reconcile(g)
+		w.ExpectHeld(app, g)
 		if g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Memory.LastHandledLine != 1 {
 			t.Errorf("annotations %v, last line %d", g.Annotations, g.Status.Memory.LastHandledLine)
 		}
@@ -62,20 +62,22 @@ func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 // unlistable is a reader of targets that cannot list any.
 type unlistable struct{ view.TargetReader }
 
-func (unlistable) Naming(context.Context, string) ([]*target.Object, error) { return nil, errBroken }
+func (unlistable) Naming(context.Context, string) ([]*target.Object, error) {
+	return nil, errBroken
+}
 
 func TestLinesAreRemovedIfOnlyTheProgressOfTargetsIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kustomization("apps", nil)
+	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.Targets = unlistable{w.Targets}
 	w.Annotate(g, v1alpha1.UnhandledAnnotation, "1\topen\tannotation\ttomorrow\talice\ttypo", fluxmeta.ReconcileRequestAnnotation, "now")
-	if _, err := w.on().gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}); !errors.Is(err, errBroken) {
+	if _, err := w.Reconcilers().Gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}); !errors.Is(err, errBroken) {
 		t.Fatalf("the progress is known: %v", err)
 	}
-	if g = w.read(client.ObjectKeyFromObject(g)); g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Memory.LastHandledLine != 1 {
+	if g = w.GetGate(client.ObjectKeyFromObject(g)); g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Memory.LastHandledLine != 1 {
 		t.Errorf("annotations %v, last line %d", g.Annotations, g.Status.Memory.LastHandledLine)
 	}
 }
@@ -83,7 +85,7 @@ func TestLinesAreRemovedIfOnlyTheProgressOfTargetsIsUnknown(t *testing.T) {
 // After a start, a ConfigMap may not be readable for a while.
 func TestACloseDoesNotWaitForCalendarsAndAnOpenDoes(t *testing.T) {
 	unreadable := func(w *world) {
-		w.forget()
+		w.ResetState()
 		w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if _, ok := obj.(*corev1.ConfigMap); ok {
@@ -98,14 +100,14 @@ func TestACloseDoesNotWaitForCalendarsAndAnOpenDoes(t *testing.T) {
 		request func(*world, *v1alpha1.Gate)
 		held    bool
 	}{
-		"a close": {v1alpha1.GateSpec{Default: v1alpha1.StateOpened}, func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(1))) }, true},
+		"a close": {v1alpha1.GateSpec{Default: v1alpha1.StateOpened}, func(w *world, g *v1alpha1.Gate) { w.Close(g, w.In(hours(1))) }, true},
 		"a close that is replaced": {v1alpha1.GateSpec{Default: v1alpha1.StateOpened}, func(w *world, g *v1alpha1.Gate) {
-			w.Annotate(g, v1alpha1.UnhandledAnnotation, "1\tclose\tannotation\t"+w.in(hours(1)).Format(time.RFC3339)+"\talice\t")
+			w.Annotate(g, v1alpha1.UnhandledAnnotation, "1\tclose\tannotation\t"+w.In(hours(1)).Format(time.RFC3339)+"\talice\t")
 		}, true},
-		"an open": {v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(1))) }, true},
+		"an open": {v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, func(w *world, g *v1alpha1.Gate) { w.Open(g, w.In(hours(1))) }, true},
 		"an open after a close": {v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, func(w *world, g *v1alpha1.Gate) {
-			w.close(g, w.in(hours(1)))
-			w.open(g, w.in(hours(2)))
+			w.Close(g, w.In(hours(1)))
+			w.Open(g, w.In(hours(2)))
 		}, true},
 		"no request": {v1alpha1.GateSpec{Default: v1alpha1.StateOpened}, func(*world, *v1alpha1.Gate) {}, false},
 	} {
@@ -113,15 +115,15 @@ func TestACloseDoesNotWaitForCalendarsAndAnOpenDoes(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.days(holiday("20271225", "Day"))
-			app := w.kustomization("apps", nil)
+			app := w.NewKustomization("apps", nil)
 			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
 			tc.spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: calendar("holidays")}}
-			g := w.gateIn(w.Namespace, "shop", tc.spec)
-			w.reconcile(g)
+			g := w.GateIn(w.Namespace, "shop", tc.spec)
+			w.Reconcile(g)
 			reader := w.APIReader
 			unreadable(w)
 			tc.request(w, g)
-			if _, err := w.try(g); err == nil {
+			if _, err := w.Try(g); err == nil {
 				t.Error("the calendar was read")
 			}
 			want := metav1.ConditionTrue
@@ -131,11 +133,11 @@ func TestACloseDoesNotWaitForCalendarsAndAnOpenDoes(t *testing.T) {
 			if opened := conditions.Get(g, v1alpha1.OpenedCondition); opened.Status != want {
 				t.Errorf("it is %+v", opened)
 			}
-			if held := w.look(app).suspend == true; held != tc.held {
+			if held := w.Suspension(app).Suspend == true; held != tc.held {
 				t.Errorf("the target is held: %t", held)
 			}
 			w.APIReader = reader
-			w.reconcile(g)
+			w.Reconcile(g)
 			if failures := g.Status.TargetFailures(); len(failures) > 0 {
 				t.Errorf("once the calendar is read there is still %+v", failures)
 			}

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/controllers"
 )
 
 // A cache may be behind by seconds. An object that is as it was before then looks as if there were
@@ -17,19 +19,19 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 	t.Run("Gate", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		app := w.kustomization("apps", nil)
+		app := w.NewKustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
-		w.reconcile(g)
+		w.Reconcile(g)
 		stale := g.DeepCopy()
-		w.resume(app)
-		w.writes.before = failing("apply Kustomization")
-		if _, err := w.try(g); err == nil || conditions.IsReady(g) {
+		w.Resume(app)
+		w.Writes.Before = failing("apply Kustomization")
+		if _, err := w.Try(g); err == nil || conditions.IsReady(g) {
 			t.Fatal("it is ready")
 		}
-		w.writes.heal()
+		w.Writes.Heal()
 		w.Client = behind{w.Client, stale}
-		w.reconcile(g)
-		w.expectHeld(app, g)
+		w.Reconcile(g)
+		w.ExpectHeld(app, g)
 		if !conditions.IsReady(g) || conditions.IsReconciling(g) || len(g.Status.TargetFailures()) > 0 || g.Status.Targets.Failed > 0 {
 			t.Errorf("conditions %v, failures %q, %+v", g.Status.Conditions, failuresOf(g), g.Status.Targets)
 		}
@@ -63,7 +65,7 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 // that in its cache until it is done.
 func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	g := w.ClosedGate("production", all())
 	e := w.exception("hotfix", openingIt, 0, hours(1))
 	for _, obj := range []interface {

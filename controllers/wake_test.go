@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 // Its event tells earlier.
 func TestATargetIsLookedAtLaterWhileItsKindIsRead(t *testing.T) {
 	w := newWorld(t)
-	app := w.kustomization("apps", nil)
+	app := w.NewKustomization("apps", nil)
 	w.Targets = notRead{w.Targets}
-	w.woken.Targets(queue.Change, target.KeyOf(app))
-	w.Must(w.lookAtWoken())
-	if after := w.soonest[target.KeyOf(app)]; after != view.CacheDelay {
+	w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+	w.Must(w.ReconcileEnqueued())
+	if after := w.RequeueAfter[target.KeyOf(app)]; after != view.CacheDelay {
 		t.Errorf("it is looked at again after %s", after)
 	}
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"testing"
@@ -13,51 +13,51 @@ import (
 
 func TestClosingAtAnyMomentHoldsWhatIsLeft(t *testing.T) {
 	w, g, apps := wavesWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["b"], metav1.ConditionFalse, "path not found")
 	w.lookAgain(g, apps["a"], apps["b"])
-	w.in(time.Minute)
-	w.close(g, w.clock.Now())
-	w.reconcile(g)
-	w.reconcile(g)
+	w.In(time.Minute)
+	w.Close(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "abcde", `one 1/2, done []`)
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
-	w.in(2 * time.Minute)
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(2 * time.Minute)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
 }
 
 // Within a wave the order of dependsOn counts, and the pace.
 func TestAWaveGoesAlongDependsOnAndAtItsPace(t *testing.T) {
 	w, g, apps := wavesWorld(t)
-	w.flux(apps["a"], `{"spec":{"dependsOn":[{"name":"b"}]}}`)
-	w.flux(apps["c"], `{"spec":{"dependsOn":[{"name":"e"}]}}`) // of a later wave: Flux alone waits for it
+	w.PatchAsFlux(apps["a"], `{"spec":{"dependsOn":[{"name":"b"}]}}`)
+	w.PatchAsFlux(apps["c"], `{"spec":{"dependsOn":[{"name":"e"}]}}`) // of a later wave: Flux alone waits for it
 	w.Edit(g, func() {
 		g.Spec.Release.PerMinute = 2
 		g.Spec.Release.Waves[0].Soak = nil
 	})
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "acde", `one 0/2, done [], b Progressing, a Held`)
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
-	w.in(10 * time.Second)
+	w.In(10 * time.Second)
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "acde", `one 1/2, done [], a Held`)
-	w.in(30 * time.Second)
-	w.reconcile(g)
+	w.In(30 * time.Second)
+	w.Reconcile(g)
 	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
-	w.in(59 * time.Second)
+	w.In(59 * time.Second)
 	w.lookAgain(g, apps["a"])
 	w.expectWaves(g, apps, "cde", `two 0/2, done ["one"], c Held, d Held`)
-	w.in(60 * time.Second)
-	w.reconcile(g)
+	w.In(60 * time.Second)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "de", `two 0/2, done ["one"], c Progressing, d Held`)
-	w.in(90 * time.Second)
-	w.reconcile(g)
+	w.In(90 * time.Second)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
 }

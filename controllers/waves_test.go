@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 // says has a target say what kustomize-controller says of its spec as it is: True, False or Unknown.
 func (w *world) says(app *target.Object, ready metav1.ConditionStatus, message string) {
 	w.Helper()
-	w.reload(app)
+	w.Reload(app)
 	before := app.DeepCopy()
 	status := map[string]any{}
 	if is, ok, _ := unstructured.NestedMap(app.Object, "status"); ok {
@@ -34,7 +34,7 @@ func (w *world) says(app *target.Object, ready metav1.ConditionStatus, message s
 	list = slices.DeleteFunc(list, func(c any) bool { return c.(map[string]any)["type"] == "Ready" }) //nolint:forcetypeassert // as the schema says
 	status["conditions"] = append(list, map[string]any{
 		"type": "Ready", "status": string(ready), "reason": "Tested", "message": message, "observedGeneration": app.GetGeneration(),
-		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
+		"lastTransitionTime": w.FakeClock.Now().UTC().Format(time.RFC3339),
 	})
 	app.Object["status"] = status
 	w.Must(cluster.Client.Status().Patch(w.Context(), &app.Unstructured, client.MergeFrom(before), client.FieldOwner("kustomize-controller")))
@@ -51,15 +51,15 @@ func wavesWorld(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object
 	w := newWorld(t)
 	apps := map[string]*target.Object{}
 	for name, wave := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": ""} {
-		apps[name] = w.kustomization(name, map[string]string{"wave": wave})
+		apps[name] = w.NewKustomization(name, map[string]string{"wave": wave})
 		w.says(apps[name], metav1.ConditionTrue, "Applied revision: v1")
 	}
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all()},
 		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", 10*time.Minute), wave("two", 10*time.Minute)}},
 	})
-	w.reconcile(g)
-	w.events.take("")
+	w.Reconcile(g)
+	w.Events.Take("")
 	return w, g, apps
 }
 
@@ -94,51 +94,51 @@ func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, he
 func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
 	w.Helper()
 	for _, app := range apps {
-		enqueue.ReadinessChanged(w.memory.rollouts, w.woken, &unstructured.Unstructured{Object: map[string]any{
+		enqueue.ReadinessChanged(w.State.Rollouts, w.Enqueued, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": app.GetAPIVersion(), "kind": app.GetKind(), "metadata": map[string]any{"name": app.GetName(), "namespace": app.GetNamespace()},
-		}}, &w.reload(app).Unstructured)
+		}}, &w.Reload(app).Unstructured)
 	}
-	w.reconcile(g)
+	w.Reconcile(g)
 }
 
 func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
 	w, g, apps := wavesWorld(t)
 	w.expectWaves(g, apps, "abcde", "none")
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
 	equal(t, readyOf(g), "True Succeeded: wave one: 0 of 2 ready; 3 of 5 targets held")
 	if got := w.series()["gate_release_wave"]; got != 1 {
 		t.Errorf("the metric says wave %v", got)
 	}
 
-	w.in(time.Minute)
+	w.In(time.Minute)
 	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["a"])
 	w.expectWaves(g, apps, "cde", `one 1/2, done [], b Progressing`)
-	w.in(2 * time.Minute)
+	w.In(2 * time.Minute)
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 2m0s`)
 	equal(t, readyOf(g), "True Succeeded: wave one: 2 of 2 ready, wave two starts at 2026-11-23T12:12:00Z; 3 of 5 targets held")
 
-	w.in(12*time.Minute - time.Millisecond)
-	if result := w.reconcile(g); result.RequeueAfter != time.Millisecond {
+	w.In(12*time.Minute - time.Millisecond)
+	if result := w.Reconcile(g); result.RequeueAfter != time.Millisecond {
 		t.Errorf("it is looked at again after %s", result.RequeueAfter)
 	}
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 2m0s`)
-	w.events.take("")
-	w.in(12 * time.Minute)
-	w.reconcile(g)
+	w.Events.Take("")
+	w.In(12 * time.Minute)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production WaveReleased: Wave one is released, 2 targets are ready. Next is wave two with 2 targets."})
+	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production WaveReleased: Wave one is released, 2 targets are ready. Next is wave two with 2 targets."})
 
 	for _, name := range []string{"c", "d"} {
 		w.says(apps[name], metav1.ConditionTrue, "Applied revision: v2")
 	}
 	w.lookAgain(g, apps["c"], apps["d"])
-	w.in(30 * time.Minute)
-	w.reconcile(g)
+	w.In(30 * time.Minute)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing`)
 	w.says(apps["e"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["e"])
@@ -148,19 +148,19 @@ func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
 		t.Errorf("the metric says wave %v", got)
 	}
 
-	w.in(time.Hour)
-	w.close(g, w.clock.Now())
-	w.reconcile(g)
-	w.in(2 * time.Hour)
-	w.open(g, w.clock.Now())
-	w.reconcile(g)
+	w.In(time.Hour)
+	w.Close(g, w.FakeClock.Now())
+	w.Reconcile(g)
+	w.In(2 * time.Hour)
+	w.Open(g, w.FakeClock.Now())
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
 }
 
 func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	w, g, apps := wavesWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["b"], metav1.ConditionFalse, "path not found")
 	w.lookAgain(g, apps["a"], apps["b"])
@@ -168,7 +168,7 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	message := fmt.Sprintf(stop, w.Namespace)
 	equal(t, readyOf(g), "False WaveFailed: "+message)
 	equal(t, conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition), message)
-	equal(t, w.events.take("ReleaseStopped"), []string{
+	equal(t, w.Events.Take("ReleaseStopped"), []string{
 		"Warning Gate/production ReleaseStopped: W" + message[1:],
 		"Warning Kustomization/b ReleaseStopped: Stops the release of gate '" + key(g) + "': path not found",
 	})
@@ -178,39 +178,39 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 
 	// Flux tries it again and again, and this process is not the same all the time.
 	for i := range 3 {
-		w.in(time.Duration(i+1) * time.Hour)
+		w.In(time.Duration(i+1) * time.Hour)
 		w.says(apps["b"], metav1.ConditionUnknown, "Reconciliation in progress")
 		w.lookAgain(g, apps["b"])
 		w.restart()
-		w.reconcile(g)
+		w.Reconcile(g)
 		w.expectWaves(g, apps, "cde", `one 1/2, done [], b Failed`)
 		w.says(apps["b"], metav1.ConditionFalse, "path not found")
 		w.lookAgain(g, apps["b"])
 	}
-	if told := w.events.take("Gate/production"); len(told) > 0 {
+	if told := w.Events.Take("Gate/production"); len(told) > 0 {
 		t.Errorf("it is told again: %q", told)
 	}
-	w.in(5 * time.Hour)
+	w.In(5 * time.Hour)
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 5h0m0s`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: Nothing stops the release any more, it continues."})
+	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: Nothing stops the release any more, it continues."})
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
 	if got, ok := w.series()["gate_release_stopped"]; ok {
 		t.Errorf("the metric says %v", got)
 	}
-	w.in(5*time.Hour + 10*time.Minute)
-	w.reconcile(g)
+	w.In(5*time.Hour + 10*time.Minute)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
 	// A failure in the wave before stops this one.
 	w.says(apps["a"], metav1.ConditionFalse, "not healthy")
 	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["a"], apps["c"], apps["d"])
-	w.in(100 * time.Hour)
-	w.reconcile(g)
+	w.In(100 * time.Hour)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 2/2, done ["one"], a Failed`)
 }
 
@@ -220,54 +220,54 @@ func (w *world) proceedAt(g *v1alpha1.Gate, value string) {
 	w.Annotate(g, v1alpha1.ProceedReasonAnnotation, "it is a flake")
 	w.Annotate(g, v1alpha1.ProceedRequestedByAnnotation, "alice")
 	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value)
-	w.reconcile(g)
+	w.Reconcile(g)
 }
 
 func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	w, g, apps := wavesWorld(t)
-	w.open(g, start)
-	w.reconcile(g)
+	w.Open(g, start)
+	w.Reconcile(g)
 	w.says(apps["b"], metav1.ConditionFalse, "path not found")
 	w.lookAgain(g, apps["b"])
-	w.in(time.Minute)
-	w.events.take("")
+	w.In(time.Minute)
+	w.Events.Take("")
 	const malformed = "it must be TIME[,wave=NAME], such as 2026-12-19T12:00:00Z,wave=canary"
 	for value, why := range map[string]string{
 		"now":                           malformed,
 		"2026-11-23T12:00:30Z,wave=two": "the current wave is another one by now: one",
 	} {
 		w.proceedAt(g, value)
-		w.reconcile(g)
+		w.Reconcile(g)
 		w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
-		equal(t, w.events.take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: %s", value, why)})
+		equal(t, w.Events.Take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: %s", value, why)})
 	}
-	at := w.clock.Now().Format(time.RFC3339) + ",wave=one"
+	at := w.FakeClock.Now().Format(time.RFC3339) + ",wave=one"
 	w.proceedAt(g, at)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
+	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
 	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
 	}
 
 	// It counts once, also after a restart, and also if Flux puts back what was there before.
 	w.restart()
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.proceedAt(g, "2026-11-23T12:00:30Z")
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.proceedAt(g, at)
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
 	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["c"], apps["d"])
-	w.in(11 * time.Minute)
-	w.reconcile(g)
+	w.In(11 * time.Minute)
+	w.Reconcile(g)
 	w.says(apps["e"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["e"])
 	w.expectWaves(g, apps, "", ` 0/0, done ["one" "two" "the rest"], past one`)
-	w.events.take("")
-	w.proceedAt(g, w.clock.Now().Format(time.RFC3339))
-	if told := w.events.take("ProceedRefused"); len(told) != 1 || !strings.HasSuffix(told[0], "no release is on") {
+	w.Events.Take("")
+	w.proceedAt(g, w.FakeClock.Now().Format(time.RFC3339))
+	if told := w.Events.Take("ProceedRefused"); len(told) != 1 || !strings.HasSuffix(told[0], "no release is on") {
 		t.Errorf("told %q", told)
 	}
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllers_test
 
 import (
 	"context"
@@ -45,17 +45,17 @@ func (w *world) request(g *v1alpha1.Gate, action string, at time.Time, by, reaso
 func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
 	w, lines := logs(t)
 	g := w.ClosedGate("production")
-	w.reconcile(g)
+	w.Reconcile(g)
 	w.request(g, "open", start, "alice", "hotfix 1234")
-	w.events.take("")
-	w.reconcile(g)
+	w.Events.Take("")
+	w.Reconcile(g)
 
 	if last := g.LatestRequest(); last == nil || last.RequestedBy != "alice" || last.Message != "hotfix 1234" || !last.RequestedAt.Time.Equal(start) {
 		t.Errorf("lastRequest is %+v", last)
 	}
 	want := "Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234\n" +
 		"Normal Gate/production OpenRequested: Gate open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234"
-	if got := strings.Join(w.events.take(""), "\n"); got != want {
+	if got := strings.Join(w.Events.Take(""), "\n"); got != want {
 		t.Errorf("events\ngot  %s\nwant %s", got, want)
 	}
 	line := strings.Join(*lines, "\n")

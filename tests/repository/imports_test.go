@@ -69,6 +69,7 @@ var mayImport = map[string][]string{
 	"controllers/target":         {"api/v1alpha1", "controllers/enqueue", "controllers/events", "controllers/ownwrites", "controllers/rollout", "controllers/view", "internal/activation", "internal/gate", "internal/lock", "internal/summary", "internal/target", "internal/verdict", "internal/waves"},
 	"controllers/targetkind":     {"api/v1alpha1", "controllers/enqueue", "controllers/view", "internal/queue", "internal/summary", "internal/target"},
 	"controllers/machine":        {"api/v1alpha1", "controllers/ownwrites", "internal/crds", "internal/machinecerts", "internal/verdict"},
+	"controllers/controllertest": {"api/lock/v1alpha1", "api/v1alpha1", "controllers", "controllers/events", "controllers/view", "internal/queue", "internal/summary", "internal/target", "internal/tz/tztest", "internal/verdict", "tests/harness"},
 	"receivers":                  {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/expression", "internal/ledger"},
 	"internal/app":               {"controllers", "controllers/calendars", "controllers/enqueue", "controllers/events", "controllers/exception", "controllers/gate", "controllers/machine", "controllers/receiver", "controllers/view", "receivers", "api/lock/v1alpha1", "api/v1alpha1", "internal/configmap", "internal/endpoint", "internal/calendarfeed", "internal/target", "internal/tz", "internal/version", "internal/webauth"},
 	"internal/preview":           {"api/v1alpha1", "internal/annotations", "internal/gate", "internal/schedule", "internal/target", "internal/tz", "internal/verdict", "internal/ledger", "internal/format", "internal/timetable"},
@@ -168,6 +169,28 @@ func TestOnlyThePluginImportsTheValidatorOfTheAPIServer(t *testing.T) {
 				t.Errorf("%s must not import %s", folder, path)
 			}
 		}
+	}
+}
+
+// A package for tests, such as controllers/controllertest, has a name that ends in test.
+func TestPackagesForTestsAreImportedByTestsAlone(t *testing.T) {
+	isForTests := func(folder string) bool {
+		return strings.HasSuffix(folder, "test") || strings.HasPrefix(folder, "tests/")
+	}
+	seen := 0
+	for folder, imports := range importsByFolder(t) {
+		if isForTests(folder) {
+			seen++
+			continue
+		}
+		for _, path := range imports {
+			if ours, ok := strings.CutPrefix(path, module); ok && isForTests(ours) {
+				t.Errorf("%s must not import %s", folder, ours)
+			}
+		}
+	}
+	if seen < 3 {
+		t.Errorf("only %d packages are for tests", seen)
 	}
 }
 

@@ -1,4 +1,4 @@
-package controllers
+package controllertest
 
 import (
 	"context"
@@ -21,27 +21,27 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// errBroken is what a write returns that a test makes fail.
-var errBroken = errors.New("the line is broken")
+// ErrBroken is what a write returns that a test makes fail.
+var ErrBroken = errors.New("the line is broken")
 
-// writes notes what a client writes, as "verb Kind/name", and lets a test
+// Writes notes what a client writes, as "verb Kind/name", and lets a test
 // interfere.
-type writes struct {
+type Writes struct {
 	mu  sync.Mutex
 	log []string
 	n   int
-	// whole are those whose answer is asked for whole.
-	whole []string
+	// Whole are those whose answer is asked for whole.
+	Whole []string
 
-	// before is called before a write, which is not made if it returns an error.
-	before func(write string) error
-	// after is called after a write that was made, so that the caller sees an
+	// Before is called before a write, which is not made if it returns an error.
+	Before func(write string) error
+	// After is called after a write that was made, so that the caller sees an
 	// error all the same.
-	after func(write string) error
+	After func(write string) error
 }
 
-// client returns a client that notes its writes.
-func (w *writes) client(c client.WithWatch) client.Client {
+// Client returns a client that notes its writes.
+func (w *Writes) Client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: listIndexed,
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -75,11 +75,11 @@ func (w *writes) client(c client.WithWatch) client.Client {
 	})
 }
 
-// listsIndexed is a client that looks Gates up by targetField.
-type listsIndexed struct{ client.WithWatch }
+// ListsIndexed is a client that looks Gates up by targetField.
+type ListsIndexed struct{ client.WithWatch }
 
 // List implements client.Client.
-func (c listsIndexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c ListsIndexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return listIndexed(ctx, c.WithWatch, list, opts...)
 }
 
@@ -88,13 +88,13 @@ func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList
 	switch list.(type) {
 	case *v1alpha1.GateList, *v1alpha1.GateExceptionList:
 		if (&client.ListOptions{}).ApplyOptions(opts).FieldSelector != nil {
-			return shared.Cache.List(ctx, list, opts...)
+			return sharedCache.Cache.List(ctx, list, opts...)
 		}
 	}
 	return c.List(ctx, list, opts...)
 }
 
-func (w *writes) note(verb string, obj any, do func() error) error {
+func (w *Writes) note(verb string, obj any, do func() error) error {
 	kind, name := "", ""
 	if named, ok := obj.(interface{ GetName() string }); ok {
 		name = named.GetName()
@@ -123,9 +123,9 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 	w.mu.Lock()
 	w.log = append(w.log, write)
 	if _, whole := obj.(runtime.Unstructured); whole {
-		w.whole = append(w.whole, write)
+		w.Whole = append(w.Whole, write)
 	}
-	before, after := w.before, w.after
+	before, after := w.Before, w.After
 	w.mu.Unlock()
 	if before != nil {
 		if err := before(write); err != nil {
@@ -145,15 +145,15 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 	return nil
 }
 
-// count returns how many writes were made.
-func (w *writes) count() int {
+// Count returns how many writes were made.
+func (w *Writes) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.n
 }
 
-// take returns the writes since the last call that have a substring.
-func (w *writes) take(of string) []string {
+// Take returns the writes since the last call that have a substring.
+func (w *Writes) Take(of string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var taken []string
@@ -166,25 +166,25 @@ func (w *writes) take(of string) []string {
 	return taken
 }
 
-// heal ends all interference.
-func (w *writes) heal() {
+// Heal ends all interference.
+func (w *Writes) Heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.before, w.after = nil, nil
+	w.Before, w.After = nil, nil
 }
 
-// failing returns a hook that fails every write that has a substring.
-func failing(of string) func(string) error {
+// Failing returns a hook that fails every write that has a substring.
+func Failing(of string) func(string) error {
 	return func(write string) error {
 		if strings.Contains(write, of) {
-			return errBroken
+			return ErrBroken
 		}
 		return nil
 	}
 }
 
-// once returns a hook that calls do at the first write that has a substring.
-func once(of string, do func() error) func(string) error {
+// Once returns a hook that calls do at the first write that has a substring.
+func Once(of string, do func() error) func(string) error {
 	var mu sync.Mutex
 	done := false
 	return func(write string) error {
@@ -198,27 +198,27 @@ func once(of string, do func() error) func(string) error {
 	}
 }
 
-func conflict() error {
+func Conflict() error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "kustomizations"}, "apps", errors.New("injected"))
 }
 
-// recorder keeps events as "type Kind/name reason: message".
-type recorder struct {
+// Recorder keeps events as "type Kind/name reason: message".
+type Recorder struct {
 	mu     sync.Mutex
-	events []string
+	Events []string
 	// metadata is that of the events.
 	metadata []map[string]string
 }
 
-func (r *recorder) Event(obj runtime.Object, kind, reason, message string) {
+func (r *Recorder) Event(obj runtime.Object, kind, reason, message string) {
 	r.AnnotatedEventf(obj, nil, kind, reason, "%s", message)
 }
 
-func (r *recorder) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+func (r *Recorder) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
 	r.AnnotatedEventf(obj, nil, kind, reason, format, args...)
 }
 
-func (r *recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]string, kind, reason, format string, args ...any) {
+func (r *Recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]string, kind, reason, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := obj.GetObjectKind().GroupVersionKind().Kind
@@ -231,18 +231,18 @@ func (r *recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]strin
 		of = v1alpha1.GatedSourceKind
 	}
 	name := obj.(metav1.Object).GetName() //nolint:forcetypeassert // events are on objects
-	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", kind, of, name, reason, fmt.Sprintf(format, args...)))
+	r.Events = append(r.Events, fmt.Sprintf("%s %s/%s %s: %s", kind, of, name, reason, fmt.Sprintf(format, args...)))
 	r.metadata = append(r.metadata, metadata)
 }
 
-// takeMetadata is take of the metadata of one event, with the keys of a prefix,
+// TakeMetadata is take of the metadata of one event, with the keys of a prefix,
 // without it.
-func (r *recorder) takeMetadata(t *testing.T, of, prefix string) map[string]string {
+func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]string {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []map[string]string
-	for i, event := range r.events {
+	for i, event := range r.Events {
 		if strings.Contains(event, of) {
 			found = append(found, map[string]string{})
 			for key, value := range r.metadata[i] {
@@ -253,22 +253,22 @@ func (r *recorder) takeMetadata(t *testing.T, of, prefix string) map[string]stri
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("want one event %q, got %q", of, r.events)
+		t.Fatalf("want one event %q, got %q", of, r.Events)
 	}
-	r.events, r.metadata = nil, nil
+	r.Events, r.metadata = nil, nil
 	return found[0]
 }
 
-// take returns the events since the last call that have a substring.
-func (r *recorder) take(of string) []string {
+// Take returns the events since the last call that have a substring.
+func (r *Recorder) Take(of string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var taken []string
-	for _, event := range r.events {
+	for _, event := range r.Events {
 		if strings.Contains(event, of) {
 			taken = append(taken, event)
 		}
 	}
-	r.events, r.metadata = nil, nil
+	r.Events, r.metadata = nil, nil
 	return taken
 }

@@ -1,4 +1,4 @@
-package controllers
+package controllertest
 
 import (
 	"context"
@@ -12,25 +12,29 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// shared has the targets of all worlds, their Gates and the exceptions of these. The client of the
+// sharedCache has the targets of all worlds, their Gates and the exceptions of these. The client of the
 // cluster is one of its clients.
-var shared *sharedTargets
+var sharedCache *targetCache
 
-// sharedTargets is a TargetCache that sees the whole cluster. A write by one of its clients
+// targetCache is a TargetCache that sees the whole controlPlane. A write by one of its clients
 // ends once the cache has seen it: who reads then, reads what was written.
-type sharedTargets struct {
+type targetCache struct {
 	*view.TargetCache
 
 	eventMu sync.Mutex
@@ -54,12 +58,12 @@ type sighted struct {
 
 // shareTargets starts the TargetCache of all worlds.
 func shareTargets(ctx context.Context) (func() error, error) {
-	shared = &sharedTargets{seen: map[seenKey]sighted{}, event: make(chan struct{})}
-	targets, run, err := makeTargetCache(cluster.Config, cluster.Client.RESTMapper(), shared)
+	sharedCache = &targetCache{seen: map[seenKey]sighted{}, event: make(chan struct{})}
+	targets, run, err := NewTargetCache(controlPlane.Config, controlPlane.Client.RESTMapper(), sharedCache)
 	if err != nil {
 		return nil, err
 	}
-	shared.TargetCache = targets
+	sharedCache.TargetCache = targets
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
@@ -69,22 +73,22 @@ func shareTargets(ctx context.Context) (func() error, error) {
 	}
 	var kinds errgroup.Group
 	for _, adapter := range target.All() {
-		kinds.Go(func() error { return shared.follow(ctx, adapter.GroupKind()) })
+		kinds.Go(func() error { return sharedCache.follow(ctx, adapter.GroupKind()) })
 	}
 	if err := kinds.Wait(); err != nil {
 		return stop, err
 	}
-	if err := shared.followOurs(ctx); err != nil {
+	if err := sharedCache.followOurs(ctx); err != nil {
 		return stop, err
 	}
-	cluster.Client = shared.client(cluster.Client)
+	controlPlane.Client = sharedCache.client(controlPlane.Client)
 	return stop, nil
 }
 
 // followOurs has the cache look up Gates and exceptions as that of the manager does. The API
 // server would take a third of a second for each list of exceptions by their Gate.
-func (s *sharedTargets) followOurs(ctx context.Context) error {
-	if err := indexFields(ctx, s.Cache); err != nil {
+func (s *targetCache) followOurs(ctx context.Context) error {
+	if err := controllers.IndexFields(ctx, s.Cache); err != nil {
 		return err
 	}
 	for _, obj := range []client.Object{&v1alpha1.Gate{}, &v1alpha1.GateException{}} {
@@ -100,7 +104,7 @@ func (s *sharedTargets) followOurs(ctx context.Context) error {
 }
 
 // follow has the cache follow a definition that is there, or that is gone.
-func (s *sharedTargets) follow(ctx context.Context, kind schema.GroupKind) error {
+func (s *targetCache) follow(ctx context.Context, kind schema.GroupKind) error {
 	// The API server does not serve a new definition at once.
 	if err := harness.Eventually(ctx, harness.Patience, view.DefinitionFor(kind)+" is served", func() error {
 		_, err := s.Sync(ctx, kind)
@@ -118,18 +122,18 @@ func (s *sharedTargets) follow(ctx context.Context, kind schema.GroupKind) error
 	}
 }
 
-// followPolicies has the cache of all worlds follow the definition that comes and goes in
+// FollowPolicies has the cache of all worlds follow the definition that comes and goes in
 // tests.
-func followPolicies(ctx context.Context, t testing.TB) {
+func FollowPolicies(ctx context.Context, t testing.TB) {
 	t.Helper()
-	if err := shared.follow(ctx, schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}); err != nil {
+	if err := sharedCache.follow(ctx, schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // of returns the cache as a world has it: what is read from the API server is read as that
 // world reads it.
-func (s *sharedTargets) of(w *world) *view.TargetCache {
+func (s *targetCache) of(w *World) *view.TargetCache {
 	s.Mu.RLock()
 	defer s.Mu.RUnlock()
 	c := view.NewTargetCache(s.Cache, s.Definitions.Mapper, apiReader{w}, s)
@@ -138,7 +142,7 @@ func (s *sharedTargets) of(w *world) *view.TargetCache {
 }
 
 // apiReader is the APIReader that a world has by then.
-type apiReader struct{ w *world }
+type apiReader struct{ w *World }
 
 func (r apiReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return r.w.APIReader.Get(ctx, key, obj, opts...)
@@ -149,20 +153,20 @@ func (r apiReader) List(ctx context.Context, list client.ObjectList, opts ...cli
 }
 
 // OnAdd implements ResourceEventHandler.
-func (s *sharedTargets) OnAdd(obj any, _ bool) { s.sees(obj, false) }
+func (s *targetCache) OnAdd(obj any, _ bool) { s.sees(obj, false) }
 
 // OnUpdate implements ResourceEventHandler.
-func (s *sharedTargets) OnUpdate(_, obj any) { s.sees(obj, false) }
+func (s *targetCache) OnUpdate(_, obj any) { s.sees(obj, false) }
 
 // OnDelete implements ResourceEventHandler.
-func (s *sharedTargets) OnDelete(obj any) {
+func (s *targetCache) OnDelete(obj any) {
 	if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj
 	}
 	s.sees(obj, true)
 }
 
-func (s *sharedTargets) sees(obj any, gone bool) {
+func (s *targetCache) sees(obj any, gone bool) {
 	s.eventMu.Lock()
 	defer s.eventMu.Unlock()
 	if obj, key := s.followed(obj); obj != nil {
@@ -174,12 +178,12 @@ func (s *sharedTargets) sees(obj any, gone bool) {
 }
 
 // followed returns an object if the cache has those of its kind, nil if it does not.
-func (s *sharedTargets) followed(written any) (client.Object, seenKey) {
+func (s *targetCache) followed(written any) (client.Object, seenKey) {
 	obj, ok := written.(client.Object)
 	if !ok {
 		return nil, seenKey{}
 	}
-	gvk, err := cluster.Client.GroupVersionKindFor(obj)
+	gvk, err := controlPlane.Client.GroupVersionKindFor(obj)
 	if err != nil {
 		return nil, seenKey{}
 	}
@@ -197,7 +201,7 @@ var ours = []schema.GroupKind{
 }
 
 // written waits until the cache has what was written, as the API server returned it.
-func (s *sharedTargets) written(written any, err error) error {
+func (s *targetCache) written(written any, err error) error {
 	obj, key := s.followed(written)
 	if err != nil || obj == nil {
 		return err
@@ -213,7 +217,7 @@ func (s *sharedTargets) written(written any, err error) error {
 }
 
 // deleted waits until the cache knows that an object is gone, or will be.
-func (s *sharedTargets) deleted(deleted client.Object, err error) error {
+func (s *targetCache) deleted(deleted client.Object, err error) error {
 	obj, key := s.followed(deleted)
 	if err != nil || obj == nil {
 		return err
@@ -222,7 +226,7 @@ func (s *sharedTargets) deleted(deleted client.Object, err error) error {
 }
 
 // await waits until the cache has an object as it is to be.
-func (s *sharedTargets) await(key seenKey, isSo func(sighted) bool) error {
+func (s *targetCache) await(key seenKey, isSo func(sighted) bool) error {
 	late := time.NewTimer(harness.Patience)
 	defer late.Stop()
 	for {
@@ -241,7 +245,7 @@ func (s *sharedTargets) await(key seenKey, isSo func(sighted) bool) error {
 }
 
 // client returns a client whose writes end once the cache has them.
-func (s *sharedTargets) client(c client.WithWatch) client.WithWatch {
+func (s *targetCache) client(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			return s.written(obj, c.Create(ctx, obj, opts...))
@@ -272,3 +276,23 @@ func (s *sharedTargets) client(c client.WithWatch) client.WithWatch {
 		},
 	})
 }
+
+// NewTargetCache returns a TargetCache, and what runs it.
+func NewTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *view.TargetCache, run func(context.Context) error, err error) {
+	scheme, err := harness.Scheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, err
+	}
+	cache, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: view.TrimTargets})
+	if err != nil {
+		return nil, nil, err
+	}
+	return view.NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
+}
+
+// WaitForCache returns a client whose writes end once the shared cache has them.
+func WaitForCache(c client.WithWatch) client.WithWatch { return sharedCache.client(c) }
