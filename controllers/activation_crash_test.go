@@ -125,7 +125,7 @@ func (w *world) meanwhile(issued ...map[string][]byte) {
 	other.Client, other.APIReader, other.EventRecorder = controllertest.ListsIndexed{WithWatch: cluster.Client}, cluster.Client, &recorder{}
 	for _, data := range issued {
 		w.stage(web, data)
-		_, err := other.NewReconcilers(controllers.NewState(), &controllertest.Enqueued{}).Targets.Reconcile(w.Context(), target.KeyOf(web))
+		_, err := other.NewReconcilers(controllers.NewState(), controllertest.NewQueues(w.TB)).Targets.Reconcile(w.Context(), target.KeyOf(web))
 		w.Must(err)
 	}
 }

@@ -91,7 +91,7 @@ func BenchmarkSettled(b *testing.B) {
 	obj := settledTarget("app", by)
 	c := &controllers.Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &controllertest.LiveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
 	m := controllers.NewState()
-	r := c.NewReconcilers(m, &controllertest.Enqueued{}).Targets
+	r := c.NewReconcilers(m, controllertest.NewQueues(b)).Targets
 	for b.Loop() {
 		if _, err := r.Reconcile(context.Background(), target.KeyOf(obj)); err != nil {
 			b.Fatal(err)

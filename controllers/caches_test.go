@@ -48,7 +48,7 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 
 func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 	t.Parallel()
-	l := (&controllers.Gating{GateMetrics: &events.Metrics{}}).NewReconcilers(controllers.NewState(), &controllertest.Enqueued{})
+	l := (&controllers.Gating{GateMetrics: &events.Metrics{}}).NewReconcilers(controllers.NewState(), controllertest.NewQueues(t))
 	for _, tc := range []struct {
 		reconciler any
 		implements reflect.Type

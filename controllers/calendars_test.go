@@ -245,10 +245,10 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 			t.Errorf("%d Gates read %d calendars", len(f.Gates), len(f.Read))
 		}
 	}
-	r.Queues = w.Enqueued
-	_ = w.Enqueued.Take()
+	r.Queues = w.Queues
+	w.Queues.Clear()
 	r.Changed(client.ObjectKey{Namespace: w.Namespace, Name: "days"})
-	if !w.Enqueued.Has(client.ObjectKeyFromObject(a)) || !w.Enqueued.Has(client.ObjectKeyFromObject(b)) {
+	if !w.Queues.TakeGate(client.ObjectKeyFromObject(a)) || !w.Queues.TakeGate(client.ObjectKeyFromObject(b)) {
 		t.Error("not all are woken")
 	}
 	a.Spec.ClosePeriods = nil

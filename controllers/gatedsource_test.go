@@ -380,18 +380,18 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 		t.Fatal("it is another handler")
 	}
 	for _, name := range []string{"apps", "apps-gated"} {
-		f.Enqueued.Take()
+		f.Queues.Clear()
 		obj := f.source(name)
 		handler.OnUpdate(obj, obj)
-		if got := f.Enqueued.Take().TargetKeys; !reflect.DeepEqual(got, []target.Key{f.key()}) {
+		if got := f.Queues.TakeTargets(); !reflect.DeepEqual(got, []target.Key{f.key()}) {
 			t.Errorf("%s wakes %v", name, got)
 		}
 	}
-	f.Enqueued.Take()
+	f.Queues.Clear()
 	other := f.source("apps")
 	other.SetName("unrelated")
 	handler.OnUpdate(other, other)
-	if got := f.Enqueued.Take().TargetKeys; len(got) > 0 {
+	if got := f.Queues.TakeTargets(); len(got) > 0 {
 		t.Errorf("it wakes %v", got)
 	}
 }

@@ -133,7 +133,7 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 			w.Reconcile(g)
 			pending := func(when string) {
 				t.Helper()
-				w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+				w.Queues.Targets(queue.Change, target.KeyOf(app))
 				w.Must(w.ReconcileEnqueued())
 				if sums := w.State.Summary.Sums(summary.KeyFor(g)); sums.IsSettled() || sums.Total != 1 {
 					t.Errorf("%s: %+v", when, sums)
@@ -173,7 +173,7 @@ func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
 	w.Must(err)
 	fresh := w.Client
 	w.Client = staleGates{fresh, open}
-	w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+	w.Queues.Targets(queue.Change, target.KeyOf(app))
 	w.Must(w.ReconcileEnqueued())
 	w.ExpectHolder(app, g)
 	w.Client = fresh
@@ -191,7 +191,7 @@ func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
 	w.Reconcile(g)
 	w.ignoreWindow(www)
 	w.AllGates, w.Client = cluster.Client, staleGates{w.Client, w.GetGate(client.ObjectKeyFromObject(g))}
-	w.Enqueued.Targets(queue.Change, target.KeyOf(www))
+	w.Queues.Targets(queue.Change, target.KeyOf(www))
 	w.Writes.Take("")
 	w.Must(w.ReconcileEnqueued())
 	if again, wrote := w.RequeueAfter[target.KeyOf(www)], w.Writes.Take("Certificate/www"); again < view.CacheDelay || len(wrote) > 0 {
@@ -210,7 +210,7 @@ func TestAPassIsGrantedByTheGatesOfTheAPIServer(t *testing.T) {
 	w.Must(err)
 	w.Client = staleGates{w.Client, w.GetGate(client.ObjectKeyFromObject(g))}
 	w.askPass(app, w.In(time.Minute))
-	w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+	w.Queues.Targets(queue.Change, target.KeyOf(app))
 	w.Must(w.ReconcileEnqueued())
 	if is := w.Suspension(app); is.Suspend != true || w.passOf(app).State != "" {
 		t.Errorf("%+v, recorded %+v", is, w.passOf(app))

@@ -66,7 +66,7 @@ func (w *world) bear(labels map[string]string) string {
 	w.Helper()
 	name := w.NewNamespace()
 	w.relabelNamespace(name, labels)
-	_ = w.Enqueued.Take()
+	w.Queues.Clear()
 	born := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
 	w.Reconcilers().Handlers.Namespace(w.Context(), nil, born)
@@ -180,7 +180,7 @@ func TestANamespaceThatIsBornWhileAGateIsClosed(t *testing.T) {
 	born := w.bear(map[string]string{"team": "shop"})
 	app := inGit(born, "apps", nil)
 	w.Git(app)
-	w.Enqueued.Targets(0, target.KeyOf(app))
+	w.Queues.Targets(0, target.KeyOf(app))
 	w.settle()
 	w.ExpectHeld(app, g)
 	equal(t, w.Writes.Take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
@@ -206,7 +206,7 @@ func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) 
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
 	_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
 	w.Must(err)
-	_ = w.Enqueued.Take() // nobody looks at the object for another reason
+	w.Queues.Clear() // nobody looks at the object for another reason
 	w.ExpectUntouched(app)
 	seen := view.NewNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
@@ -364,7 +364,7 @@ func TestWhatIsHeldInOtherNamespacesStaysHeldWhenThatIsNoLongerAllowed(t *testin
 	w.ExpectHeld(app, g)
 	w.AllowCrossNamespaceRefs = false
 	w.Reconcile(g)
-	w.Enqueued.Targets(0, target.KeyOf(app))
+	w.Queues.Targets(0, target.KeyOf(app))
 	w.settle()
 	w.ExpectHolder(app, g)
 }
@@ -380,7 +380,7 @@ func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T)
 
 	healthy := w.Client
 	w.Client = blindClient{healthy}
-	w.Enqueued.Targets(0, target.KeyOf(app))
+	w.Queues.Targets(0, target.KeyOf(app))
 	if err := w.ReconcileEnqueued(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the labels of namespace %q cannot be read", shop)) {
 		t.Errorf("got %v", err)
 	}

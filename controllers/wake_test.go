@@ -14,7 +14,7 @@ func TestATargetIsLookedAtLaterWhileItsKindIsRead(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	w.Targets = notRead{w.Targets}
-	w.Enqueued.Targets(queue.Change, target.KeyOf(app))
+	w.Queues.Targets(queue.Change, target.KeyOf(app))
 	w.Must(w.ReconcileEnqueued())
 	if after := w.RequeueAfter[target.KeyOf(app)]; after != view.CacheDelay {
 		t.Errorf("it is looked at again after %s", after)

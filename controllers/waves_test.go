@@ -94,7 +94,7 @@ func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, he
 func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
 	w.Helper()
 	for _, app := range apps {
-		enqueue.ReadinessChanged(w.State.Rollouts, w.Enqueued, &unstructured.Unstructured{Object: map[string]any{
+		enqueue.ReadinessChanged(w.State.Rollouts, w.Queues, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": app.GetAPIVersion(), "kind": app.GetKind(), "metadata": map[string]any{"name": app.GetName(), "namespace": app.GetNamespace()},
 		}}, &w.Reload(app).Unstructured)
 	}

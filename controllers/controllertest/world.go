@@ -32,8 +32,7 @@ import (
 // Start is when the fake clock of each test begins: a Monday.
 var Start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// World is a namespace of its own and controllers that are called directly,
-// under a clock that only the test moves.
+// World is a namespace with reconcilers that the test calls, under a clock that it moves.
 type World struct {
 	*harness.World
 	*controllers.Gating
@@ -41,24 +40,25 @@ type World struct {
 	Events    *Recorder
 	Writes    *Writes
 	Registry  *prometheus.Registry
-	// State is what the controllers remember, and woken what is to be looked at.
-	State    *controllers.State
-	Enqueued *Enqueued
-	// failed is what is to be tried again.
-	failed Pending
-	// RequeueAfter is when one of the targets is to be looked at again, after the last time that all were.
+	// State is the state of the controllers in memory.
+	State  *controllers.State
+	Queues *Queues
+	// retries enqueue what has failed.
+	retries []func()
+	// RequeueAfter has when targets are requeued.
 	RequeueAfter map[target.Key]time.Duration
-	// Unstamped is that of an API server without config/policies.
+	// Unstamped is true if config/policies are not installed.
 	Unstamped bool
-	// AllNamespaces are all of this world.
+	// AllNamespaces are the namespaces of this world.
 	AllNamespaces []string
 }
 
+// New returns a world.
 func New(t *testing.T) *World {
 	t.Helper()
 	w := &World{
 		World: harness.NewWorld(t, controlPlane), FakeClock: clocktesting.NewFakePassiveClock(Start),
-		Events: &Recorder{}, Writes: &Writes{}, Registry: prometheus.NewRegistry(), Enqueued: &Enqueued{},
+		Events: &Recorder{}, Writes: &Writes{}, Registry: prometheus.NewRegistry(), Queues: NewQueues(t),
 		RequeueAfter: map[target.Key]time.Duration{},
 	}
 	w.AllNamespaces = []string{w.Namespace}
@@ -73,14 +73,14 @@ func New(t *testing.T) *World {
 	return w
 }
 
-// ResetState forgets what the controllers remember.
+// ResetState replaces the state in memory, as a restart does.
 func (w *World) ResetState() {
 	w.State = controllers.NewState()
-	w.State.Summary.Changed = func(g summary.Gate, _ bool) { w.Enqueued.Gate(g.NamespacedName) }
+	w.State.Summary.Changed = func(g summary.Gate, _ bool) { w.Queues.Gate(g.NamespacedName) }
 }
 
-// Reconcilers returns the controllers as they are made of this world.
-func (w *World) Reconcilers() *controllers.Reconcilers { return w.NewReconcilers(w.State, w.Enqueued) }
+// Reconcilers returns the reconcilers with the present fields of the world.
+func (w *World) Reconcilers() *controllers.Reconcilers { return w.NewReconcilers(w.State, w.Queues) }
 
 // NewNamespace creates another namespace of this world and returns its name.
 func (w *World) NewNamespace() string {
@@ -103,8 +103,8 @@ func (w *World) GateIn(namespace, name string, spec v1alpha1.GateSpec) *v1alpha1
 	return g
 }
 
-// Try reconciles a Gate once, at the time of the fake clock, and reads it again
-// if it is still there. The error is also that of targets, which are tried again.
+// Try reconciles a Gate, its targets and its GateLocks, and reads the Gate unless it is gone. It returns an error if one of these has
+// failed. The next call retries it.
 func (w *World) Try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.TryNamed(g.Namespace, g.Name)
@@ -117,9 +117,8 @@ func (w *World) Try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	return result, err
 }
 
-// TryNamed reconciles a Gate that may not exist, all that it has to do with, and the Gate again, until
-// nothing is left to do. It returns when one of these is to be looked at again. The error is the first of the Gate, or of its
-// targets if there is no such Gate.
+// TryNamed reconciles a Gate that may not exist, its targets and its GateLocks, until its queues are empty. It returns when one of these
+// must be reconciled again. The error is the first one of the Gate, or that of the targets if the Gate does not exist.
 func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -135,13 +134,13 @@ func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 			first = err
 		}
 		if err != nil && !result.IsZero() {
-			w.Errorf("%+v beside an error, with which nobody looks at it: %v", result, err)
+			w.Errorf("%+v is ignored, because there is an error: %v", result, err)
 		}
 		if w.GetGate(key) == nil {
 			w.enqueueNamed(key)
 		}
 		others = w.ReconcileEnqueued()
-		if w.Writes.Count() == before && !w.Enqueued.Has(key) {
+		if enqueued := w.Queues.TakeGate(key); w.Writes.Count() == before && !enqueued && w.Queues.isEmpty() {
 			break
 		}
 	}
@@ -156,7 +155,7 @@ func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 	return result, err
 }
 
-// MaxRounds is how often all is looked at that is woken by what was written before.
+// MaxRounds bounds how often the queues are processed.
 const MaxRounds = 12
 
 // GetGate reads a Gate, nil if there is none.
@@ -173,14 +172,15 @@ func (w *World) GetGate(key client.ObjectKey) *v1alpha1.Gate {
 	return g
 }
 
-// enqueueAll has the status of a Gate wait until all of its targets were looked at once.
+// enqueueAll enqueues what has failed before, and the targets and GateLocks of a Gate. The status of a new Gate awaits its targets.
 func (w *World) enqueueAll(key client.ObjectKey) {
 	w.Helper()
 	clear(w.RequeueAfter)
-	if again := w.failed; len(again.TargetKeys)+len(again.LockNamespaces) > 0 { // their queues have tried them again by now
-		w.failed = Pending{}
-		w.Enqueued.Locks(again.LockNamespaces...)
-		w.Enqueued.Targets(queue.Resync, again.TargetKeys...)
+	if retries := w.retries; len(retries) > 0 {
+		w.retries = nil
+		for _, enqueue := range retries {
+			enqueue()
+		}
 		_ = w.ReconcileEnqueued()
 	}
 	if g := w.GetGate(key); g != nil {
@@ -193,18 +193,18 @@ func (w *World) enqueueAll(key client.ObjectKey) {
 	}
 }
 
-// enqueueNamed wakes all that has the name of a Gate which does not exist.
+// enqueueNamed enqueues the targets and GateLocks with the name of a Gate that does not exist.
 func (w *World) enqueueNamed(key client.ObjectKey) {
 	w.Helper()
 	named, err := w.Reconcilers().Gates.Selector.Named(w.Context(), key.String())
 	w.Must(err)
-	w.Enqueued.Targets(queue.Resync, named...)
+	w.Queues.Targets(queue.Resync, named...)
 	namespaces, err := w.Locks.Naming(w.Context(), key.String())
 	w.Must(err)
-	w.Enqueued.Locks(namespaces...)
+	w.Queues.Locks(namespaces...)
 }
 
-// ReconcileGate reconciles a Gate alone, and wakes who has to know if it has changed.
+// ReconcileGate reconciles a Gate, and handles the event of its change.
 func (w *World) ReconcileGate(key client.ObjectKey) (ctrl.Result, error) {
 	w.Helper()
 	before, l := w.GetGate(key), w.Reconcilers()
@@ -215,28 +215,28 @@ func (w *World) ReconcileGate(key client.ObjectKey) (ctrl.Result, error) {
 	return result, err
 }
 
-// ReconcileEnqueued looks once at the GateLocks and the targets that were woken.
+// ReconcileEnqueued reconciles the enqueued GateLocks and targets once. Those that fail are retried by the next call of Try.
 func (w *World) ReconcileEnqueued() error {
 	w.Helper()
-	l, take := w.Reconcilers(), w.Enqueued.Take()
+	r := w.Reconcilers()
 	var errs []error
-	for _, namespace := range take.LockNamespaces {
-		_, err := l.Locks.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}})
+	w.Queues.locks(func(namespace string) {
+		_, err := r.Locks.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}})
 		if errs = append(errs, err); err != nil {
-			w.failed.LockNamespaces = append(w.failed.LockNamespaces, namespace)
+			w.retries = append(w.retries, func() { w.Queues.Locks(namespace) })
 		}
-	}
-	for _, key := range take.TargetKeys {
+	})
+	w.Queues.targets(func(key target.Key) {
 		written := w.Writes.Count()
-		result, err := reconcileTarget(w.Context(), l, key)
+		result, err := reconcileTarget(w.Context(), r, key)
 		w.RequeueAfter[key] = result.RequeueAfter
 		switch errs = append(errs, err); {
 		case err != nil:
-			w.failed.TargetKeys = append(w.failed.TargetKeys, key)
+			w.retries = append(w.retries, func() { w.Queues.Targets(queue.Resync, key) })
 		case w.Writes.Count() > written:
-			w.Enqueued.Targets(queue.Report, key) // its event
+			w.Queues.Targets(queue.Report, key) // the event of the write
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 
@@ -248,7 +248,7 @@ func reconcileTarget(ctx context.Context, l *controllers.Reconcilers, key target
 	return l.Targets.Reconcile(ctx, key)
 }
 
-// Reconcile is try that must not fail.
+// Reconcile is Try that must not fail.
 func (w *World) Reconcile(g *v1alpha1.Gate) ctrl.Result {
 	w.Helper()
 	result, err := w.Try(g)
@@ -256,19 +256,19 @@ func (w *World) Reconcile(g *v1alpha1.Gate) ctrl.Result {
 	return result
 }
 
-// Open asks a Gate to open at a time.
+// Open requests that a Gate opens at a time.
 func (w *World) Open(g *v1alpha1.Gate, at time.Time) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, at.Format(time.RFC3339Nano))
 }
 
-// Close asks a Gate to close at a time.
+// Close requests that a Gate closes at a time.
 func (w *World) Close(g *v1alpha1.Gate, at time.Time) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, at.Format(time.RFC3339Nano))
 }
 
-// Key is how a Gate is named in the annotation of its targets.
+// Key returns the name of a Gate in the annotation of its targets.
 func Key(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
 // Named refers to one Kustomization.
@@ -305,10 +305,10 @@ func (w *World) Relabel(obj *target.Object, labels map[string]string, g *v1alpha
 func (w *World) HandleEvent(before, after *unstructured.Unstructured, g *v1alpha1.Gate) {
 	w.Helper()
 	key := client.ObjectKeyFromObject(g)
-	w.Enqueued.Has(key)
+	w.Queues.TakeGate(key)
 	w.Reconcilers().Handlers.Target(w.Context(), before, after, false)
 	w.Must(w.ReconcileEnqueued())
-	if !w.Enqueued.Has(key) {
+	if !w.Queues.TakeGate(key) {
 		w.Errorf("gate %s is not enqueued", key)
 	}
 }
