@@ -19,10 +19,16 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const (
+	// emptyFor is how long a reference must match nothing before that is reported.
+	emptyFor = time.Minute
+	// applierMaxAge is how long an applier is cached.
+	applierMaxAge = 10 * time.Second
 )
 
 // readyOf returns the condition Ready of a Gate as "status reason: message".
@@ -43,16 +49,16 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"), named("app"))
 	result := w.Reconcile(g)
-	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" || result.RequeueAfter > gatecontroller.EmptyFor {
+	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" || result.RequeueAfter > emptyFor {
 		t.Errorf("at first %s, and it is looked at again after %s", got, result.RequeueAfter)
 	}
-	w.In(gatecontroller.EmptyFor - time.Millisecond)
+	w.In(emptyFor - time.Millisecond)
 	w.Reconcile(g)
 	if got := readyOf(g); got != "True Succeeded: 1 of 1 targets held" {
 		t.Error(got)
 	}
 	w.Events.Take("")
-	w.In(gatecontroller.EmptyFor)
+	w.In(emptyFor)
 	w.Reconcile(g)
 	equal(t, readyOf(g), "True NoTargets: "+nothing)
 	equal(t, w.Events.Take("Warning Gate/production"), []string{"Warning Gate/production NoTargets: " + nothing})
@@ -87,7 +93,7 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	// A minute later, the missing one is told again.
 	w.Remove(app, g)
 	w.Reconcile(g)
-	w.In(hours(1.1) + gatecontroller.EmptyFor)
+	w.In(hours(1.1) + emptyFor)
 	w.Reconcile(g)
 	if told := w.Events.Take("Warning"); len(told) != 1 || !view.HasEmptyReference(g) {
 		t.Errorf("told %q, %s", told, readyOf(g))
@@ -128,7 +134,7 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 		g := w.ClosedGate("g-"+strings.ReplaceAll(name, " ", "-"), tc.refs...)
 		w.In(0)
 		w.Reconcile(g)
-		w.In(gatecontroller.EmptyFor)
+		w.In(emptyFor)
 		_, _ = w.Try(g)
 		if got := readyOf(g); view.HasEmptyReference(g) != (tc.want != "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s", name, got)
@@ -143,7 +149,7 @@ func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", all(), all("tier", "web"))
 	w.Reconcile(g)
-	w.In(gatecontroller.EmptyFor)
+	w.In(emptyFor)
 	w.Reconcile(g)
 	if !view.HasEmptyReference(g) {
 		t.Fatal(readyOf(g))
@@ -226,7 +232,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 	}
 	expect := func(what, names string) {
 		t.Helper()
-		w.FakeClock.SetTime(w.FakeClock.Now().Add(gatecontroller.ApplierMaxAge))
+		w.FakeClock.SetTime(w.FakeClock.Now().Add(applierMaxAge))
 		w.Events.Take("")
 		was := conditions.IsTrue(w.GetGate(client.ObjectKeyFromObject(g)), v1alpha1.HoldsItsOwnSourceCondition)
 		w.Reconcile(g)
@@ -301,7 +307,7 @@ func TestASourceOutOfReachIsNotHeld(t *testing.T) {
 	}
 	w.AllowCrossNamespaceRefs = true
 	w.restart()
-	w.FakeClock.SetTime(start.Add(gatecontroller.ApplierMaxAge))
+	w.FakeClock.SetTime(start.Add(applierMaxAge))
 	w.Reconcile(g)
 	if !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
 		t.Errorf("%+v", g.Status.Conditions)
@@ -370,7 +376,7 @@ func TestAGateThatHoldsItsOwnSourceIsCurrentForFlux(t *testing.T) {
 	g := w.ClosedGate("production", all(), named("app"))
 	w.appliedBy(g, "kustomize", "flux-system")
 	w.Reconcile(g)
-	w.In(gatecontroller.EmptyFor)
+	w.In(emptyFor)
 	w.Reconcile(g)
 	live := view.NewTarget(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), live))
@@ -388,13 +394,13 @@ func TestWhatIsKnownIsNotToldOnceMoreAfterARelease(t *testing.T) {
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all(), named("app")}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
 	})
 	w.Reconcile(g)
-	w.In(gatecontroller.EmptyFor)
+	w.In(emptyFor)
 	w.Reconcile(g)
 	if told := w.Events.Take("Warning"); len(told) != 1 {
 		t.Fatalf("told %q", told)
 	}
 	w.Open(g, w.FakeClock.Now())
-	for after := gatecontroller.EmptyFor; after < 5*gatecontroller.EmptyFor; after += gatecontroller.EmptyFor {
+	for after := emptyFor; after < 5*emptyFor; after += emptyFor {
 		w.In(after)
 		w.Reconcile(g)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/exception"
 )
 
 // holiday is a file with an event on a day, such as 20261123.
@@ -270,7 +269,7 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 	e := w.exception("hotfix", closingIt, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
 	result, err := w.tryException(e)
 	w.Must(err)
-	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != exception.CalendarRetry {
+	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != time.Second {
 		t.Errorf("before the Gate has read its calendars: %+v, %v", active, result)
 	}
 	w.Reconcile(g)

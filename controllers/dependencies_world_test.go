@@ -89,7 +89,7 @@ type unreadable struct {
 func (u unreadable) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	switch err := u.objects[key.Name]; {
 	case errors.Is(err, errHangs):
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= view.DependencyTimeout {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 10*time.Second {
 			return nil, context.DeadlineExceeded
 		}
 		<-ctx.Done()

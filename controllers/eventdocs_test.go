@@ -7,17 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/events"
-	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -117,25 +113,6 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 func inTimeInTheDocs(t *testing.T) []string {
 	t.Helper()
 	return regexp.MustCompile("(?m)Gate 'flux-system/releases' [^`\n]*").FindAllString(notificationDocs(t, "notifications.md"), -1)
-}
-
-func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
-	g := &v1alpha1.Gate{}
-	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
-	p := gatecontroller.Impact{Complete: true}
-	for _, name := range []string{"apps", "billing", "cart", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
-		p.Governed = append(p.Governed, inGit("flux-system", name, nil))
-	}
-	p.Held, p.Outdated = p.Governed, []*target.Object{p.Governed[0], p.Governed[2]}
-	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
-		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, Period: by}}
-	}
-	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
-	equal(t, inTimeInTheDocs(t), []string{
-		"Gate 'flux-system/releases' " + gatecontroller.AnnouncementText(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.Describe(g, v1alpha1.StateClosed),
-		"Gate 'flux-system/releases' " + gatecontroller.AnnouncementText(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.Describe(g, v1alpha1.StateOpened),
-		"Gate 'flux-system/releases' " + gatecontroller.CancellationText([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
-	})
 }
 
 func refusalOf(gate string, stand verdict.Effect) string {

@@ -9,7 +9,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/exception"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
@@ -235,7 +234,7 @@ func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing
 	w.ClosedGate("production")
 	e := w.exception("hotfix", openingIt, 0, hour)
 	w.In(2 * hour)
-	if left := w.reportOn(e).RequeueAfter; left != exception.ExceptionInterval {
+	if left := w.reportOn(e).RequeueAfter; left != 10*time.Minute {
 		t.Errorf("looks again in %s", left)
 	}
 	w.In(hour / 2)

@@ -169,7 +169,7 @@ func (e *Handlers) ForTargets(ctx context.Context) toolscache.ResourceEventHandl
 			a, ok2 := after.(*unstructured.Unstructured)
 			switch {
 			case !ok1 || !ok2:
-			case Matters(b, a):
+			case matters(b, a):
 				e.Target(ctx, b, a, false)
 			default:
 				ReadinessChanged(e.Rollouts, e.Queues, b, a)
@@ -295,8 +295,8 @@ func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	}
 }
 
-// Matters returns whether an update of a target can affect a Gate. Most updates only change the status that Flux reports.
-func Matters(before, after *unstructured.Unstructured) bool {
+// matters returns whether an update of a target can affect a Gate. Most updates only change the status that Flux reports.
+func matters(before, after *unstructured.Unstructured) bool {
 	adapter := target.Of(after)
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
 	passes, _ := verdict.PassMoves(old, latest)

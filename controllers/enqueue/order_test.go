@@ -53,7 +53,7 @@ func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
 // The next transition may come meanwhile.
 func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
 	t.Parallel()
-	limiter := Within{TypedRateLimiter: runtimectrl.GetDefaultRateLimiter(), Most: FailureInterval}
+	limiter := within{TypedRateLimiter: runtimectrl.GetDefaultRateLimiter(), most: failureInterval}
 	var last time.Duration
 	for range 20 {
 		last = limiter.When(reconcile.Request{})
@@ -71,11 +71,11 @@ func TestAnotherObjectOfTheSameNameMatters(t *testing.T) {
 	before := view.NewTarget(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
 	before.SetUID("before")
 	after := before.DeepCopy()
-	if Matters(before, after) {
+	if matters(before, after) {
 		t.Error("nothing has changed")
 	}
 	after.SetUID("after")
-	if !Matters(before, after) {
+	if !matters(before, after) {
 		t.Error("another object is not reconciled")
 	}
 }

@@ -81,10 +81,10 @@ func (q gateQueue) Add(gate reconcile.Request) {
 // NewQueues returns queues with the given limiters of retries.
 func NewQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Queues {
 	return &Queues{
-		LockQueue: workqueue.NewTypedRateLimitingQueueWithConfig(Within{limiter(), FailureInterval},
+		LockQueue: workqueue.NewTypedRateLimitingQueueWithConfig(within{limiter(), failureInterval},
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: "gatelock"}),
 		GateQueue: gateQueue{newOrdered("gate", queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
-			workqueue.TypedRateLimiter[reconcile.Request](Within{limiter(), FailureInterval}))},
+			workqueue.TypedRateLimiter[reconcile.Request](within{limiter(), failureInterval}))},
 		TargetQueue:      newOrdered("target", queue.New[target.Key](), workqueue.TypedRateLimiter[target.Key](&mappedLimiter[target.Key]{limiter(), targetRequest})),
 		GatedSourceQueue: newOrdered("gatedsource", queue.New[reconcile.Request](), limiter()),
 	}
@@ -134,18 +134,18 @@ func (q *Queues) Locks(namespaces ...string) {
 	}
 }
 
-// FailureInterval bounds the delay of a retry. The next transition may be due before, and no event reports the end of a failure.
-const FailureInterval = time.Minute
+// failureInterval bounds the delay of a retry. The next transition may be due before, and no event reports the end of a failure.
+const failureInterval = time.Minute
 
-// Within bounds the delays of a limiter.
-type Within struct {
+// within bounds the delays of a limiter.
+type within struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
-	Most time.Duration
+	most time.Duration
 }
 
 // When implements workqueue.TypedRateLimiter.
-func (w Within) When(item reconcile.Request) time.Duration {
-	return min(w.TypedRateLimiter.When(item), w.Most)
+func (w within) When(item reconcile.Request) time.Duration {
+	return min(w.TypedRateLimiter.When(item), w.most)
 }
 
 // mappedLimiter limits the retries of items by a limiter of requests.

@@ -50,9 +50,9 @@ const (
 	AtKey        = "at"
 )
 
-// Metadata returns the metadata of an event on an object, with our prefix and, on a target, with that of its API group.
+// metadata returns the metadata of an event on an object, with our prefix and, on a target, with that of its API group.
 // notification-controller shows only metadata with the object's prefix, and only deduplicates by the revision and token with that prefix.
-func (n Details) Metadata(obj client.Object) map[string]string {
+func (n Details) metadata(obj client.Object) map[string]string {
 	groups, revision := []string{v1alpha1.GroupVersion.Group}, ""
 	if t, ok := obj.(*target.Object); ok {
 		groups = append(groups, t.GroupVersionKind().Group)
@@ -74,7 +74,7 @@ func (n Details) Metadata(obj client.Object) map[string]string {
 
 // Emit emits an event with its metadata.
 func (n Details) Emit(recorder kuberecorder.EventRecorder, obj client.Object, details Event) {
-	recorder.AnnotatedEventf(obj, n.Metadata(obj), details.Type, details.Reason, "%s", details.Message)
+	recorder.AnnotatedEventf(obj, n.metadata(obj), details.Type, details.Reason, "%s", details.Message)
 }
 
 // Event is the type, the reason in CamelCase and the message of an event.

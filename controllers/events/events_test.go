@@ -76,8 +76,8 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 		}
 		return want
 	}
-	equal(t, said.Metadata(&v1alpha1.Gate{}), of())
-	equal(t, said.Metadata(&v1alpha1.GateException{}), of())
+	equal(t, said.metadata(&v1alpha1.Gate{}), of())
+	equal(t, said.metadata(&v1alpha1.GateException{}), of())
 
 	seen := 0
 	for _, adapter := range target.All() {
@@ -97,7 +97,7 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 				want[kind.Group+"/revision"], want[ourGroup+"/revision"] = revision, revision
 			}
 			target.Trim(obj, verdict.Us)
-			equal(t, said.Metadata(&target.Object{Unstructured: *obj}), want)
+			equal(t, said.metadata(&target.Object{Unstructured: *obj}), want)
 		}
 		if len(revisions[kind.Kind]) == 0 {
 			t.Errorf("where does a %s say which revision it is at?", kind.Kind)
@@ -224,7 +224,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 			v := verdict.Judge(observed, tc.gates)
 			step := verdict.Next(observed, v, tc.plan)
 			if step.Write {
-				(&Recorder{EventRecorder: recorded}).Changed(&verdict.Ruling{Object: kustomization("apps"), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
+				(&Recorder{EventRecorder: recorded}).changed(&verdict.Ruling{Object: kustomization("apps"), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
 			}
 			if tc.event == "" {
 				equal(t, recorded.event, "")
@@ -258,7 +258,7 @@ func TestEventsOnTargetsAreBoundedForEachTransition(t *testing.T) {
 		"held": {false, func(n *Recorder, i int) {
 			r := &verdict.Ruling{Object: kustomization(fmt.Sprint("app-", i)), Now: start}
 			r.Verdict.Holders, r.Step.Hold = []verdict.Gate{g}, true
-			n.Changed(r)
+			n.changed(r)
 		}},
 		"would be held": {true, func(n *Recorder, i int) { n.Audited(kustomization(fmt.Sprint("app-", i)), g, start) }},
 	} {

@@ -73,12 +73,12 @@ func (n *Recorder) Notify(res *summary.Result) {
 		n.passRefused(&res.Ruling, res.Gates)
 		return
 	}
-	n.Changed(&res.Ruling)
+	n.changed(&res.Ruling)
 	n.passed(&res.Ruling, res.Gates)
 }
 
-// Changed emits an event on a target that was held or released.
-func (n *Recorder) Changed(r *verdict.Ruling) {
+// changed emits an event on a target that was held or released.
+func (n *Recorder) changed(r *verdict.Ruling) {
 	obj, step, state := r.Object, r.Step, r.Observed.State
 	refused, message := verdict.Refusal(r.Verdict.Holders)
 	switch {

@@ -85,13 +85,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
 	}
 	if errors.Is(err, calendars.ErrPending) {
-		return ctrl.Result{RequeueAfter: CalendarRetry}, nil
+		return ctrl.Result{RequeueAfter: calendarRetry}, nil
 	}
 	return result, err
 }
 
-// CalendarRetry is how long an exception waits for the calendars of its Gate.
-const CalendarRetry = time.Second
+// calendarRetry is how long an exception waits for the calendars of its Gate.
+const calendarRetry = time.Second
 
 // process handles approvals, reports, and deletes or finalizes an exception that has ended.
 func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
@@ -117,7 +117,7 @@ func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, n
 	if err != nil || next.IsZero() {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), ExceptionInterval)}, nil
+	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
 }
 
 // remove deletes an exception once it is due by the clock of the API server, too.
@@ -129,7 +129,7 @@ func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at
 			return ctrl.Result{}, err
 		}
 		if t.Reported.Before(at) {
-			return ctrl.Result{RequeueAfter: min(t.Until(at), ExceptionInterval)}, nil
+			return ctrl.Result{RequeueAfter: min(t.Until(at), exceptionInterval)}, nil
 		}
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
@@ -144,8 +144,8 @@ func removalTime(obj *v1alpha1.GateException) time.Time {
 	return time.Time{}
 }
 
-// ExceptionInterval bounds the wait for an instant, because the clock may be set.
-const ExceptionInterval = 10 * time.Minute
+// exceptionInterval bounds the wait for an instant, because the clock may be set.
+const exceptionInterval = 10 * time.Minute
 
 // reconcile decides an exception, writes its status at most once, and returns when to reconcile it again, zero if only events enqueue it.
 func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
@@ -192,7 +192,7 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	case !decision.Recheck.IsZero():
 		return decision.Recheck, nil
 	case removal.IsZero() && now.Sub(obj.Spec.ValidUntil.Time) < clockMargin:
-		return now.Add(ExceptionInterval), nil
+		return now.Add(exceptionInterval), nil
 	default:
 		return removal, nil
 	}

@@ -45,7 +45,7 @@ func EffectChanged() predicate.Predicate {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts enqueue.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.GateException{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, ApprovalChanged(),
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, approvalChanged(),
 		))).
 		Watches(&v1alpha1.GateException{}, ownwrites.EnqueueOthers(&r.versions)).
 		Watches(&v1alpha1.GateException{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(EffectChanged())).
@@ -87,8 +87,8 @@ func (r *Reconciler) requests(ctx context.Context, gate types.NamespacedName) []
 	return requests
 }
 
-// ApprovalChanged returns a predicate for updates that approve an exception or try to.
-func ApprovalChanged() predicate.Predicate {
+// approvalChanged returns a predicate for updates that approve an exception or try to.
+func approvalChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 		return before[v1alpha1.ApproveRequestedByAnnotation] != after[v1alpha1.ApproveRequestedByAnnotation] ||

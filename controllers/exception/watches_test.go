@@ -14,11 +14,11 @@ func TestWhoSetsAnApprovalHasTheExceptionLookedAt(t *testing.T) {
 		before, after := &v1alpha1.GateException{}, &v1alpha1.GateException{}
 		after.Annotations = map[string]string{key: "x"}
 		for _, e := range []event.UpdateEvent{{ObjectOld: before, ObjectNew: after}, {ObjectOld: after, ObjectNew: before}} {
-			if got := ApprovalChanged().Update(e); got != want {
+			if got := approvalChanged().Update(e); got != want {
 				t.Errorf("%s: %t", key, got)
 			}
 		}
-		if ApprovalChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
+		if approvalChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
 			t.Errorf("%s: it has not changed", key)
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	maxList = 400
 )
 
-// AnnouncementText returns when a Gate changes its state, and what causes that. It follows the name of the Gate in a message.
-func AnnouncementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
+// announcementText returns when a Gate changes its state, and what causes that. It follows the name of the Gate in a message.
+func announcementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	verb := "closes"
 	if n.State == v1alpha1.StateOpened {
 		verb = "opens"
@@ -57,7 +57,7 @@ func formatDelay(d time.Duration) string {
 	return text
 }
 
-// Describe returns which targets a state change affects. It follows AnnouncementText in a message.
+// Describe returns which targets a state change affects. It follows announcementText in a message.
 func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	audit := ""
 	if obj.Audits() {
@@ -111,8 +111,8 @@ func list(all []*target.Object) string {
 	return andMore(names, len(all))
 }
 
-// CancellationText returns which announced state changes were canceled. It follows the name of the Gate in a message.
-func CancellationText(all []v1alpha1.Announcement) string {
+// cancellationText returns which announced state changes were canceled. It follows the name of the Gate in a message.
+func cancellationText(all []v1alpha1.Announcement) string {
 	var names []string
 	for _, a := range all[:min(len(all), maxListed)] {
 		verb := "closing"

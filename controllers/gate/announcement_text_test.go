@@ -2,6 +2,9 @@ package gate
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +72,7 @@ func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
 			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: make([]v1alpha1.DependencyReference, tc.watch)}}
 			g.Status.LastTransition = &v1alpha1.Transition{State: tc.last}
 			tc.Event.At = metav1.NewTime(start.Add(time.Hour))
-			equal(t, strings.Replace(AnnouncementText(g, tc.Event, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)
+			equal(t, strings.Replace(announcementText(g, tc.Event, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)
 		})
 	}
 }
@@ -98,5 +101,28 @@ func TestMessagesAreNeverLong(t *testing.T) {
 	for range 5 {
 		off = append(off, v1alpha1.Announcement{At: metav1.NewTime(start), State: v1alpha1.StateOpened})
 	}
-	equal(t, CancellationText(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
+	equal(t, cancellationText(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
+}
+
+func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
+	g := &v1alpha1.Gate{}
+	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
+	p := Impact{Complete: true}
+	for _, name := range []string{"apps", "billing", "cart", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		p.Governed = append(p.Governed, inGit("flux-system", name, nil))
+	}
+	p.Held, p.Outdated = p.Governed, []*target.Object{p.Governed[0], p.Governed[2]}
+	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
+		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, Period: by}}
+	}
+	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
+	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "notifications.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, regexp.MustCompile("(?m)Gate 'flux-system/releases' [^`\n]*").FindAllString(string(docs), -1), []string{
+		"Gate 'flux-system/releases' " + announcementText(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.Describe(g, v1alpha1.StateClosed),
+		"Gate 'flux-system/releases' " + announcementText(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.Describe(g, v1alpha1.StateOpened),
+		"Gate 'flux-system/releases' " + cancellationText([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
+	})
 }

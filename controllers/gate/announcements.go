@@ -64,7 +64,7 @@ func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Fore
 	name := client.ObjectKeyFromObject(obj).String()
 	if len(f.Canceled) > 0 {
 		details := events.Details{events.GateKey: name, events.ReasonKey: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: events.Token(at)}
-		text := CancellationText(f.Canceled) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
+		text := cancellationText(f.Canceled) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
 		t.emit(obj, p, details, v1alpha1.AnnouncementCalledOffReason, func(*Impact) string { return text })
 	}
 	for _, n := range f.Notices {
@@ -76,9 +76,9 @@ func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Fore
 		details[events.AtKey] = n.At.UTC().Format(time.RFC3339)
 		t.emit(obj, p, details, reason, func(p *Impact) string {
 			if err != nil {
-				return AnnouncementText(obj, n, at)
+				return announcementText(obj, n, at)
 			}
-			return AnnouncementText(obj, n, at) + p.Describe(obj, n.State)
+			return announcementText(obj, n, at) + p.Describe(obj, n.State)
 		})
 	}
 }

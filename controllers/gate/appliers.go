@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// ApplierMaxAge is how long an applier is cached. Many Gates may close at the same time, and one object may apply all of them.
-const ApplierMaxAge = 10 * time.Second
+// applierMaxAge is how long an applier is cached. Many Gates may close at the same time, and one object may apply all of them.
+const applierMaxAge = 10 * time.Second
 
 // Appliers caches appliers of Gates, read in full. The zero value is ready for use.
 type Appliers struct {
@@ -57,7 +57,7 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if age := now.Sub(a.at); age < 0 || age >= ApplierMaxAge || a.read == nil {
+	if age := now.Sub(a.at); age < 0 || age >= applierMaxAge || a.read == nil {
 		a.at, a.read = now, map[applier.Reference]*unstructured.Unstructured{}
 	}
 	obj, ok = a.read[ref]

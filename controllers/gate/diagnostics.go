@@ -31,8 +31,8 @@ type diagnostics struct {
 	metrics  *events.Metrics
 }
 
-// EmptyFor is how long a reference must match nothing before that is reported, because the same commit may create its target.
-const EmptyFor = time.Minute
+// emptyFor is how long a reference must match nothing before that is reported, because the same commit may create its target.
+const emptyFor = time.Minute
 
 // maxNamed bounds how many references a message names.
 const maxNamed = 5
@@ -118,12 +118,12 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 		case known >= 0:
 			e.since = last.refs[known].since
 		case last.generation == 0 && view.HasEmptyReference(before): // a previous process has found it
-			e.since = now.Add(-EmptyFor)
+			e.since = now.Add(-emptyFor)
 		}
 		found.empty.refs = append(found.empty.refs, e)
-		if now.Sub(e.since) >= EmptyFor {
+		if now.Sub(e.since) >= emptyFor {
 			names = append(names, fmt.Sprintf("spec.targets[%d] %s", i, verdict.TextOf(ref)))
-		} else if at := e.since.Add(EmptyFor); found.recheck.IsZero() || at.Before(found.recheck) {
+		} else if at := e.since.Add(emptyFor); found.recheck.IsZero() || at.Before(found.recheck) {
 			found.recheck = at
 		}
 	}

@@ -92,7 +92,7 @@ func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []le
 		}
 		details := events.Details{
 			events.GateKey: name, events.ActionKey: string(request.Action), events.ReasonKey: reason, events.RequesterKey: request.By, events.MessageKey: request.Reason,
-			eventv1.MetaTokenKey: RequestToken(obj, request),
+			eventv1.MetaTokenKey: requestToken(obj, request),
 		}
 		details.Emit(n, obj, events.New(kind, reason, onGate))
 		ctrl.LoggerFrom(ctx).Info(onGate, "action", request.Action, "reason", reason, "requestedAt", request.Value, "requestedBy", request.By, "requestMessage", request.Reason)
@@ -102,8 +102,8 @@ func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []le
 	}
 }
 
-// RequestToken identifies a request. The same value of an annotation is the same request, however often it is handled.
-func RequestToken(obj *v1alpha1.Gate, request ledger.Request) string {
+// requestToken identifies a request. The same value of an annotation is the same request, however often it is handled.
+func requestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value + request.ApprovedBy))
 	return hex.EncodeToString(sum[:8])
 }

@@ -17,14 +17,14 @@ func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	g.UID = "uid"
 	request := ledger.Request{Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "yesterday", Err: errors.New("no")}
-	same := RequestToken(g, request)
-	equal(t, RequestToken(g.DeepCopy(), request), same)
+	same := requestToken(g, request)
+	equal(t, requestToken(g.DeepCopy(), request), same)
 	tokens := map[string]bool{same: true}
 	for _, other := range []ledger.Request{{Annotation: v1alpha1.CloseRequestedAtAnnotation, Value: "yesterday"}, {Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "today"}} {
-		tokens[RequestToken(g, other)] = true
+		tokens[requestToken(g, other)] = true
 	}
 	g.UID = "another"
-	tokens[RequestToken(g, request)] = true
+	tokens[requestToken(g, request)] = true
 	if len(tokens) != 4 {
 		t.Errorf("tokens %v", tokens)
 	}

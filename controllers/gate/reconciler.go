@@ -171,14 +171,14 @@ const progressDelay = time.Second
 func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	now, resync := r.Clock.Now(), r.State.NextResync(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
-		r.Queues.PrioritizeGate(client.ObjectKeyFromObject(obj), ClassAt(obj.Status.NextTransition, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
+		r.Queues.PrioritizeGate(client.ObjectKeyFromObject(obj), classAt(obj.Status.NextTransition, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
 	}
 	return Until(now, append(edges, resync))
 }
 
-// ClassAt returns the class of a Gate at its next edge: Hold if it closes at that edge, even if only by the clock of the API server,
+// classAt returns the class of a Gate at its next edge: Hold if it closes at that edge, even if only by the clock of the API server,
 // which may be ahead.
-func ClassAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
+func classAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
 	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
 		return queue.Hold
 	}

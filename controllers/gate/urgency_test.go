@@ -27,7 +27,7 @@ func TestOnlyAnEdgeThatClosesIsUrgent(t *testing.T) {
 		"it closes later":            {transition(v1alpha1.StateClosed, time.Second), 0, queue.Change},
 		"no transition is scheduled": {nil, 0, queue.Change},
 	} {
-		if got := ClassAt(tc.next, edge, tc.behind); got != tc.want {
+		if got := classAt(tc.next, edge, tc.behind); got != tc.want {
 			t.Errorf("%s: %d", name, got)
 		}
 	}

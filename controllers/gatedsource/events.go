@@ -17,10 +17,10 @@ import (
 )
 
 // notify emits the events of a step whose status has been written.
-func (r *Reconciler) notify(s *PromotionState) {
+func (r *Reconciler) notify(s *promotionState) {
 	emit := func(kind, reason, revision, format string, args ...any) {
-		metadata := events.Details{events.ReasonKey: reason, eventv1.MetaRevisionKey: revision, eventv1.MetaTokenKey: events.Token(s.Now)}
-		metadata.Emit(r, s.After, events.New(kind, reason, fmt.Sprintf(format, args...)))
+		metadata := events.Details{events.ReasonKey: reason, eventv1.MetaRevisionKey: revision, eventv1.MetaTokenKey: events.Token(s.now)}
+		metadata.Emit(r, s.after, events.New(kind, reason, fmt.Sprintf(format, args...)))
 	}
 	for _, a := range s.step.Approved {
 		emit(events.Normal, v1alpha1.RevisionApprovedReason, a.Revision, msgApproved, a.Revision, a.ApprovedBy, because(a.Message))
@@ -29,7 +29,7 @@ func (r *Reconciler) notify(s *PromotionState) {
 		emit(events.Warning, v1alpha1.ApprovalsVoidedReason, a.Revision, msgVoided, a.Revision, a.ApprovedBy)
 	}
 	if w := s.step.Waits; w != nil {
-		emit(events.Normal, v1alpha1.RevisionWaitsReason, w.Revision, "%s", meta.FindStatusCondition(s.After.Status.Conditions, v1alpha1.ApprovedCondition).Message)
+		emit(events.Normal, v1alpha1.RevisionWaitsReason, w.Revision, "%s", meta.FindStatusCondition(s.after.Status.Conditions, v1alpha1.ApprovedCondition).Message)
 	}
 	if done := s.step.Promoted; done != nil {
 		by := make([]string, len(done.Approvals))
@@ -41,7 +41,7 @@ func (r *Reconciler) notify(s *PromotionState) {
 		}
 		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, msgPromoted, done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
 	}
-	if before, after := readyFailure(s.before), readyFailure(s.After); after != nil && !reflect.DeepEqual(before, after) {
+	if before, after := readyFailure(s.before), readyFailure(s.after); after != nil && !reflect.DeepEqual(before, after) {
 		emit(events.Warning, after.Reason, "", "%s", after.Message)
 	}
 }

@@ -27,13 +27,13 @@ import (
 
 // fetch reads everything that a decision on a GatedSource depends on, the sources from the cache or live. With shards, a live round also
 // reads the Gates of other shards. The state is never nil.
-func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (*PromotionState, error) {
-	s := &PromotionState{Object: obj, before: &v1alpha1.GatedSource{}, Now: r.Clock.Now()}
+func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (*promotionState, error) {
+	s := &promotionState{object: obj, before: &v1alpha1.GatedSource{}, now: r.Clock.Now()}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, s.before); err != nil {
 		return s, err
 	}
-	in := &s.Input
-	in.Now = s.Now
+	in := &s.input
+	in.Now = s.now
 	var err error
 	if s.original, in.Original, err = r.source(ctx, s.before, s.before.Spec.SourceRef.Name, live); err != nil {
 		return s, err
@@ -51,22 +51,22 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 			return s, err
 		}
 	}
-	gates, err := r.Gates.For(ctx, obj, s.Now)
+	gates, err := r.Gates.For(ctx, obj, s.now)
 	if err != nil {
 		return s, err
 	}
 	all := gates
 	if live && r.Gates.AllGates != nil {
-		if all, err = r.Gates.Live(ctx, obj, s.Now); err != nil {
+		if all, err = r.Gates.Live(ctx, obj, s.now); err != nil {
 			return s, err
 		}
 	}
-	s.Gates, in.Gates = gates, Combined(all, s.Now)
+	s.gates, in.Gates = gates, combined(all, s.now)
 	return s, nil
 }
 
-// Combined returns the combined decision of Gates. A Gate that has not decided or cannot be read keeps the pin where it is.
-func Combined(gates []verdict.Gate, now time.Time) promotion.Gates {
+// combined returns the combined decision of Gates. A Gate that has not decided or cannot be read keeps the pin where it is.
+func combined(gates []verdict.Gate, now time.Time) promotion.Gates {
 	v := verdict.Judge(verdict.Observed{}, gates)
 	reason, message := verdict.Refusal(v.Holders)
 	switch {

@@ -97,12 +97,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.evict(key)
 		return ctrl.Result{}, nil
 	case !r.Shard.Matches(labels.Set(obj.GetLabels())):
-		r.report(key, &PromotionState{Now: r.Clock.Now()})
+		r.report(key, &promotionState{now: r.Clock.Now()})
 		return ctrl.Result{}, nil
 	}
 	s, err := r.promote(ctx, obj)
 	if errors.Is(err, view.ErrNotRead) {
-		s.NotLaterThan(s.Now.Add(view.CacheDelay))
+		s.NotLaterThan(s.now.Add(view.CacheDelay))
 		err = nil
 	}
 	if err == nil || s.failure != nil {
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Queues.Prioritize(key)
 		return ctrl.Result{}, err
 	}
-	if next := s.NextCheck(r.Gates.AllGates != nil); !next.IsZero() {
+	if next := s.nextCheck(r.Gates.AllGates != nil); !next.IsZero() {
 		return enqueue.RequeueUrgent(r.Queues, key, next.Sub(r.Clock.Now())), nil
 	}
 	return ctrl.Result{}, nil
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // promote repeats fetch, decide and write until nothing is left to write. The first round uses the cache. Steps that cannot be undone are
 // decided on live reads.
-func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *PromotionState, err error) {
+func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promotionState, err error) {
 	live := false
 	for range maxPromotionRounds {
 		if s, err = r.fetch(ctx, obj, live); err != nil {
@@ -142,32 +142,32 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *Promot
 		latest, readErr := view.RereadTarget(ctx, r.writer.Live, obj)
 		switch {
 		case readErr != nil:
-			return s.Failed(v1alpha1.ReadFailedReason, readErr)
+			return s.failed(v1alpha1.ReadFailedReason, readErr)
 		case latest == nil: // its event follows
-			return &PromotionState{Now: s.Now}, nil
+			return &promotionState{now: s.now}, nil
 		}
 		obj = latest
 	}
-	s.NotLaterThan(s.Now.Add(view.CacheDelay))
+	s.NotLaterThan(s.now.Add(view.CacheDelay))
 	return s, err
 }
 
 // decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace.
-func (r *Reconciler) decide(s *PromotionState) {
-	s.decide(s.Input)
+func (r *Reconciler) decide(s *promotionState) {
+	s.decide(s.input)
 	if (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
-		waits := s.Input
+		waits := s.input
 		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: msgAwaitsSlot}
-		s.Waits = true
+		s.waits = true
 		s.decide(waits)
 	}
 }
 
 // write writes the status, which records a promotion before it happens, emits the events and then writes the pinned source. A conflict on
 // the pinned source is no failure: the next round reads the source again.
-func (r *Reconciler) write(ctx context.Context, s *PromotionState) error {
+func (r *Reconciler) write(ctx context.Context, s *promotionState) error {
 	if err := r.writer.status(ctx, s); err != nil {
-		_, err = s.Failed(v1alpha1.StatusWriteFailedReason, err)
+		_, err = s.failed(v1alpha1.StatusWriteFailedReason, err)
 		return err
 	}
 	r.notify(s)
@@ -175,17 +175,17 @@ func (r *Reconciler) write(ctx context.Context, s *PromotionState) error {
 		return nil
 	}
 	if err := r.writer.pin(ctx, s); err != nil && !ownwrites.Raced(err) && !apierrors.IsAlreadyExists(err) {
-		_, err = s.Failed(v1alpha1.WriteFailedReason, err)
+		_, err = s.failed(v1alpha1.WriteFailedReason, err)
 		return err
 	}
 	return nil
 }
 
 // takesSlots returns whether a GatedSource has a release slot of each of its Gates that release at a pace.
-func (r *Reconciler) takesSlots(s *PromotionState) bool {
+func (r *Reconciler) takesSlots(s *promotionState) bool {
 	has := true
-	for _, g := range s.Gates {
-		if g.HasPace() && !r.Slots.Wait(g.Object.UID, target.KeyOf(s.Object), rollout.NewItem(g.Object, s.Object)) {
+	for _, g := range s.gates {
+		if g.HasPace() && !r.Slots.Wait(g.Object.UID, target.KeyOf(s.object), rollout.NewItem(g.Object, s.object)) {
 			r.Queues.Gate(summary.KeyFor(g.Object).NamespacedName)
 			has = false
 		}
@@ -195,21 +195,21 @@ func (r *Reconciler) takesSlots(s *PromotionState) bool {
 
 // leaveSlots returns the release slots of a GatedSource that does not wait for them. Call it only after all writes have succeeded: a
 // GatedSource whose write failed keeps its slots for the next try.
-func (r *Reconciler) leaveSlots(s *PromotionState) {
-	if s.Waits {
+func (r *Reconciler) leaveSlots(s *promotionState) {
+	if s.waits {
 		return
 	}
-	for _, g := range s.Gates {
+	for _, g := range s.gates {
 		if g.Object != nil && g.Object.Spec.Release != nil {
-			r.Slots.Leave(g.Object.UID, target.KeyOf(s.Object), s.step.Promoted != nil)
+			r.Slots.Leave(g.Object.UID, target.KeyOf(s.object), s.step.Promoted != nil)
 		}
 	}
 }
 
 // report reports the outcome to each Gate, also to those with mode Audit and to those that release in waves.
-func (r *Reconciler) report(key target.Key, s *PromotionState) {
-	entries := s.Entries()
-	for _, g := range s.Gates {
+func (r *Reconciler) report(key target.Key, s *promotionState) {
+	entries := s.entries()
+	for _, g := range s.gates {
 		i := slices.IndexFunc(entries, func(e summary.Entry) bool { return g.Object != nil && e.Gate == summary.KeyFor(g.Object) })
 		if !g.Audits || i < 0 {
 			continue
@@ -217,13 +217,13 @@ func (r *Reconciler) report(key target.Key, s *PromotionState) {
 		before := r.Summary.Outcome(key, entries[i].Gate)
 		entries[i].Outcome = s.audit(g, before)
 		if entries[i].Outcome == summary.WouldHold && before != summary.WouldHold && before != summary.Held && r.Summary.IsComplete() {
-			r.TargetEvents.Audited(s.current(), g, s.Now)
+			r.TargetEvents.Audited(s.current(), g, s.now)
 		}
 	}
-	r.Summary.Put(key, entries, s.Now)
-	r.Rollout.Record(key, s.Gates, s.Member)
-	if s.After != nil {
-		r.GateMetrics.RecordWaiting(key.NamespacedName, s.After.Status)
+	r.Summary.Put(key, entries, s.now)
+	r.Rollout.Record(key, s.gates, s.member)
+	if s.after != nil {
+		r.GateMetrics.RecordWaiting(key.NamespacedName, s.after.Status)
 	}
 }
 

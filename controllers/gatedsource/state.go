@@ -22,52 +22,52 @@ import (
 // other shards do not arrive here.
 const shardInterval = time.Minute
 
-// PromotionState is a GatedSource as one round has read it, and the step that follows.
-type PromotionState struct {
-	// Object is the GatedSource that was read. before and after are typed copies, with the status before and after the decision.
-	Object        *target.Object
-	before, After *v1alpha1.GatedSource
+// promotionState is a GatedSource as one round has read it, and the step that follows.
+type promotionState struct {
+	// object is the GatedSource that was read. before and after are typed copies, with the status before and after the decision.
+	object        *target.Object
+	before, after *v1alpha1.GatedSource
 	// original and pinned are the sources, nil if they do not exist.
 	original, pinned *unstructured.Unstructured
-	Gates            []verdict.Gate
-	Input            promotion.Input
+	gates            []verdict.Gate
+	input            promotion.Input
 	step             promotion.Step
-	// Waits means that the GatedSource waits for a release slot.
-	Waits bool
-	Now   time.Time
+	// waits means that the GatedSource waits for a release slot.
+	waits bool
+	now   time.Time
 	view.Recheck
 	// failure is why the step was not taken, nil if it was.
 	failure *summary.Failure
 }
 
 // decide decides the next step and the status, from an input.
-func (s *PromotionState) decide(in promotion.Input) {
-	s.After = s.before.DeepCopy()
-	s.step = promotion.Decide(s.After, in)
+func (s *promotionState) decide(in promotion.Input) {
+	s.after = s.before.DeepCopy()
+	s.step = promotion.Decide(s.after, in)
 }
 
-// Failed records why the step was not taken.
-func (s *PromotionState) Failed(reason string, err error) (*PromotionState, error) {
+// failed records why the step was not taken.
+func (s *promotionState) failed(reason string, err error) (*promotionState, error) {
 	s.failure = &summary.Failure{Reason: reason, Message: err.Error()}
 	return s, err
 }
 
 // isPending returns whether a revision waits.
-func (s *PromotionState) isPending() bool { return s.After != nil && s.After.Status.Pending != nil }
+func (s *promotionState) isPending() bool { return s.after != nil && s.after.Status.Pending != nil }
 
 // current returns the GatedSource with the status after the decision.
-func (s *PromotionState) current() *target.Object {
-	obj := &target.Object{Unstructured: *s.Object.DeepCopy()}
-	if status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.After.Status); err == nil {
+func (s *promotionState) current() *target.Object {
+	obj := &target.Object{Unstructured: *s.object.DeepCopy()}
+	if status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.after.Status); err == nil {
 		obj.Object["status"] = status
 	}
 	return obj
 }
 
-// Entries returns the outcome for each of the Gates that this process reconciles. Those with mode Audit count as Other, see audit.
-func (s *PromotionState) Entries() []summary.Entry {
+// entries returns the outcome for each of the Gates that this process reconciles. Those with mode Audit count as Other, see audit.
+func (s *promotionState) entries() []summary.Entry {
 	var entries []summary.Entry
-	for _, g := range s.Gates {
+	for _, g := range s.gates {
 		counts := g.Governs || g.Audits
 		if !g.IsOurs() || !counts && s.failure == nil {
 			continue
@@ -86,7 +86,7 @@ func (s *PromotionState) Entries() []summary.Entry {
 }
 
 // audit returns the outcome if a Gate with mode Audit enforced. Until the Gate has decided, that is the outcome before.
-func (s *PromotionState) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
+func (s *promotionState) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
 		return summary.Other
@@ -98,17 +98,17 @@ func (s *PromotionState) audit(g verdict.Gate, before summary.Outcome) summary.O
 	return summary.Exempt
 }
 
-// Member returns the GatedSource as a target of a Gate that releases in waves.
-func (s *PromotionState) Member(g verdict.Gate) waves.Member {
-	m := waves.Member{Matches: verdict.WavesOf(g.Object, &s.Object.Unstructured)}
-	switch isHeld := s.isPending() && !s.Input.Gates.Open; {
-	case s.Waits:
+// member returns the GatedSource as a target of a Gate that releases in waves.
+func (s *promotionState) member(g verdict.Gate) waves.Member {
+	m := waves.Member{Matches: verdict.WavesOf(g.Object, &s.object.Unstructured)}
+	switch isHeld := s.isPending() && !s.input.Gates.Open; {
+	case s.waits:
 	case isHeld && s.failure != nil:
 		m.Message = s.failure.Message
 	case isHeld && g.Effect == verdict.Open:
 		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(s.closedGates(), ", ")
 	case isHeld:
-	case !s.isPending() && len(verdict.Judge(verdict.Observed{}, s.Gates).Holders) > 0:
+	case !s.isPending() && len(verdict.Judge(verdict.Observed{}, s.gates).Holders) > 0:
 		m.Phase = waves.Skipped
 	default:
 		m.Phase, m.Message = rollout.PhaseFor(s.current())
@@ -117,9 +117,9 @@ func (s *PromotionState) Member(g verdict.Gate) waves.Member {
 }
 
 // closedGates returns the names of the Gates that keep the pin where it is, sorted.
-func (s *PromotionState) closedGates() []string {
+func (s *promotionState) closedGates() []string {
 	var names []string
-	for _, g := range s.Gates {
+	for _, g := range s.gates {
 		if !g.LetsActivate() {
 			names = append(names, g.Name)
 		}
@@ -128,16 +128,16 @@ func (s *PromotionState) closedGates() []string {
 	return names
 }
 
-// NextCheck returns when to reconcile the GatedSource again without an event, zero for never.
-func (s *PromotionState) NextCheck(sharded bool) time.Time {
+// nextCheck returns when to reconcile the GatedSource again without an event, zero for never.
+func (s *promotionState) nextCheck(sharded bool) time.Time {
 	next := s.Recheck
 	switch {
-	case slices.ContainsFunc(s.Gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard }):
-		next.NotLaterThan(s.Now.Add(view.CacheDelay))
-	case s.isPending() && sharded || s.Input.Older != "": // the older one may be deleted
-		next.NotLaterThan(s.Now.Add(shardInterval))
-	case s.isPending() && slices.ContainsFunc(s.Gates, verdict.Gate.IsRefused):
-		next.NotLaterThan(s.Now.Add(verdict.MissingInterval))
+	case slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard }):
+		next.NotLaterThan(s.now.Add(view.CacheDelay))
+	case s.isPending() && sharded || s.input.Older != "": // the older one may be deleted
+		next.NotLaterThan(s.now.Add(shardInterval))
+	case s.isPending() && slices.ContainsFunc(s.gates, verdict.Gate.IsRefused):
+		next.NotLaterThan(s.now.Add(verdict.MissingInterval))
 	}
 	return next.At
 }

@@ -63,24 +63,24 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 		"open, one is in another shard":         {gates: []verdict.Gate{open, elsewhere}, want: outcomes{phase: waves.Blocked, message: "held by shop/elsewhere", check: view.CacheDelay}},
 		"only in another shard":                 {gates: []verdict.Gate{elsewhere}, uncounted: true, want: outcomes{check: view.CacheDelay}},
 	} {
-		s := &PromotionState{Object: &target.Object{}, After: &v1alpha1.GatedSource{}, Gates: tc.gates, Waits: tc.waits, Now: start}
-		s.Object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
-		if s.Input.Gates = Combined(tc.gates, start); !tc.nothing {
-			s.After.Status.Pending = &v1alpha1.SeenRevision{Revision: "main@sha1:b"}
+		s := &promotionState{object: &target.Object{}, after: &v1alpha1.GatedSource{}, gates: tc.gates, waits: tc.waits, now: start}
+		s.object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
+		if s.input.Gates = combined(tc.gates, start); !tc.nothing {
+			s.after.Status.Pending = &v1alpha1.SeenRevision{Revision: "main@sha1:b"}
 		}
 		if tc.failed != "" {
-			_, _ = s.Failed(tc.failed, errBroken)
+			_, _ = s.failed(tc.failed, errBroken)
 		}
 		got := outcomes{}
-		entries := s.Entries()
+		entries := s.entries()
 		if (len(entries) == 0) != tc.uncounted {
 			t.Errorf("%s: %d entries", name, len(entries))
 		}
 		if len(entries) > 0 {
-			m := s.Member(tc.gates[0])
+			m := s.member(tc.gates[0])
 			got = outcomes{entries[0].Outcome, entries[0].Pending, entries[0].Failure != nil, m.Phase, m.Message, 0}
 		}
-		if next := s.NextCheck(false); !next.IsZero() {
+		if next := s.nextCheck(false); !next.IsZero() {
 			got.check = next.Sub(start)
 		}
 		if got != tc.want {

@@ -32,20 +32,20 @@ type writer struct {
 }
 
 // status writes the status of a GatedSource if it has changed.
-func (w *writer) status(ctx context.Context, s *PromotionState) error {
+func (w *writer) status(ctx context.Context, s *promotionState) error {
 	writer := ownwrites.Writer[*v1alpha1.GatedSource]{Client: w.Client, Base: s.before}
-	if err := writer.WriteStatus(ctx, s.After); err != nil {
+	if err := writer.WriteStatus(ctx, s.after); err != nil {
 		return err
 	}
 	if version := writer.Base.ResourceVersion; version != s.before.ResourceVersion {
-		s.After.ResourceVersion = version
-		w.Versions.Wrote(target.KeyOf(s.Object), version)
+		s.after.ResourceVersion = version
+		w.Versions.Wrote(target.KeyOf(s.object), version)
 	}
 	return nil
 }
 
 // pin creates or updates the pinned source.
-func (w *writer) pin(ctx context.Context, s *PromotionState) error {
+func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	obj := &unstructured.Unstructured{}
 	if s.pinned != nil {
 		obj = s.pinned.DeepCopy()
@@ -54,9 +54,9 @@ func (w *writer) pin(ctx context.Context, s *PromotionState) error {
 		if s.original != nil {
 			obj.SetAPIVersion(s.original.GetAPIVersion())
 		}
-		obj.SetKind(s.After.Spec.SourceRef.Kind)
-		obj.SetNamespace(s.After.Namespace)
-		obj.SetName(s.After.PinnedName())
+		obj.SetKind(s.after.Spec.SourceRef.Kind)
+		obj.SetNamespace(s.after.Namespace)
+		obj.SetName(s.after.PinnedName())
 	}
 	spec := s.step.Write
 	if suspended, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, suspendPath...); ok {
@@ -75,8 +75,8 @@ func (w *writer) pin(ctx context.Context, s *PromotionState) error {
 	}
 	// The status records the defaults of the API server, so that they are not drift.
 	recorded := *s
-	recorded.before, recorded.After = s.After, s.After.DeepCopy()
-	if written, _ := obj.Object["spec"].(map[string]any); s.step.Wrote(recorded.After, written) {
+	recorded.before, recorded.after = s.after, s.after.DeepCopy()
+	if written, _ := obj.Object["spec"].(map[string]any); s.step.Wrote(recorded.after, written) {
 		return w.status(ctx, &recorded)
 	}
 	return nil
@@ -84,12 +84,12 @@ func (w *writer) pin(ctx context.Context, s *PromotionState) error {
 
 // mark records the GatedSource on its pinned source. The label of the shard has the source-controller that fetches the original fetch the
 // pinned source, too.
-func (w *writer) mark(obj *unstructured.Unstructured, s *PromotionState) {
+func (w *writer) mark(obj *unstructured.Unstructured, s *promotionState) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.PinnedByAnnotation] = s.After.Name
+	annotations[v1alpha1.PinnedByAnnotation] = s.after.Name
 	obj.SetAnnotations(annotations)
 	if s.original != nil && s.original.GetLabels()[ShardLabel] != "" {
 		set := obj.GetLabels()
@@ -99,10 +99,10 @@ func (w *writer) mark(obj *unstructured.Unstructured, s *PromotionState) {
 		set[ShardLabel] = s.original.GetLabels()[ShardLabel]
 		obj.SetLabels(set)
 	}
-	owners := slices.DeleteFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.After.UID })
-	if s.After.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+	owners := slices.DeleteFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.after.UID })
+	if s.after.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
 		owners = append(owners, metav1.OwnerReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GatedSourceKind, Name: s.After.Name, UID: s.After.UID,
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GatedSourceKind, Name: s.after.Name, UID: s.after.UID,
 		})
 	}
 	obj.SetOwnerReferences(owners)

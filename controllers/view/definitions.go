@@ -29,8 +29,8 @@ var (
 	// ErrNotRead is returned while the objects of a kind are being read. Each of them will have an event.
 	ErrNotRead = errors.New(msgBeingRead)
 
-	// ErrNotReadable is returned for a kind whose objects could not be read so far, such as for lack of permissions.
-	ErrNotReadable = errors.New(msgNotReadable)
+	// errNotReadable is returned for a kind whose objects could not be read so far, such as for lack of permissions.
+	errNotReadable = errors.New(msgNotReadable)
 )
 
 // UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next

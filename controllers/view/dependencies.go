@@ -22,8 +22,8 @@ const (
 	// DependencyField is the index of Gates by their dependencies. Most targets with frequent events are not a dependency.
 	DependencyField = "spec.dependsOn"
 
-	// DependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read by then are not ready.
-	DependencyTimeout = 10 * time.Second
+	// dependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read by then are not ready.
+	dependencyTimeout = 10 * time.Second
 )
 
 // DependencyIndexKeys returns the dependencies of a Gate, for the index DependencyField.
@@ -62,8 +62,8 @@ type evaluation struct {
 	at      time.Time
 }
 
-// EvaluationMaxAge bounds the age of an evaluation of an object that does not change in the cache, because the watch may be broken.
-const EvaluationMaxAge = 10 * time.Minute
+// evaluationMaxAge bounds the age of an evaluation of an object that does not change in the cache, because the watch may be broken.
+const evaluationMaxAge = 10 * time.Minute
 
 // DependencyReader reads the dependencies of Gates, and caches their evaluations.
 type DependencyReader struct {
@@ -82,7 +82,7 @@ func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now tim
 	if err != nil {
 		panic(err) // objects that were decoded from JSON always convert
 	}
-	ctx, cancel := context.WithTimeout(ctx, DependencyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dependencyTimeout)
 	defer cancel()
 	before, seen := r.cachedEvaluations(obj.UID, len(obj.Spec.DependsOn)), make([]evaluation, len(obj.Spec.DependsOn))
 	known := make([]bool, len(seen))
@@ -142,7 +142,7 @@ func (r *DependencyReader) Forget(gate types.UID) {
 // unchanged returns whether the cache has a dependency in the version that was evaluated.
 func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *evaluation, ref *v1alpha1.DependencyReference, now time.Time) bool {
 	age := now.Sub(seen.at)
-	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= EvaluationMaxAge {
+	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= evaluationMaxAge {
 		return false
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)

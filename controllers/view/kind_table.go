@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// ReadGrace bounds how long decisions wait for the objects of a kind after the first failed read.
-	ReadGrace = 10 * time.Second
+	// readGrace bounds how long decisions wait for the objects of a kind after the first failed read.
+	readGrace = 10 * time.Second
 
-	// ReadPatience bounds that wait without a failed read. It equals the default CacheSyncTimeout of controller-runtime.
-	ReadPatience = 2 * time.Minute
+	// readPatience bounds that wait without a failed read. It equals the default CacheSyncTimeout of controller-runtime.
+	readPatience = 2 * time.Minute
 )
 
 // kindTable has the watched kinds.
@@ -46,14 +46,14 @@ type watchedKind struct {
 	failed func()
 }
 
-// NewWatchedKind returns a kind whose objects have not been read.
-func NewWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
+// newWatchedKind returns a kind whose objects have not been read.
+func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
 	grace := make(chan struct{})
 	end := sync.OnceFunc(func() { close(grace) })
-	time.AfterFunc(ReadPatience, end)
+	time.AfterFunc(readPatience, end)
 	return watchedKind{
 		GroupVersionKind: gvk, definition: definition, synced: synced, delivered: synced, grace: grace,
-		failed: sync.OnceFunc(func() { time.AfterFunc(ReadGrace, end) }),
+		failed: sync.OnceFunc(func() { time.AfterFunc(readGrace, end) }),
 	}
 }
 

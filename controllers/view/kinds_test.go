@@ -21,17 +21,17 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 		err                error
 	}{
 		"it is slow":                    {-1, time.Minute, time.Minute, nil},
-		"it fails at once and for good": {time.Millisecond, -1, time.Millisecond + ReadGrace, ErrNotReadable},
+		"it fails at once and for good": {time.Millisecond, -1, time.Millisecond + readGrace, errNotReadable},
 		"it fails once":                 {time.Millisecond, 2 * time.Second, 2 * time.Second, nil},
-		"it fails after a while":        {time.Minute, -1, time.Minute + ReadGrace, ErrNotReadable},
-		"it never says anything":        {-1, -1, ReadPatience, ErrNotReadable},
+		"it fails after a while":        {time.Minute, -1, time.Minute + readGrace, errNotReadable},
+		"it never says anything":        {-1, -1, readPatience, errNotReadable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gvk := schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 				synced := make(chan struct{})
 				c := NewTargetCache(nil, nil, nil, nil)
-				c.Kinds[gvk.GroupKind()] = NewWatchedKind(gvk, target.Definition{}, synced)
+				c.Kinds[gvk.GroupKind()] = newWatchedKind(gvk, target.Definition{}, synced)
 				if tc.fails >= 0 {
 					time.AfterFunc(tc.fails, func() { c.Failed(gvk.GroupKind()) })
 				}

@@ -167,7 +167,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 	if err != nil {
 		return err
 	}
-	kind := NewWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
+	kind := newWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
 	kind.delivered = registration.HasSyncedChecker().Done()
 	c.Kinds[gvk.GroupKind()] = kind
 	return nil
@@ -182,7 +182,7 @@ func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error 
 	select {
 	case <-kind.grace:
 		if !kind.isSynced() {
-			return fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotReadable)
+			return fmt.Errorf("kind %s %w", adapter.GroupKind(), errNotReadable)
 		}
 	default:
 	}
