@@ -9,6 +9,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 func TestClosingAtAnyMomentHoldsWhatIsLeft(t *testing.T) {
@@ -60,4 +61,19 @@ func TestAWaveGoesAlongDependsOnAndAtItsPace(t *testing.T) {
 	w.In(90 * time.Second)
 	w.Reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
+}
+
+// A Gate that opens and holds nothing has nothing to release, so no wave waits.
+func TestAGateThatHoldsNothingReleasesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.NewKustomization("app", map[string]string{"wave": "one"})
+	w.says(app, metav1.ConditionFalse, "path not found")
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()},
+		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", time.Hour), wave("two", 0)}},
+	})
+	w.Reconcile(g)
+	equal(t, readyOf(g), "True Succeeded: 0 of 1 targets held")
+	w.expectWaves(g, map[string]*target.Object{"app": app}, "", ` 0/0, done []`)
 }
