@@ -82,7 +82,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	m := &gatecontroller.State{}
-	type inner struct{ State *gatecontroller.State }
+	type inner struct{ state *gatecontroller.State }
 	type part struct{ inner inner }
 	var found []string
 	holding(reflect.ValueOf(&part{inner{m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {

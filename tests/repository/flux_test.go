@@ -19,7 +19,7 @@ func TestNamesOfTheAPIOfFluxComeFromItsModules(t *testing.T) {
 	checked := 0
 	for _, folder := range []string{"internal", "controllers", "receivers", "cmd", "main.go"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "controllertest/") {
 				return err
 			}
 			files := token.NewFileSet()

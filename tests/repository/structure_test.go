@@ -72,7 +72,7 @@ func callsByFile(t *testing.T) map[string][]*types.Func {
 	set, calls := token.NewFileSet(), map[string][]*types.Func{}
 	for path := range compiled {
 		folder, ours := strings.CutPrefix(path, module+"controllers/")
-		if !ours {
+		if !ours || folder == "controllertest" { // it writes as users and other controllers do
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root, "controllers", folder, "*.go"))
