@@ -42,7 +42,7 @@ func TestACrashAfterAnyWriteOfAnActivationIsMended(t *testing.T) {
 		w, g, first, second := renewed(t)
 		w.Writes.Before = crashing(n)
 		_, err := w.Try(g)
-		w.Writes.Heal()
+		w.Writes.Reset()
 		switch live := w.secret("web-tls").Data; string(live["tls.crt"]) {
 		case string(first["tls.crt"]):
 			w.has("web-tls", first)

@@ -167,7 +167,7 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 				if l := w.lock(w.Namespace); !w.Suspended(app) && len(l.Spec.Targets) > 0 && to == v1alpha1.ModeAudit {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}
-				w.Writes.Heal()
+				w.Writes.Reset()
 				w.restart()
 				w.Reconcile(g)
 				want := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): to == v1alpha1.ModeEnforce}}

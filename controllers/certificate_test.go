@@ -294,7 +294,7 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 				tc.change(w, g)
 				w.Writes.Before = crashing(n)
 				_, err := w.Try(g)
-				w.Writes.Heal()
+				w.Writes.Reset()
 				w.Reconcile(g)
 				by := key(g)
 				if name == "opening" {

@@ -47,7 +47,7 @@ func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 		t.Errorf("tried %d times, want %d", n, ownwrites.Retries+1)
 	}
 	w.ExpectUntouched(app)
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
 }

@@ -54,7 +54,7 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 				tc.change(w, g)
 				w.Writes.Before = crashing(n)
 				_, err := w.Try(g)
-				w.Writes.Heal()
+				w.Writes.Reset()
 				w.Reconcile(g)
 				if tc.held {
 					w.ExpectHeld(app, g)
@@ -139,7 +139,7 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 			if _, err := w.Try(g); err == nil || !seen {
 				t.Fatalf("the target was not written: %v", err)
 			}
-			w.Writes.Heal()
+			w.Writes.Reset()
 			// Flux strips the annotation, and the request must survive that.
 			g.Annotations = nil
 			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
@@ -167,7 +167,7 @@ func TestNoTargetIsWrittenIfTheRequestCannotBeKept(t *testing.T) {
 	if events := w.Events.Take("RequestAccepted"); len(events) > 0 {
 		t.Errorf("told of what is not kept: %q", events)
 	}
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
 }

@@ -257,7 +257,7 @@ func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
 	if seen := g.Status.Dependencies; len(seen) != 1 || seen[0].Ready || w.Suspended(app) {
 		t.Errorf("the decision is not the first write: %+v, suspended %v", seen, w.Suspended(app))
 	}
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.In(hours(2))
 	w.Reconcile(g)
 	w.expectWaiting(g, app, "BuildFailed: no such file")

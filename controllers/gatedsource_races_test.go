@@ -66,7 +66,7 @@ func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
 				f.Writes.Before, f.Writes.After = nil, crashing(n)
 			}
 			err := f.tries()
-			f.Writes.Heal()
+			f.Writes.Reset()
 			f.ResetState()
 			for range 2 {
 				f.looks()

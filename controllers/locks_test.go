@@ -148,7 +148,7 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 				if l := w.lock(w.Namespace); !w.Suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}
-				w.Writes.Heal()
+				w.Writes.Reset()
 				w.restart()
 				w.Reconcile(g)
 				if got := w.Suspended(app); got != tc.held {
@@ -178,7 +178,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.ExpectHeld(app, g)
 	equal(t, failuresOf(g), []string{"GateLock/closed WriteFailed"})
 
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	equal(t, len(g.Status.TargetFailures()), 0)
@@ -189,7 +189,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 		t.Error("no error although the lock stays closed")
 	}
 	w.ExpectHolder(app, g)
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
 }
@@ -213,7 +213,7 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 		t.Error("no error")
 	}
 	w.ExpectHolder(app, g) // it is locked still
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
 	w.expectLock(elsewhere, lockv1alpha1.GateLockSpec{})
@@ -223,7 +223,7 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	if _, err := w.Try(g); err == nil {
 		t.Error("no error")
 	}
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
 }

@@ -109,7 +109,7 @@ func TestAGateLockThatCannotBeWrittenStopsNoOtherNamespace(t *testing.T) {
 	}
 	w.ExpectReleased(there, g)
 	w.ExpectHolder(here, g)
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(here, g)
 }

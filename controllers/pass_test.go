@@ -149,7 +149,7 @@ func TestACrashAfterAnyWriteOfAPassIsMended(t *testing.T) {
 				w.Writes.Before = crashing(n)
 				_, err := w.Try(g)
 				w.ResetState()
-				w.Writes.Heal()
+				w.Writes.Reset()
 				w.In(2 * time.Minute)
 				w.Reconcile(g)
 				if ends {

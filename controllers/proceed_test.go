@@ -71,7 +71,7 @@ func TestAProceedThatCannotBeNotedDoesNothing(t *testing.T) {
 	if err := w.proceedUnsettled(g, "2026-11-23T12:01:00Z"); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.stripped(g)
 	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", stopsAtOne)

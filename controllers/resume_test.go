@@ -94,7 +94,7 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 					t.Errorf("held %t, error %v", w.Suspended(app), err)
 				}
 			}
-			w.Writes.Heal()
+			w.Writes.Reset()
 			w.Reconcile(g)
 			if before {
 				w.ExpectHeld(app, g)

@@ -232,7 +232,7 @@ func TestAHoldThatNoGateClaimsIsLookedAtAgain(t *testing.T) {
 	if _, err := w.TryNamed(w.Namespace, ""); err == nil {
 		t.Error("it can be written")
 	}
-	w.Writes.Heal()
+	w.Writes.Reset()
 	if result := w.missing(w.Namespace, ""); result.RequeueAfter != 0 || w.Suspended(app) {
 		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.Suspended(app))
 	}

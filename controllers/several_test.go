@@ -40,7 +40,7 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 	if err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(a), a); err != nil {
 		t.Errorf("the finalizer does not wait for the release: %v", err)
 	}
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(a)
 	if err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(a), a); !apierrors.IsNotFound(err) {
 		t.Errorf("the gate is not gone: %v, finalizers %q", err, a.Finalizers)

@@ -292,7 +292,7 @@ func TestATargetStaysHeldWhileTheLockOfAllNamespacesLocksIt(t *testing.T) {
 	}
 	w.ExpectHolder(app, g)
 	equal(t, failuresOf(g), []string{"GateLock/all-namespaces WriteFailed"})
-	w.Writes.Heal()
+	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
 }

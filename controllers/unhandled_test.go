@@ -32,7 +32,7 @@ func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 		w.Annotate(g, v1alpha1.UnhandledAnnotation, fmt.Sprintf("1\tclose\tannotation\t%s/2h\talice\tincident", at), v1alpha1.CloseRequestedAtAnnotation, at+"/10s", v1alpha1.CloseRequestedByAnnotation, "carl")
 		w.Writes.Before = crashing(n)
 		_, err := w.Try(g)
-		w.Writes.Heal()
+		w.Writes.Reset()
 		w.ResetState()
 		w.In(hours(1) + time.Minute) // the second close is over
 		w.Reconcile(g)

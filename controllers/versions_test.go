@@ -28,7 +28,7 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 		if _, err := w.Try(g); err == nil || conditions.IsReady(g) {
 			t.Fatal("it is ready")
 		}
-		w.Writes.Heal()
+		w.Writes.Reset()
 		w.Client = behind{w.Client, stale}
 		w.Reconcile(g)
 		w.ExpectHeld(app, g)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -166,8 +167,8 @@ func (w *Writes) Take(of string) []string {
 	return taken
 }
 
-// Heal ends all interference.
-func (w *Writes) Heal() {
+// Reset removes Before and After.
+func (w *Writes) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Before, w.After = nil, nil
@@ -185,15 +186,11 @@ func Failing(of string) func(string) error {
 
 // Once returns a hook that calls do at the first write that has a substring.
 func Once(of string, do func() error) func(string) error {
-	var mu sync.Mutex
-	done := false
+	var done atomic.Bool
 	return func(write string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if done || !strings.Contains(write, of) {
+		if !strings.Contains(write, of) || done.Swap(true) {
 			return nil
 		}
-		done = true
 		return do()
 	}
 }
