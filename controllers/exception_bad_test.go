@@ -21,36 +21,24 @@ func never(e *v1alpha1.GateException) {
 	}
 }
 
-func TestInvalidExceptionFailsClosed(t *testing.T) {
-	for name, tc := range map[string]struct {
-		State v1alpha1.State
-		does  func(*v1alpha1.GateException)
-		held  bool
-	}{
-		"close an opened gate": {v1alpha1.StateOpened, closingIt, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.State, Targets: []v1alpha1.TargetReference{named("apps")}})
-			e := w.exception("typo", tc.does, 0, hour, never)
-			w.Reconcile(g)
-			if held := w.Suspended(app); held != tc.held {
-				t.Errorf("held is %v", held)
-			}
-			if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); !strings.HasSuffix(got, "exception 'typo' is invalid") {
-				t.Errorf("the gate says %q", got)
-			}
-			w.reportOn(e)
-			w.saysException(e, "Active True InvalidSpec", "Ready False InvalidSpec", "Stalled True InvalidSpec")
-			if got := conditions.GetMessage(e, meta.ReadyCondition); !strings.Contains(got, "Periods[0].schedule: Invalid value: ") {
-				t.Errorf("the exception says %q", got)
-			}
-			w.editException(e, tc.does)
-			w.reportOn(e)
-			w.saysException(e, "Active True InForce", "Ready True Succeeded")
-		})
+func TestAnInvalidExceptionClosesUntilItIsFixed(t *testing.T) {
+	w := newWorld(t)
+	app := w.NewKustomization("apps", nil)
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
+	e := w.exception("typo", closingIt, 0, hour, never)
+	w.Reconcile(g)
+	w.ExpectHeld(app, g)
+	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); !strings.HasSuffix(got, "exception 'typo' is invalid") {
+		t.Errorf("the message of the gate is %q", got)
 	}
+	w.reportOn(e)
+	w.saysException(e, "Active True InvalidSpec", "Ready False InvalidSpec", "Stalled True InvalidSpec")
+	if got := conditions.GetMessage(e, meta.ReadyCondition); !strings.Contains(got, "Periods[0].schedule: Invalid value: ") {
+		t.Errorf("the message of the exception is %q", got)
+	}
+	w.editException(e, closingIt)
+	w.reportOn(e)
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 }
 
 func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {

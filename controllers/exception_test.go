@@ -101,7 +101,7 @@ func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord
 	}
 }
 
-func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T) {
+func TestADeletedExceptionStaysUntilItsGateHasDecidedWithoutIt(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -130,42 +130,60 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 		Name: "hotfix", ValidFrom: from, ValidUntil: at(hour),
 		Reason: v1alpha1.ExpiredReason, AppliedAt: &from, ExpiredAt: &now,
 	})
+
+	// There is neither an event nor a record of an exception that was deleted before it applied.
+	records := g.Status.Exceptions
+	planned := w.exception("planned", openingIt, hour, 2*hour)
+	w.reportOn(planned)
+	w.Reconcile(g)
+	w.Must(cluster.Client.Delete(w.Context(), planned))
+	w.Reconcile(g)
+	w.Events.Take("")
+	w.reportOn(planned)
+	if !w.gone(planned) {
+		t.Error("the planned exception still exists")
+	}
+	w.expectEvents()
+	w.expectRecords(g, records...)
 }
 
-func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
-	for name, prepare := range map[string]func(*world, *v1alpha1.Gate){
-		"the gate is gone": func(w *world, g *v1alpha1.Gate) {
+func TestAnExceptionIsDeletedAtOnceIfNoGateReconcilesIt(t *testing.T) {
+	w := newWorld(t)
+	for name, prepare := range map[string]func(*v1alpha1.Gate){
+		"gone": func(g *v1alpha1.Gate) {
 			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.Reconcile(g)
 		},
-		"the gate is suspended": func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Suspend = true }) },
-		"the gate is under deletion": func(w *world, g *v1alpha1.Gate) {
-			w.Must(cluster.Client.Delete(w.Context(), g))
-		},
+		"suspended":      func(g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Suspend = true }) },
+		"under-deletion": func(g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			g := w.ClosedGate("production")
-			e := w.exception("hotfix", openingIt, 0, hour)
-			w.reportOn(e)
-			w.Reconcile(g)
-			prepare(w, g)
-			w.Must(cluster.Client.Delete(w.Context(), e))
-			w.reportOn(e)
-			if !w.gone(e) {
-				t.Error("the exception is still there")
-			}
-		})
+		g := w.ClosedGate(name)
+		e := w.exception(name, openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.GateRef.Name = name })
+		w.reportOn(e)
+		w.Reconcile(g)
+		prepare(g)
+		w.Must(cluster.Client.Delete(w.Context(), e))
+		w.reportOn(e)
+		if !w.gone(e) {
+			t.Errorf("the gate is %s, and the exception still exists", name)
+		}
 	}
 }
 
-func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
+func TestAnExpiredExceptionIsKeptUnlessItHasATTL(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
 	kept := w.exception("kept", openingIt, 0, hour)
 	brief := w.exception("brief", openingIt, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
 	w.reportOn(kept)
 	w.reportOn(brief)
+	w.In(2 * hour)
+	if left := w.reportOn(kept).RequeueAfter; left != 10*time.Minute { // for a day, because the clock may be wrong
+		t.Errorf("the expired exception is requeued after %s", left)
+	}
+	w.In(hour / 2)
+	w.reportOn(kept)
+	w.saysException(kept, "Active True InForce", "Ready True Succeeded")
 	w.In(2 * hour)
 	w.reportOn(kept)
 	if left := w.reportOn(brief).RequeueAfter; left != 5*time.Minute {
@@ -180,7 +198,9 @@ func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	w.reportOn(brief)
 	w.reportOn(brief)
 	w.In(1000 * hour)
-	w.reportOn(kept)
+	if left := w.reportOn(kept).RequeueAfter; left != 0 {
+		t.Errorf("the expired exception is requeued after %s", left)
+	}
 	if !w.gone(brief) || w.gone(kept) {
 		t.Error("the one with a ttl goes, the other stays")
 	}
@@ -227,38 +247,4 @@ func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	look()
 	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
-}
-
-func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing.T) {
-	w := newWorld(t)
-	w.ClosedGate("production")
-	e := w.exception("hotfix", openingIt, 0, hour)
-	w.In(2 * hour)
-	if left := w.reportOn(e).RequeueAfter; left != 10*time.Minute {
-		t.Errorf("looks again in %s", left)
-	}
-	w.In(hour / 2)
-	w.reportOn(e)
-	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-	w.In(25 * hour)
-	if left := w.reportOn(e).RequeueAfter; left != 0 {
-		t.Errorf("looks again in %s", left)
-	}
-}
-
-func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
-	w := newWorld(t)
-	g := w.ClosedGate("production")
-	e := w.exception("hotfix", openingIt, hour, 2*hour)
-	w.reportOn(e)
-	w.Reconcile(g)
-	w.Must(cluster.Client.Delete(w.Context(), e))
-	w.Reconcile(g)
-	w.Events.Take("")
-	w.reportOn(e)
-	if !w.gone(e) {
-		t.Error("the exception is still there")
-	}
-	w.expectEvents()
-	w.expectRecords(g)
 }
