@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,6 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/controllertest"
-	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // locking is a world with GateLocks.
@@ -85,15 +85,6 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w.expectLock(w.Namespace, unlocked)
 	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 	w.expectLock(naming, lockv1alpha1.GateLockSpec{})
-}
-
-func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
-	w := locking(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
 }
 
 func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
@@ -167,62 +158,48 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 	}
 }
 
+// A Gate that closes holds its targets without the lock. A Gate that opens releases nothing before its lock is open.
 func TestALockThatCannotBeWritten(t *testing.T) {
 	w := locking(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	w.Writes.Before = failing("GateLock")
-	if result, err := w.Try(g); err == nil || result.RequeueAfter > hours(1)/60 {
-		t.Errorf("got %v, %v", result, err)
+	fails := func(g *v1alpha1.Gate) {
+		t.Helper()
+		w.Writes.Before = failing("GateLock")
+		if result, err := w.Try(g); err == nil || result.RequeueAfter > time.Minute {
+			t.Errorf("got %v, %v", result, err)
+		}
 	}
+	locked := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}}
+	fails(g)
 	w.ExpectHeld(app, g)
 	equal(t, failuresOf(g), []string{"GateLock/closed WriteFailed"})
-
 	w.Writes.Reset()
 	w.Reconcile(g)
-	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(w.Namespace, locked)
 	equal(t, len(g.Status.TargetFailures()), 0)
 
 	w.Open(g, start)
-	w.Writes.Before = failing("GateLock")
-	if _, err := w.Try(g); err == nil {
-		t.Error("no error although the lock stays closed")
-	}
+	fails(g)
 	w.ExpectHolder(app, g)
 	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
-}
 
-func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
-	w := locking(t)
-	w.AllowCrossNamespaceRefs = true
-	elsewhere := w.NewNamespace()
-	app := w.NewKustomization("apps", nil)
-	ref := named("apps")
-	ref.Namespace = elsewhere
-	g, other := w.ClosedGate("production", named("apps"), ref), w.ClosedGate("other", named("else"))
+	// The part of another Gate waits for the same write.
+	w.Close(g, w.In(hours(1)))
 	w.Reconcile(g)
-
-	w.Writes.Before = failing("GateLock")
-	if _, err := w.Try(other); err == nil {
-		t.Error("no error")
-	}
+	w.expectLock(w.Namespace, locked)
+	other := w.ClosedGate("other", named("else"))
+	fails(other)
 	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{named("x")} })
-	if _, err := w.Try(g); err == nil {
-		t.Error("no error")
-	}
-	w.ExpectHolder(app, g) // it is locked still
+	fails(g)
+	w.ExpectHolder(app, g) // the lock still has it
 	w.Writes.Reset()
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
-	w.expectLock(elsewhere, lockv1alpha1.GateLockSpec{})
-
-	w.Writes.Before = failing("GateLock")
 	w.Must(cluster.Client.Delete(w.Context(), g))
-	if _, err := w.Try(g); err == nil {
-		t.Error("no error")
-	}
+	fails(g)
 	w.Writes.Reset()
 	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
@@ -271,18 +248,6 @@ func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	w.expectLock(w.Namespace, want)
 }
 
-func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
-	w := locking(t)
-	w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.Reconcile(g)
-	w.Edit(g, func() { g.Finalizers = nil })
-	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.restart()
-	w.missing(w.Namespace, "production")
-	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
-}
-
 func TestAShardLeavesWhatAnotherOneHasLocked(t *testing.T) {
 	w := locking(t)
 	mine, theirs := w.ClosedGate("mine", named("apps")), w.ClosedGate("theirs", named("apps"))
@@ -323,7 +288,7 @@ func (c withoutGate) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
-func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
+func TestALockAfterARestart(t *testing.T) {
 	w := locking(t)
 	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -332,14 +297,19 @@ func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 	w.Writes.Take("")
 	w.Reconcile(g)
 	if got := w.Writes.Take("GateLock"); len(got) > 0 {
-		t.Errorf("writes %q", got)
+		t.Errorf("nothing has changed, but the writes are %q", got)
 	}
 	w.Locks = &controllertest.LiveLocks{World: w.World}
 	w.Open(g, start)
 	w.Reconcile(g)
 	if got := w.Writes.Take("GateLock"); len(got) > 0 {
-		t.Errorf("writes without GateLocks %q", got)
+		t.Errorf("GateLocks are not installed, but the writes are %q", got)
 	}
+	w.Edit(g, func() { g.Finalizers = nil })
+	w.Must(cluster.Client.Delete(w.Context(), g))
+	w.restart()
+	w.missing(w.Namespace, "production")
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
 }
 
 func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
@@ -362,52 +332,48 @@ func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
-	w := locking(t)
+func TestNamespacesWithoutALock(t *testing.T) {
+	w := reaching(t)
+	w.restart()
+	in := func(namespace string) v1alpha1.TargetReference {
+		ref := named("apps")
+		ref.Namespace = namespace
+		return ref
+	}
+	const missing = "nowhere-to-be-found"
 	app := w.NewKustomization("apps", nil)
-	ref := named("apps")
-	ref.Namespace = "nowhere-to-be-found"
-	g := w.ClosedGate("production", ref, named("apps"))
+	g := w.ClosedGate("production", in(missing), named("apps"))
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
-	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: lockv1alpha1.GateLockName}, &lockv1alpha1.GateLock{})
+	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: missing, Name: lockv1alpha1.GateLockName}, &lockv1alpha1.GateLock{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
 	}
-}
 
-func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
-	w := reaching(t)
 	other := w.NewNamespace()
 	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
 	w.restart()
-	ref := named("apps")
-	ref.Namespace = other
-	g := w.ClosedGate("production", named("apps"), ref)
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{in(other), named("apps")} })
 	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 }
 
-func TestWhatTheLockHoldsIsTakenOverOrReleased(t *testing.T) {
-	// An admission policy would write this way: it belongs to nobody.
-	lockedBy := func(w *world, app *target.Object, gate string) {
-		w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+gate+`"}},"spec":{"suspend":true}}`)
+func TestATargetThatThePolicyHoldsIsTakenOverOrReleased(t *testing.T) {
+	w := locking(t)
+	for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
+		name := string(byDefault)
+		app := w.NewKustomization(name, nil)
+		g := w.Gate(name, v1alpha1.GateSpec{Default: byDefault, Targets: []v1alpha1.TargetReference{named(name)}})
+		// As the admission policy writes it: without a manager.
+		w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+key(g)+`"}},"spec":{"suspend":true}}`)
 		w.Reload(app)
 		app.SetManagedFields(slices.DeleteFunc(app.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "flux" }))
 		w.Must(cluster.Client.Update(w.Context(), &app.Unstructured))
-	}
-	for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
-		w := locking(t)
-		app := w.NewKustomization("apps", nil)
-		g := w.Gate("production", v1alpha1.GateSpec{Default: byDefault, Targets: []v1alpha1.TargetReference{named("apps")}})
-		lockedBy(w, app, key(g))
 		w.Reconcile(g)
 		if byDefault == v1alpha1.StateClosed {
 			w.ExpectHeld(app, g)
-			continue
-		}
-		if got := w.Suspension(app); got.Suspend != nil || got.HeldBy != "" {
+		} else if got := w.Suspension(app); got.Suspend != nil || got.HeldBy != "" {
 			t.Errorf("got %+v", got)
 		}
 	}

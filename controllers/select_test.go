@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,48 +11,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
-
-func TestTargetsAreSelected(t *testing.T) {
-	critical := map[string]string{"tier": "critical", "team": "a"}
-	for name, tc := range map[string]struct {
-		targets []v1alpha1.TargetReference
-		held    []string
-	}{
-		"by name":                       {[]v1alpha1.TargetReference{named("a")}, []string{"a"}},
-		"by *":                          {[]v1alpha1.TargetReference{all()}, []string{"a", "b", "c"}},
-		"by labels":                     {[]v1alpha1.TargetReference{all("tier", "critical")}, []string{"a", "b"}},
-		"by name, * and labels, once":   {[]v1alpha1.TargetReference{named("a"), all(), all("tier", "critical"), named("a")}, []string{"a", "b", "c"}},
-		"by an apiVersion of no matter": {[]v1alpha1.TargetReference{{APIVersion: "kustomize.toolkit.fluxcd.io/v9", Kind: "Kustomization", Name: "b"}}, []string{"b"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.NewKustomization("a", critical)
-			w.NewKustomization("b", map[string]string{"tier": "critical"})
-			w.NewKustomization("c", map[string]string{"tier": "other"})
-			g := w.ClosedGate("production", tc.targets...)
-			w.Reconcile(g)
-			n := int64(len(tc.held))
-			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: n, Held: n})
-			if !conditions.IsTrue(g, meta.ReadyCondition) || len(g.Status.TargetFailures()) > 0 {
-				t.Errorf("not ready: %s, %v", conditions.GetMessage(g, meta.ReadyCondition), g.Status.TargetFailures())
-			}
-			for _, name := range []string{"a", "b", "c"} {
-				obj := inGit(w.Namespace, name, nil)
-				want := false
-				for _, held := range tc.held {
-					want = want || held == name
-				}
-				if want {
-					w.ExpectHeld(obj, g)
-				} else {
-					w.ExpectUntouched(obj)
-				}
-			}
-		})
-	}
-}
 
 // reaching returns a world whose Gates and objects may refer to other namespaces.
 func reaching(t *testing.T) *world {
@@ -61,32 +22,36 @@ func reaching(t *testing.T) *world {
 	return w
 }
 
-func TestTargetsOfOtherNamespaces(t *testing.T) {
-	w := reaching(t)
-	other := w.NewNamespace()
-	here, there := w.NewKustomization("apps", nil), inGit(other, "apps", nil)
-	w.Must(gitApply(w.Context(), there))
-	ref := named("apps")
-	ref.Namespace = other
-	g := w.ClosedGate("production", ref)
-	w.Reconcile(g)
-	w.ExpectHeld(there, g)
-	w.ExpectUntouched(here)
-}
-
-func TestATargetThatIsNoLongerNamedIsReleased(t *testing.T) {
+func TestTargetsAreSelectedAndReleased(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.NewKustomization("a", nil), w.NewKustomization("b", map[string]string{"tier": "critical"})
-	g := w.ClosedGate("production", named("a"), all("tier", "critical"))
-	w.Reconcile(g)
-	w.ExpectHeld(a, g)
-	w.ExpectHeld(b, g)
-
-	w.Edit(g, func() { g.Spec.Targets = g.Spec.Targets[1:] })
+	a, b, c := w.NewKustomization("a", nil), w.NewKustomization("b", map[string]string{"tier": "critical"}), w.NewKustomization("c", map[string]string{"tier": "other"})
+	g := w.ClosedGate("production")
+	for name, tc := range map[string]struct {
+		targets []v1alpha1.TargetReference
+		held    []*target.Object
+	}{
+		"by name and labels":          {[]v1alpha1.TargetReference{named("a"), all("tier", "critical")}, []*target.Object{a, b}},
+		"by name, * and labels, once": {[]v1alpha1.TargetReference{named("a"), all(), all("tier", "critical"), named("a")}, []*target.Object{a, b, c}},
+		"by another apiVersion":       {[]v1alpha1.TargetReference{{APIVersion: "kustomize.toolkit.fluxcd.io/v9", Kind: "Kustomization", Name: "b"}}, []*target.Object{b}},
+	} {
+		w.Edit(g, func() { g.Spec.Targets = tc.targets })
+		w.Reconcile(g)
+		n := int64(len(tc.held))
+		if got, want := g.Status.Targets.TargetCounts, (v1alpha1.TargetCounts{Total: n, Held: n}); got != want || !conditions.IsReady(g) || len(g.Status.TargetFailures()) > 0 {
+			t.Errorf("%s: %+v, ready is %q, failures %v", name, got, conditions.GetMessage(g, meta.ReadyCondition), g.Status.TargetFailures())
+		}
+		for _, obj := range []*target.Object{a, b, c} {
+			if slices.Contains(tc.held, obj) {
+				w.ExpectHeld(obj, g)
+			} else if w.Suspended(obj) {
+				t.Errorf("%s: %s is held", name, obj.GetName())
+			}
+		}
+	}
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{all("tier", "critical")} })
 	w.Reconcile(g)
 	w.ExpectReleased(a, g)
 	w.ExpectHeld(b, g)
-
 	b.SetLabels(nil)
 	w.Git(b)
 	w.Reconcile(g)

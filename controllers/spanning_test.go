@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,63 +87,54 @@ func (w *world) settle() {
 	w.Fatal("there is always more to do")
 }
 
-func TestOneGateForAllNamespaces(t *testing.T) {
-	w := reaching(t)
-	a, b := w.NewNamespace(), w.NewNamespace()
-	here, there, stranger := w.member(w.Namespace, "apps"), w.member(a, "apps"), inGit(b, "apps", nil)
-	w.Git(stranger)
-	g := w.ClosedGate("freeze", w.everywhere())
-	w.Reconcile(g)
-	w.ExpectHeld(here, g)
-	w.ExpectHeld(there, g)
-	w.ExpectUntouched(stranger)
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 2})
-
-	w.Open(g, start)
-	w.Reconcile(g)
-	w.ExpectReleased(here, g)
-	w.ExpectReleased(there, g)
-}
-
-func TestAGateForSomeNamespaces(t *testing.T) {
+func TestAGateWithTargetsInOtherNamespaces(t *testing.T) {
 	w := reaching(t)
 	shop, bank := w.NewNamespace(), w.NewNamespace()
 	w.relabelNamespace(shop, map[string]string{"team": "shop"})
 	w.relabelNamespace(bank, map[string]string{"team": "bank"})
-	in := map[string]*target.Object{shop: w.member(shop, "apps"), bank: w.member(bank, "apps")}
-	another := w.member(shop, "infrastructure")
-	ref := w.inLabelled("team", "shop")
-	ref.Name = "apps"
-	g := w.ClosedGate("freeze", ref)
-	w.Reconcile(g)
-	w.ExpectHeld(in[shop], g)
-	w.ExpectUntouched(in[bank])
-	_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(another)) // it finds the Gate by its kind, and is not meant
-	w.Must(err)
-	w.ExpectUntouched(another)
-
-	w.Edit(g, func() {
-		g.Spec.Targets[0].NamespaceSelector.MatchLabels = map[string]string{fleetLabel: w.Namespace}
-		g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shop"}}}
-	})
-	w.Reconcile(g)
-	w.ExpectReleased(in[shop], g)
-	w.ExpectHeld(in[bank], g)
-}
-
-func TestObjectsByExpressions(t *testing.T) {
-	w := reaching(t)
-	web, test := w.NewKustomization("web", map[string]string{"tier": "web"}), w.NewKustomization("test", map[string]string{"tier": "test"})
-	bare := w.NewKustomization("bare", nil)
-	ref := all()
-	ref.MatchExpressions = []v1alpha1.LabelSelectorRequirement{
-		{Key: "tier", Operator: metav1.LabelSelectorOpExists}, {Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}},
+	here, inShop, inBank, another, unlabelled := w.member(w.Namespace, "apps"), w.member(shop, "apps"), w.member(bank, "apps"), w.member(shop, "infrastructure"), inGit(bank, "unlabelled", nil)
+	w.Git(unlabelled)
+	g := w.ClosedGate("freeze")
+	selected := w.inLabelled("team", "shop")
+	selected.Name = "apps"
+	excluded, named, byExpressions := selected, named("apps"), all()
+	excluded.NamespaceSelector = &v1alpha1.LabelSelector{
+		MatchLabels:      map[string]string{fleetLabel: w.Namespace},
+		MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shop"}}},
 	}
-	g := w.ClosedGate("freeze", ref)
+	named.Namespace = shop
+	byExpressions.Namespace = bank
+	byExpressions.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: fleetLabel, Operator: metav1.LabelSelectorOpExists}, {Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist}}
+	for name, tc := range map[string]struct {
+		ref  v1alpha1.TargetReference
+		held []*target.Object
+	}{
+		"all namespaces":                {w.everywhere(), []*target.Object{here, inShop, inBank, another}},
+		"namespaces with a label":       {selected, []*target.Object{inShop}},
+		"namespaces without a label":    {excluded, []*target.Object{inBank}},
+		"one in another namespace":      {named, []*target.Object{inShop}},
+		"objects there, by expressions": {byExpressions, []*target.Object{inBank}},
+	} {
+		w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{tc.ref} })
+		w.Reconcile(g)
+		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: int64(len(tc.held)), Held: int64(len(tc.held))})
+		for _, obj := range []*target.Object{here, inShop, inBank, another, unlabelled} {
+			_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(obj)) // it may find the Gate by its kind
+			w.Must(err)
+			if slices.Contains(tc.held, obj) {
+				w.ExpectHeld(obj, g)
+			} else if w.Suspended(obj) {
+				t.Errorf("%s: %s/%s is held", name, obj.GetNamespace(), obj.GetName())
+			}
+		}
+	}
+	w.ExpectUntouched(unlabelled)
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{w.everywhere()} })
 	w.Reconcile(g)
-	w.ExpectHeld(web, g)
-	w.ExpectUntouched(test)
-	w.ExpectUntouched(bare)
+	w.Open(g, start)
+	w.Reconcile(g)
+	w.ExpectReleased(here, g)
+	w.ExpectReleased(inShop, g)
 }
 
 func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
@@ -171,48 +163,59 @@ func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
 	w.ExpectHeld(inA, g)
 }
 
-func TestANamespaceThatIsBornWhileAGateIsClosed(t *testing.T) {
+// The events of a namespace, its labels and its objects come in any order.
+func TestANamespaceIsCreatedWhileAGateIsClosed(t *testing.T) {
 	w := fleetLocking(t)
-	g := w.ClosedGate("freeze", w.everywhere(), w.inLabelled("team", "shop"))
+	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
 	w.Reconcile(g)
 	w.Writes.Take("")
-
-	born := w.bear(map[string]string{"team": "shop"})
-	app := inGit(born, "apps", nil)
-	w.Git(app)
-	w.Queues.Targets(0, target.KeyOf(app))
-	w.settle()
-	w.ExpectHeld(app, g)
-	equal(t, w.Writes.Take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
-}
-
-func TestTheLabelsOfANewNamespaceMayComeAfterItsObjects(t *testing.T) {
-	w := reaching(t)
-	born := w.NewNamespace()
-	app := w.member(born, "apps")
-	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	w.Reconcile(g)
-	w.ExpectUntouched(app)
-	w.relabelNamespace(born, map[string]string{"team": "shop"})
-	w.settle()
-	w.ExpectHeld(app, g)
-}
-
-func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) {
-	w := reaching(t)
-	born := w.NewNamespace()
-	w.relabelNamespace(born, map[string]string{"team": "shop"})
-	app := w.member(born, "apps")
-	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
-	w.Must(err)
-	w.Queues.Clear() // nobody looks at the object for another reason
-	w.ExpectUntouched(app)
-	seen := view.NewNamespace()
-	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
-	w.Reconcilers().Handlers.Namespace(w.Context(), nil, seen)
-	w.settle()
-	w.ExpectHeld(app, g)
+	isHeld := func(app *target.Object) {
+		t.Helper()
+		w.settle()
+		w.ExpectHeld(app, g)
+		equal(t, w.Writes.Take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+	}
+	labels := map[string]string{"team": "shop"}
+	newApp := func(namespace string) *target.Object {
+		app := inGit(namespace, "apps", nil)
+		w.Git(app)
+		w.Queues.Targets(0, target.KeyOf(app))
+		return app
+	}
+	t.Run("with its labels, before its objects", func(*testing.T) { isHeld(newApp(w.bear(labels))) })
+	t.Run("before its labels", func(*testing.T) {
+		created := w.NewNamespace()
+		app := newApp(created)
+		w.settle()
+		w.ExpectUntouched(app)
+		w.relabelNamespace(created, labels)
+		isHeld(app)
+	})
+	t.Run("after its objects", func(*testing.T) {
+		created := w.NewNamespace()
+		w.relabelNamespace(created, labels)
+		app := newApp(created)
+		w.Queues.Clear() // the target is not enqueued for another reason
+		w.ExpectUntouched(app)
+		seen := view.NewNamespace()
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: created}, seen))
+		w.Reconcilers().Handlers.Namespace(w.Context(), nil, seen)
+		isHeld(app)
+	})
+	t.Run("its GateLock", func(t *testing.T) {
+		ref := named("apps")
+		ref.Namespace = w.Namespace + "-later"
+		naming := w.ClosedGate("naming", ref)
+		w.Reconcile(naming)
+		w.Writes.Take("")
+		created := view.NewNamespace()
+		created.Name = ref.Namespace
+		w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: created.Name}}))
+		w.Reconcilers().Handlers.Namespace(w.Context(), nil, created)
+		w.settle()
+		equal(t, w.Writes.Take(""), []string{"create GateLock/" + created.Name})
+		w.expectLock(created.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(naming): true}, Targets: map[string][]string{"Kustomization/apps": {key(naming)}}})
+	})
 }
 
 // fleetLocking is a world with GateLocks, whose controller has a namespace of its own.
@@ -244,8 +247,9 @@ func expectNone[T any](t *testing.T, got []T) {
 
 func TestOneGateLockIsForAllNamespaces(t *testing.T) {
 	w := fleetLocking(t)
+	var app *target.Object
 	for range 3 {
-		w.member(w.NewNamespace(), "apps")
+		app = w.member(w.NewNamespace(), "apps")
 	}
 	selected := w.inLabelled("team", "shop")
 	selected.Name = "web"
@@ -255,8 +259,16 @@ func TestOneGateLockIsForAllNamespaces(t *testing.T) {
 	equal(t, w.Writes.Take("GateLock"), []string{"create GateLock/" + w.Namespace, "create GateLock/" + w.Own})
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 
+	w.Writes.Before = failing("GateLock/" + w.Own)
 	w.Open(g, start)
+	if _, err := w.Try(g); err == nil {
+		t.Error("no error although the GateLock cannot be written")
+	}
+	w.ExpectHolder(app, g)
+	equal(t, failuresOf(g), []string{"GateLock/all-namespaces WriteFailed"})
+	w.Writes.Reset()
 	w.Reconcile(g)
+	w.ExpectReleased(app, g)
 	w.expectFleetLock(g, ptr.To(lock.NewPart(false)))
 	writes := w.Writes.Take("")
 	unlocked, released := indexWith(writes, "update GateLock/"+w.Own), indexWith(writes, "apply Kustomization")
@@ -276,25 +288,6 @@ func indexWith(writes []string, text string) int {
 		}
 	}
 	return -1
-}
-
-func TestATargetStaysHeldWhileTheLockOfAllNamespacesLocksIt(t *testing.T) {
-	w := fleetLocking(t)
-	app := w.member(w.NewNamespace(), "apps")
-	g := w.ClosedGate("freeze", w.everywhere())
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	w.Writes.Before = failing("GateLock/" + w.Own)
-	w.Open(g, start)
-	_, err := w.Try(g)
-	if err == nil {
-		t.Error("the GateLock cannot be written, and nobody says so")
-	}
-	w.ExpectHolder(app, g)
-	equal(t, failuresOf(g), []string{"GateLock/all-namespaces WriteFailed"})
-	w.Writes.Reset()
-	w.Reconcile(g)
-	w.ExpectReleased(app, g)
 }
 
 func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
@@ -333,40 +326,30 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 	})
 }
 
-func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
+func TestTargetsInOtherNamespacesMustBeAllowed(t *testing.T) {
 	w := newWorld(t)
-	other := w.NewNamespace()
-	here, there := w.member(w.Namespace, "apps"), w.member(other, "apps")
+	here, there := w.member(w.Namespace, "apps"), w.member(w.NewNamespace(), "apps")
 	g := w.ClosedGate("freeze", w.everywhere())
 	w.Reconcile(g)
 	w.ExpectHeld(here, g)
 	w.ExpectUntouched(there)
 	equal(t, g.Status.TargetFailures()[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs", w.Namespace))
 
-	t.Run("a controller of one namespace", func(t *testing.T) {
-		w := reaching(t)
-		other := w.NewNamespace()
-		w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
-		here, there := w.member(w.Namespace, "apps"), w.member(other, "apps")
-		g := w.ClosedGate("freeze", w.everywhere())
-		w.Reconcile(g)
-		w.ExpectHeld(here, g)
-		w.ExpectUntouched(there)
-		equal(t, g.Status.TargetFailures()[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
-	})
-}
-
-func TestWhatIsHeldInOtherNamespacesStaysHeldWhenThatIsNoLongerAllowed(t *testing.T) {
-	w := reaching(t)
-	app := w.member(w.NewNamespace(), "apps")
-	g := w.ClosedGate("freeze", w.everywhere())
+	w.AllowCrossNamespaceRefs = true
+	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
 	w.Reconcile(g)
-	w.ExpectHeld(app, g)
+	w.ExpectUntouched(there)
+	equal(t, g.Status.TargetFailures()[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
+
+	// A target that was held while it was allowed stays held.
+	w.Namespaces = nil
+	w.Reconcile(g)
+	w.ExpectHeld(there, g)
 	w.AllowCrossNamespaceRefs = false
 	w.Reconcile(g)
-	w.Queues.Targets(0, target.KeyOf(app))
+	w.Queues.Targets(0, target.KeyOf(there))
 	w.settle()
-	w.ExpectHolder(app, g)
+	w.ExpectHolder(there, g)
 }
 
 func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T) {
@@ -398,20 +381,4 @@ func (b blindClient) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, key.Name, nil)
 	}
 	return b.Client.Get(ctx, key, obj, opts...)
-}
-
-func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
-	w := fleetLocking(t)
-	ref := named("apps")
-	ref.Namespace = w.Namespace + "-later"
-	g := w.ClosedGate("freeze", ref)
-	w.Reconcile(g)
-	w.Writes.Take("")
-	born := view.NewNamespace()
-	born.Name = ref.Namespace
-	w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: born.Name}}))
-	w.Reconcilers().Handlers.Namespace(w.Context(), nil, born)
-	w.settle()
-	equal(t, w.Writes.Take(""), []string{"create GateLock/" + born.Name})
-	w.expectLock(born.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 }
