@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,45 +81,6 @@ func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-func TestDriftOfThePinnedSourceIsCorrectedWhileItsGateIsClosed(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
-	f.looks()
-	g := f.ClosedGate("nights", allGatedSources)
-	f.push("b")
-	f.looks(g)
-	pinned := f.source("apps-gated")
-	f.Must(f.Merge(pinned, `{"spec":{"suspend":true,"ref":{"commit":%q},"ignore":"*"}}`, strings.Repeat("b", 40)))
-	f.looks()
-	f.isAt("a")
-	pinned = f.source("apps-gated")
-	if _, ignores, _ := unstructured.NestedString(pinned.Object, "spec", "ignore"); ignores || !harness.Suspended(pinned) {
-		t.Errorf("its spec is %v", pinned.Object["spec"])
-	}
-	f.Must(cluster.Client.Delete(f.Context(), pinned))
-	f.looks()
-	f.isAt("a")
-}
-
-func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
-	f.looks()
-	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	_, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
-	f.Must(err)
-	f.ClosedGate("nights", allGatedSources)
-	f.push("b")
-	spec := f.g.Spec
-	f.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: spec}
-	f.Create(f.g)
-	f.looks()
-	f.isAt("a", "Approved False")
-	if got := f.g.Status.Promotions; len(got) != 1 || got[0].Reason != v1alpha1.AdoptedReason {
-		t.Errorf("promotions: %+v", got)
 	}
 }
 

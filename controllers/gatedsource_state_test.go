@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/gatedsource"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -32,19 +35,6 @@ func TestAGateInAuditModeCountsWhatItWouldHoldOfAGatedSource(t *testing.T) {
 	}
 }
 
-func TestAGatedSourceWaitsUntilItsSourcesAreRead(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
-	f.Targets = sourcesNotRead{f.Targets}
-	result, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
-	if f.Must(err); result.RequeueAfter != view.CacheDelay {
-		t.Errorf("it is requeued after %s", result.RequeueAfter)
-	}
-	if f.Read(f.g); len(f.g.Status.Conditions) > 0 {
-		t.Errorf("it has the conditions %+v", f.g.Status.Conditions)
-	}
-}
-
 // sourcesNotRead is a cache that has no source yet.
 type sourcesNotRead struct{ view.TargetReader }
 
@@ -56,18 +46,37 @@ func (c sourcesNotRead) Get(ctx context.Context, key target.Key) (*target.Object
 	return c.TargetReader.Get(ctx, key)
 }
 
-func TestAGatedSourceThatCannotBeWrittenIsAFailureOfItsGate(t *testing.T) {
+func TestAGatedSourceThatCannotBeReadOrWritten(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
+
+	// Its sources have not been read yet.
+	targets := f.Targets
+	f.Targets = sourcesNotRead{targets}
+	result, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
+	if f.Must(err); result.RequeueAfter != view.CacheDelay {
+		t.Errorf("it is requeued after %s", result.RequeueAfter)
+	}
+	if f.Read(f.g); len(f.g.Status.Conditions) > 0 {
+		t.Errorf("it has the conditions %+v", f.g.Status.Conditions)
+	}
+	f.Targets = targets
+
+	// It belongs to another shard.
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{gatedsource.ShardLabel: "shard1"}})
+	f.Must(err)
+	f.Shard = selector
+	f.looks()
+	f.isAt("")
+	f.Edit(f.g, func() { f.g.Labels = map[string]string{gatedsource.ShardLabel: "shard1"} })
+	f.looks()
+	f.isAt("a")
+
+	// A failed write is a failure of its Gate.
 	g := f.Gate("days", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
 	f.looks(g)
 	f.push("b")
-	f.Writes.Before = func(write string) error {
-		if strings.Contains(write, "GitRepository/apps-gated") {
-			return errBroken
-		}
-		return nil
-	}
+	f.Writes.Before = failing("GitRepository/apps-gated")
 	if err := f.tries(); !errors.Is(err, errBroken) {
 		t.Errorf("the error is %v", err)
 	}

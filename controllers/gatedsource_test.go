@@ -175,77 +175,12 @@ func TestAGatedSourceFollowsWhileItsGatesAreOpenAndStaysWhileOneIsClosed(t *test
 	}
 }
 
-func TestAGateThatCannotSayThatItIsOpenKeepsThePin(t *testing.T) {
-	for name, prepare := range map[string]func(*following){
-		"one that does not exist": func(f *following) { f.Annotate(f.g, v1alpha1.GatesAnnotation, "missing") },
-		"one in another namespace": func(f *following) {
-			g := f.GateIn(f.NewNamespace(), "open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-			f.Reconcile(g)
-			f.Annotate(f.g, v1alpha1.GatesAnnotation, key(g))
-		},
-		"one that has not decided": func(f *following) {
-			f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
-		},
-		"one whose spec was just changed": func(f *following) {
-			g := f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
-			f.looks(g)
-			f.push("b")
-			f.Edit(g, func() { g.Spec.Default = v1alpha1.StateClosed })
-		},
-		"one that is due to close": func(f *following) {
-			g := f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
-			f.Close(g, start.Add(hours(1)))
-			f.looks(g)
-			f.push("b")
-			f.In(hours(1))
-		},
-		"one of two": func(f *following) {
-			for name, state := range map[string]v1alpha1.State{"open": v1alpha1.StateOpened, "closed": v1alpha1.StateClosed} {
-				f.Reconcile(f.Gate(name, v1alpha1.GateSpec{Default: state}))
-			}
-			f.Annotate(f.g, v1alpha1.GatesAnnotation, "open,closed")
-		},
-		"an annotation that cannot be read": func(f *following) { f.Annotate(f.g, v1alpha1.GatesAnnotation, "a/b/c") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := follow(t, v1alpha1.GatedSourceSpec{})
-			prepare(f)
-			pinned := ""
-			if f.Read(f.g); f.g.Status.Pinned != nil {
-				pinned = "a"
-			}
-			f.looks()
-			f.isAt(pinned, "Approved False")
-		})
-	}
-}
-
-func TestWithoutAGateTheNewestIsPromotedAtOnce(t *testing.T) {
+// The steps share one GatedSource, without a Gate at first.
+func TestThePinnedSourceBelongsToItsGatedSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
-	f.looks()
-	f.isAt("a", "Approved True UpToDate")
-	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 0 {
-		t.Errorf("it goes with the GatedSource: %v", owners)
-	}
-	f.Edit(f.g, func() { f.g.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete })
-	f.looks()
-	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 1 || owners[0].UID != f.g.UID {
-		t.Errorf("it does not go with the GatedSource: %v", owners)
-	}
-	f.Writes.Take("")
-	for range 3 {
-		f.looks()
-	}
-	if wrote := f.Writes.Take(""); len(wrote) > 0 {
-		t.Errorf("idle, and yet: %v", wrote)
-	}
-}
 
-func TestWithASourceThatIsNotOursNothingIsWritten(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
+	// A source of the same name that another client has created is not written.
 	theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
 	theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
 	f.Create(theirs)
@@ -257,7 +192,73 @@ func TestWithASourceThatIsNotOursNothingIsWritten(t *testing.T) {
 	}
 	f.Must(cluster.Client.Delete(f.Context(), theirs))
 	f.looks()
-	f.isAt("a", "Approved True")
+	f.isAt("a", "Approved True UpToDate")
+
+	// The GatedSource owns it only with deletionPolicy: Delete.
+	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 0 {
+		t.Errorf("it is deleted with the GatedSource: %v", owners)
+	}
+	f.Edit(f.g, func() { f.g.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete })
+	f.looks()
+	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 1 || owners[0].UID != f.g.UID {
+		t.Errorf("it is not deleted with the GatedSource: %v", owners)
+	}
+	f.Edit(f.g, func() { f.g.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
+	f.looks()
+	f.Writes.Take("")
+	for range 3 {
+		f.looks()
+	}
+	if wrote := f.Writes.Take(""); len(wrote) > 0 {
+		t.Errorf("nothing has changed, but the writes are %q", wrote)
+	}
+
+	// Drift is corrected while a Gate is closed.
+	g := f.ClosedGate("nights", allGatedSources)
+	f.push("b")
+	f.looks(g)
+	equal(t, f.waiting(), []float64{1, float64(start.Unix())})
+	pinned := f.source("apps-gated")
+	f.Must(f.Merge(pinned, `{"spec":{"suspend":true,"ref":{"commit":%q},"ignore":"*"}}`, strings.Repeat("b", 40)))
+	f.looks()
+	f.isAt("a")
+	pinned = f.source("apps-gated")
+	if _, ignores, _ := unstructured.NestedString(pinned.Object, "spec", "ignore"); ignores || !harness.Suspended(pinned) {
+		t.Errorf("its spec is %v", pinned.Object["spec"])
+	}
+	f.Must(cluster.Client.Delete(f.Context(), pinned))
+	f.looks()
+	f.isAt("a")
+
+	// A GatedSource that is deleted and created again adopts it.
+	f.Must(cluster.Client.Delete(f.Context(), f.g))
+	_, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
+	f.Must(err)
+	if got := f.waiting(); len(got) > 0 {
+		t.Errorf("the metrics of a deleted GatedSource are %v", got)
+	}
+	f.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: f.g.Spec}
+	f.Create(f.g)
+	f.looks()
+	f.isAt("a", "Approved False")
+	if got := f.g.Status.Promotions; len(got) != 1 || got[0].Reason != v1alpha1.AdoptedReason {
+		t.Errorf("promotions: %+v", got)
+	}
+}
+
+// waiting returns the metrics of GatedSources: how many revisions wait, and since when.
+func (f *following) waiting() (values []float64) {
+	f.Helper()
+	families, err := f.Registry.Gather()
+	f.Must(err)
+	for _, family := range families {
+		if strings.HasPrefix(family.GetName(), "gating_source_") {
+			for _, m := range family.GetMetric() {
+				values = append(values, m.GetGauge().GetValue())
+			}
+		}
+	}
+	return values
 }
 
 func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
@@ -272,7 +273,7 @@ func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
 	f.isAt("", "Stalled True SourceNotOurs")
 }
 
-func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
+func TestAnApprovedRevisionIsPromoted(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 2}})
 	f.looks()
@@ -296,6 +297,17 @@ func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
 	if !slices.Equal(by, []string{"alice", "bob"}) {
 		t.Errorf("approved by %v", by)
 	}
+	events := f.Events.Take("GatedSource/apps")
+	want := []string{
+		"Normal GatedSource/apps RevisionWaits: '" + commit("a") + "' waits for approval: 0 of 2. To approve it: ",
+		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by alice",
+		"Normal GatedSource/apps RevisionWaits: '" + commit("b") + "' waits for approval: ",
+		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by bob",
+		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (RevisionApproved), approved by alice, bob",
+	}
+	if !slices.EqualFunc(events, want, strings.HasPrefix) {
+		t.Errorf("got  %q\nwant %q", events, want)
+	}
 	f.Unstamped = true
 	f.approves("alice", commit("b"))
 	f.approves("bob", commit("b"))
@@ -307,34 +319,6 @@ func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
 	f.Unstamped = false
 	f.looks()
 	f.isAt("b", "Approved True UpToDate")
-}
-
-func TestTheMetricsOfAGatedSourceGoWithIt(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
-	g := f.ClosedGate("nights", allGatedSources)
-	f.looks(g)
-	waiting := func() (values []float64) {
-		families, err := f.Registry.Gather()
-		f.Must(err)
-		for _, family := range families {
-			if strings.HasPrefix(family.GetName(), "gating_source_") {
-				for _, m := range family.GetMetric() {
-					values = append(values, m.GetGauge().GetValue())
-				}
-			}
-		}
-		return values
-	}
-	if got := waiting(); !slices.Equal(got, []float64{1, float64(start.Unix())}) {
-		t.Errorf("it waits: %v", got)
-	}
-	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	_, err := f.Reconcilers().GatedSources.Reconcile(f.Context(), f.request())
-	f.Must(err)
-	if got := waiting(); len(got) > 0 {
-		t.Errorf("it is gone: %v", got)
-	}
 }
 
 func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
@@ -393,41 +377,5 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 	handler.OnUpdate(other, other)
 	if got := f.Queues.TakeTargets(); len(got) > 0 {
 		t.Errorf("it wakes %v", got)
-	}
-}
-
-func TestAGatedSourceOfAnotherShardIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{gatedsource.ShardLabel: "shard1"}})
-	f.Must(err)
-	f.Shard = selector
-	f.looks()
-	f.isAt("")
-	f.Edit(f.g, func() { f.g.Labels = map[string]string{gatedsource.ShardLabel: "shard1"} })
-	f.looks()
-	f.isAt("a")
-}
-
-func TestWhatHappensToAGatedSourceIsTold(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
-	f.looks()
-	f.approves("alice", commit("a"))
-	f.looks()
-	f.looks()
-	want := []string{
-		"Normal GatedSource/apps RevisionWaits: '" + commit("a") + "' waits for approval: 0 of 1. To approve it: ",
-		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by alice",
-		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (RevisionApproved), approved by alice",
-	}
-	got := f.Events.Take("GatedSource/apps")
-	if len(got) != len(want) {
-		t.Fatalf("got %q", got)
-	}
-	for i := range want {
-		if !strings.HasPrefix(got[i], want[i]) {
-			t.Errorf("got %q, want %q", got[i], want[i])
-		}
 	}
 }
