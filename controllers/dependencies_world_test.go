@@ -58,6 +58,8 @@ func opened(g *v1alpha1.Gate) string {
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
+func isOpened(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) }
+
 // expectOpened checks that a Gate is opened and holds nothing.
 func (w *world) expectOpened(g *v1alpha1.Gate, app *target.Object) {
 	w.Helper()

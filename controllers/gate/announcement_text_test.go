@@ -126,3 +126,32 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 		"Gate 'flux-system/releases' " + cancellationText([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
 	})
 }
+
+func TestImpactOfAStateChange(t *testing.T) {
+	a, b := inGit("shop", "a", nil), inGit("shop", "b", nil)
+	both := []*target.Object{a, b}
+	for name, tc := range map[string]struct {
+		impact Impact
+		state  v1alpha1.State
+		mode   v1alpha1.Mode
+		opened bool
+		want   string
+	}{
+		"a close":                         {Impact{Governed: both}, v1alpha1.StateClosed, "", true, ": 2 targets would be held: Kustomization shop/a, Kustomization shop/b"},
+		"a close, with mode Audit":        {Impact{Governed: both}, v1alpha1.StateClosed, v1alpha1.ModeAudit, true, ": 2 targets would be held: Kustomization shop/a, Kustomization shop/b. The gate has mode Audit and holds nothing."},
+		"a close without targets":         {Impact{}, v1alpha1.StateClosed, "", true, ": nothing would be held"},
+		"an opening":                      {Impact{Governed: both, Held: both}, v1alpha1.StateOpened, "", false, ": 2 targets are held"},
+		"an opening, nothing waits":       {Impact{Governed: both, Held: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 1 target is held, and nothing new waits"},
+		"an opening, updates wait":        {Impact{Governed: both, Held: both, Outdated: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 2 targets are held, and something new waits for 1: Kustomization shop/a"},
+		"an opening, some are unknown":    {Impact{Governed: both, Held: both, Outdated: both[:1]}, v1alpha1.StateOpened, "", false, ": 2 targets are held, and something new waits for at least 1: Kustomization shop/a"},
+		"an opening without held targets": {Impact{Governed: both}, v1alpha1.StateOpened, "", false, ": nothing is held"},
+		"an opening after the next close": {Impact{Governed: both}, v1alpha1.StateOpened, "", true, ""},
+		"an opening, with mode Audit":     {Impact{Governed: both}, v1alpha1.StateOpened, v1alpha1.ModeAudit, false, ". The gate has mode Audit and holds nothing."},
+	} {
+		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Mode: tc.mode}}
+		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[tc.opened]}}
+		if got := tc.impact.Describe(g, tc.state); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -1,9 +1,10 @@
-package controllers_test
+package gate
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +13,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/events"
-	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
@@ -25,17 +23,29 @@ import (
 // decider decides on Gates in memory, under a clock that differs from that of the API
 // server.
 type decider struct {
-	*gatecontroller.Decider
-	clock *clocktesting.FakePassiveClock
-	ahead time.Duration
-	asked int
+	*Decider
+	clock   *clocktesting.FakePassiveClock
+	ahead   time.Duration
+	asked   int
+	metrics *prometheus.Registry
+}
+
+// skew returns the metric of the clock skew.
+func (r *decider) skew() (value float64) {
+	families, _ := r.metrics.Gather()
+	for _, family := range families {
+		if strings.HasSuffix(family.GetName(), "clock_ahead_seconds") {
+			value = family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return value
 }
 
 // newDecider returns a replica that asks a clock for the time of the API server.
 func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *decider {
-	r := &decider{clock: clocktesting.NewFakePassiveClock(start), ahead: ahead}
-	r.Decider = &gatecontroller.Decider{
-		Clock: r.clock, Skew: events.MustMakeMetrics(prometheus.NewRegistry()).Skew, Dependencies: &view.DependencyReader{},
+	r := &decider{clock: clocktesting.NewFakePassiveClock(start), ahead: ahead, metrics: prometheus.NewRegistry()}
+	r.Decider = &Decider{
+		Clock: r.clock, Skew: events.MustMakeMetrics(r.metrics).Skew, Dependencies: &view.DependencyReader{},
 		ServerTime: func(context.Context) (time.Time, error) {
 			r.asked++
 			return server.Now().Truncate(time.Second), nil
@@ -50,10 +60,8 @@ func (r *decider) look(g *v1alpha1.Gate, at time.Time, exceptions ...*v1alpha1.G
 	r.clock.SetTime(at.Add(r.ahead))
 	d := r.Decide(context.Background(), gate.NewSnapshot(g, nil, exceptions...), r.clock.Now())
 	g.Status = d.Status(nil)
-	return gatecontroller.Until(r.clock.Now(), append(d.Rechecks, r.clock.Now().Add(g.GetInterval())))
+	return Until(r.clock.Now(), append(d.Rechecks, r.clock.Now().Add(g.GetInterval())))
 }
-
-func isOpened(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) }
 
 // secondsGate draws a Gate whose periods are seconds long and apart.
 func secondsGate(t *rapid.T) *v1alpha1.Gate {
