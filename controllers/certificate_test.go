@@ -9,13 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -69,75 +67,44 @@ func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	}
 }
 
-func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
-	for name, tc := range map[string]struct {
-		spec   map[string]any
-		policy *v1alpha1.CertificatePolicy
-		from   time.Time
-		held   string
-	}{
-		"by cert-manager": {held: atMargin, from: start.Add(-30 * day)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			www := w.certificate("www", tc.spec)
-			w.issue(www, tc.from, expiry)
-			g := w.Gate("production", v1alpha1.GateSpec{
-				Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: tc.policy,
-				Interval: v1alpha1.Duration{Duration: 10000 * time.Hour}, Mode: v1alpha1.ModeLenient,
-			})
-			if result := w.Reconcile(g); result.RequeueAfter != margin.Sub(start) {
-				t.Errorf("looked at again after %s, want %s", result.RequeueAfter, margin.Sub(start))
-			}
-			w.expectRenewal(www, tc.held, key(g), isDeferred...)
-
-			w.In(59 * day)
-			w.Events.Take("")
-			w.Reconcile(g)
-			w.expectRenewal(www, "", key(g), isBypassed...)
-			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
-			if got := w.Events.Take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
-				t.Errorf("events %q", got)
-			}
-			w.report(www, nil, "Ready", "Issuing")
-			w.Reconcile(g)
-			w.expectRenewal(www, "", key(g), isBypassed...)
-
-			w.issue(www, w.FakeClock.Now(), w.FakeClock.Now().Add(90*day))
-			w.Reconcile(g)
-			w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
-			if got := w.Events.Take("HeldAgain"); len(got) > 0 {
-				t.Errorf("nobody resumed it: %q", got)
-			}
-			if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
-				t.Errorf("%v renewals bypassed", got)
-			}
-		})
-	}
-}
-
-// cert-manager renews at the minute that we wrote into the spec: we see it issuing,
-// and leave it alone.
-func TestARenewalUnderWayIsLeftAlone(t *testing.T) {
+func TestACertificateIsReleasedAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.ClosedGate("production", certificates)
-	w.Reconcile(g)
-	w.In(59 * day)
-	w.report(www, nil, "Ready", "Issuing")
-	w.Writes.Take("")
-	w.Reconcile(g)
-	w.expectRenewal(www, atMargin, key(g), "Approved=False GateClosed", "RenewalWindowBypassed=True ExpiryImminent")
-	if writes := w.Writes.Take("apply Certificate"); len(writes) > 0 {
-		t.Errorf("wrote %q", writes)
+	w.issue(www, start.Add(-30*day), expiry)
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: "closed", Targets: []v1alpha1.TargetReference{certificates},
+		Interval: v1alpha1.Duration{Duration: 10000 * time.Hour}, Mode: v1alpha1.ModeLenient,
+	})
+	if result := w.Reconcile(g); result.RequeueAfter != margin.Sub(start) {
+		t.Errorf("looked at again after %s, want %s", result.RequeueAfter, margin.Sub(start))
 	}
+	w.expectRenewal(www, atMargin, key(g), isDeferred...)
+
+	w.In(59 * day)
+	w.Events.Take("")
+	w.Reconcile(g)
+	w.expectRenewal(www, "", key(g), isBypassed...)
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
+	if got := w.Events.Take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
+		t.Errorf("events %q", got)
+	}
+	w.report(www, nil, "Ready", "Issuing")
+	w.Reconcile(g)
+	w.expectRenewal(www, "", key(g), isBypassed...)
+
 	w.issue(www, w.FakeClock.Now(), w.FakeClock.Now().Add(90*day))
 	w.Reconcile(g)
 	w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
+	if got := w.Events.Take("HeldAgain"); len(got) > 0 {
+		t.Errorf("nobody resumed it: %q", got)
+	}
+	if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
+		t.Errorf("%v renewals bypassed", got)
+	}
 }
 
-func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
+func TestARenewalThatAnotherClientChanges(t *testing.T) {
 	w := newWorld(t)
 	theirs := map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": "0 3 * * *", "windowDuration": "1h"}}}}
 	www := w.certificate("www", theirs)
@@ -151,8 +118,8 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	w.Reconcile(g)
 	w.expectRenewal(www, "0 3 * * *", "")
 
-	// Somebody takes over what we held.
-	api := w.certificate("api", nil)
+	// Another client takes over the renewal of one held certificate, and a controller removes that of the other one.
+	api, web := w.certificate("api", nil), w.certificate("web", nil)
 	w.In(time.Hour)
 	w.Close(g, w.FakeClock.Now())
 	w.Reconcile(g)
@@ -160,112 +127,48 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 		[]byte(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"0 4 * * *","windowDuration":"1h"}]}}}`)), client.FieldOwner("kubectl-edit")))
 	w.Reconcile(g)
 	w.expectRenewal(api, "0 4 * * *", "", "Approved=True Resumed")
-}
-
-func TestARenewalThatAControllerWipesIsHeldAgain(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	g := w.ClosedGate("production", certificates)
-	w.Reconcile(g)
-	w.Reload(www)
-	unstructured.RemoveNestedField(www.Object, "spec", "renewal")
-	w.Must(cluster.Client.Update(w.Context(), &www.Unstructured, client.FieldOwner("cert-manager-certificates-ingress-shim")))
+	w.Reload(web)
+	unstructured.RemoveNestedField(web.Object, "spec", "renewal")
+	w.Must(cluster.Client.Update(w.Context(), &web.Unstructured, client.FieldOwner("cert-manager-certificates-ingress-shim")))
 	w.Events.Take("")
 	w.Reconcile(g)
-	w.expectRenewal(www, atMargin, key(g), isDeferred...)
+	w.expectRenewal(web, atMargin, key(g), isDeferred...)
 	if got := w.Events.Take("HeldAgain"); len(got) != 1 {
 		t.Errorf("events %q", got)
 	}
-	if len(www.GetLabels()) > 0 {
-		t.Errorf("labels %v", www.GetLabels())
+	if len(web.GetLabels()) > 0 {
+		t.Errorf("labels %v", web.GetLabels())
 	}
 }
 
 func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
-	for name, leave := range map[string]func(*world, *v1alpha1.Gate){
-		"the gate is deleted": func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
-		"no longer named": func(w *world, g *v1alpha1.Gate) {
-			w.Edit(g, func() { g.Spec.Targets = nil })
-		},
-	} {
-		for state, prepare := range map[string]func(*world) []*target.Object{
-			"held": func(w *world) []*target.Object { return []*target.Object{w.certificate("www", nil)} },
-			"needless": func(w *world) []*target.Object {
-				return []*target.Object{w.certificate("www", map[string]any{"renewBefore": "1h"})}
-			},
-			"bypassed": func(w *world) []*target.Object {
-				obj := w.certificate("www", nil)
-				w.In(59 * day)
-				return []*target.Object{obj}
-			},
-		} {
-			t.Run(name+", "+state, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				objs := prepare(w)
-				before := w.Reload(objs[0]).Object["spec"]
-				g := w.ClosedGate("production", certificates)
-				w.Reconcile(g)
-				if len(w.Reload(objs[0]).GetConditions()) == 1 {
-					t.Error("no condition was set")
-				}
-				leave(w, g)
-				w.Reconcile(g)
-				w.expectRenewal(objs[0], map[string]string{"needless": "1h"}[state], "", isReleased...)
-				equal(t, objs[0].Object["spec"], before)
-			})
-		}
+	w := newWorld(t)
+	held, needless := w.certificate("www", nil), w.certificate("needless", map[string]any{"renewBefore": "1h"})
+	spec := w.Reload(held).Object["spec"]
+	leaves := func(obj *target.Object, renewal string) {
+		t.Helper()
+		w.expectRenewal(obj, renewal, "", isReleased...)
 	}
-}
-
-func TestAGateThatBecomesInvalidLeavesTheRenewalAndSaysSo(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
 	g := w.ClosedGate("production", certificates)
 	w.Reconcile(g)
-	w.Edit(g, func() { broken(g) })
+	w.expectRenewal(held, atMargin, key(g), isDeferred...)
+	if len(w.Reload(needless).GetConditions()) == 1 {
+		t.Error("no condition was set")
+	}
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.Reconcile(g)
-	w.expectRenewal(www, atMargin, key(g), slices.Sorted(slices.Values(append(slices.Clone(isDeferred), "RenewalConfigInvalid=True InvalidSpec")))...)
+	leaves(held, "")
+	leaves(needless, "1h")
+	equal(t, held.Object["spec"], spec)
+
 	w.In(59 * day)
+	g = w.ClosedGate("later", certificates)
 	w.Reconcile(g)
-	w.expectRenewal(www, "", key(g), "Approved=True ExpiryImminent", "RenewalConfigInvalid=True InvalidSpec", "RenewalWindowBypassed=True ExpiryImminent")
-	w.Edit(g, func() { g.Spec.ClosePeriods = nil })
+	w.expectRenewal(held, "", key(g), isBypassed...)
+	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.Reconcile(g)
-	w.expectRenewal(www, "", key(g), isBypassed...)
-}
-
-// otherRelease are the targets of a cluster with another release of cert-manager.
-type otherRelease struct {
-	view.TargetReader
-	definition target.Definition
-}
-
-func (o otherRelease) Definition(schema.GroupKind) target.Definition { return o.definition }
-
-func TestReleasesOfCertManagerThatCannotDeferOrDisable(t *testing.T) {
-	w := newWorld(t)
-	www, theirs := w.certificate("www", nil), w.certificate("theirs", map[string]any{"renewBefore": "720h"})
-	g := w.ClosedGate("production", certificates)
-	with := w.Targets
-	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewBefore": true}}}
-	w.Reconcile(g)
-	w.expectRenewal(www, "24h0m0s", key(g), isDeferred...)
-	w.expectRenewal(theirs, "720h", key(g), "Approved=True UnsupportedVersion", "RenewalConfigInvalid=True UnsupportedVersion")
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2, Held: 1, Exempt: 1})
-
-	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
-	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewal": true}, Release: "v1.21.0"}}
-	w.Reconcile(g)
-	w.expectRenewal(www, "5m0s", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True UnsupportedVersion", "RenewalDisabled=True UserConfigured")
-
-	w.Targets = with
-	w.Reconcile(g)
-	w.expectRenewal(www, "never", key(g), isDisabled...)
-	w.expectRenewal(theirs, "never720h", key(g), isDisabled...)
-	w.Open(g, start)
-	w.Reconcile(g)
-	w.expectRenewal(www, "", "", isReleased...)
-	w.expectRenewal(theirs, "720h", "", isReleased...)
+	leaves(held, "")
+	equal(t, held.Object["spec"], spec)
 }
 
 func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {

@@ -102,8 +102,11 @@ func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
 		if got, want := result.RequeueAfter, hours(step.next-step.after); got != want && step.next < 1000 {
 			t.Errorf("after %gh it is looked at again in %s, want %s", step.after, got, want)
 		}
+		version := g.ResourceVersion
 		w.ResetState() // the process ends, and another one begins
-		w.expectTold(g, step.after)
+		if w.expectTold(g, step.after); g.ResourceVersion != version {
+			t.Errorf("after %gh it was written again", step.after)
+		}
 	}
 	if n := len(g.Status.Memory.Announced); n != 1 { // the clock of another replica may be behind
 		t.Errorf("%v", g.Status.Memory.Announced)
@@ -116,26 +119,25 @@ func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
 	}
 }
 
-func TestASettledGateThatHasToldIsWrittenByNobody(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.telling(freeze(30, 32))
-	w.expectTold(g, 7, strings.Replace(closesSoon, "24h", "23h", 1))
-	version := g.ResourceVersion
-	w.expectTold(g, 7.5)
-	if g.ResourceVersion != version {
-		t.Errorf("it was written again")
-	}
-}
-
-// A refused request, an announcement and a resync request are due at once.
-func TestAPassWritesTheStatusOnce(t *testing.T) {
+// Nothing is announced before it is in the status, and nothing that is in the status is announced again after a crash.
+func TestAnAnnouncementIsWrittenWithTheStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
 	g := w.telling(freeze(30, 32))
 	w.expectTold(g, 0)
+	w.In(hours(6))
+	w.Writes.Before = func(string) error { return errBroken }
+	if _, err := w.Try(g); err == nil {
+		t.Fatal("no error although nothing could be written")
+	}
+	if got := w.Events.Take("Soon"); len(got) > 0 {
+		t.Errorf("announced before the status was written: %q", got)
+	}
+	w.Writes.Before = nil
+	w.ResetState()
+
+	// A refused request, an announcement and a requested reconciliation share one write.
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "soon")
 	w.Annotate(g, meta.ReconcileRequestAnnotation, "now")
 	w.Writes.Take("")
@@ -146,40 +148,15 @@ func TestAPassWritesTheStatusOnce(t *testing.T) {
 	if len(g.Status.Memory.Announced) != 1 || len(g.Status.History) == 0 || g.Status.History[0].Refused == "" || g.Status.LastHandledReconcileAt != "now" {
 		t.Errorf("the status lacks a part: %+v", g.Status)
 	}
-}
 
-func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.telling(freeze(30, 32))
 	w.State.Background = gatecontroller.NewBackground() // it is never started, so its work stays queued
-	w.expectTold(g, 6)
-	if n := len(g.Status.Memory.Announced); n != 1 {
+	w.expectTold(g, 8)
+	if n := len(g.Status.Memory.Announced); n != 2 {
 		t.Errorf("%v", g.Status.Memory.Announced)
 	}
 	w.ResetState()
-	w.expectTold(g, 6.5)
-	w.expectTold(g, 29, "Gate closes at 2026-11-24T18:00:00Z (in 1h) by 'freeze': 1 target would be held: Kustomization NS/apps", "Gate opens again at 2026-11-24T20:00:00Z (in 3h)")
-}
-
-func TestNothingIsToldBeforeTheStatusSaysIt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.telling(freeze(30, 32))
-	w.expectTold(g, 0)
-	w.In(hours(6))
-	w.Writes.Before = func(string) error { return errBroken }
-	if _, err := w.Try(g); err == nil {
-		t.Fatal("nothing was written")
-	}
-	if got := w.Events.Take("Soon"); len(got) > 0 {
-		t.Errorf("told %q", got)
-	}
-	w.Writes.Before = nil
-	w.ResetState()
-	w.expectTold(g, 6, closesSoon)
+	w.expectTold(g, 8.5)
+	w.expectTold(g, 29, "Gate closes at 2026-11-24T18:00:00Z (in 1h) by 'freeze': 1 target would be held: Kustomization NS/apps")
 }
 
 func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
@@ -255,39 +232,6 @@ func TestAnOpeningSaysWhatWaits(t *testing.T) {
 	w.NewKustomization("sourceless", nil)
 	w.expectTold(g, 17.5)
 	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 6 targets are held, and something new waits for at least 4: Kustomization NS/new-0, Kustomization NS/new-1, Kustomization NS/new-2 and 1 more")
-}
-
-func TestAClosingSaysWhatItWouldDo(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		edit       func(*v1alpha1.GateSpec)
-		verb, want string
-	}{
-		"as ever":         {func(*v1alpha1.GateSpec) {}, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
-		"with mode Audit": {func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b. The gate has mode Audit and holds nothing."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			for _, name := range []string{"b", "a"} {
-				w.NewKustomization(name, nil)
-			}
-			w.Suspend(w.NewKustomization("foreign", nil))
-			g := w.telling(freeze(30, 100), tc.edit)
-			w.expectTold(g, 29, "Gate "+tc.verb+" at 2026-11-24T18:00:00Z (in 1h) by 'freeze': "+tc.want)
-		})
-	}
-}
-
-func TestAGateThatGovernsNothingTellsOnItself(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	g := w.telling(freeze(1, 30), func(s *v1alpha1.GateSpec) { s.DependsOn = nil })
-	w.Reconcile(g)
-	equal(t, w.Events.Take("Soon"), []string{"Normal Gate/production GateClosesSoon: Gate closes at 2026-11-23T13:00:00Z (in 1h) by 'freeze': nothing would be held"})
-	w.In(hours(29))
-	w.Reconcile(g)
-	equal(t, w.Events.Take("in 1h"), []string{"Normal Gate/production GateOpensSoon: Gate opens at 2026-11-24T18:00:00Z (in 1h): nothing is held"})
 }
 
 func TestASinkHearsInTime(t *testing.T) {
