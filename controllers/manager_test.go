@@ -1,173 +1,50 @@
 package controllers_test
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
-	"github.com/fluxcd/gating-controller/controllers/calendars"
-	"github.com/fluxcd/gating-controller/controllers/enqueue"
-	"github.com/fluxcd/gating-controller/controllers/events"
-	"github.com/fluxcd/gating-controller/controllers/exception"
-	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// startManager runs the controllers as the real process does: with caches,
-// watches and the clock of the machine.
-func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*controllers.Gating)) *controllers.Gating {
-	t.Helper()
-	scheme, err := harness.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &controllers.Gating{
-		EventRecorder: &recorder{}, Clock: clock.RealClock{}, Reach: view.Reach{AllowCrossNamespaceRefs: true},
-		Metrics: runtimectrl.Metrics{}, GateMetrics: events.MustMakeMetrics(prometheus.NewRegistry()),
-	}
-	for _, c := range change {
-		c(r)
-	}
-	mgr, err := ctrl.NewManager(on.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: ctrlcache.Options{DefaultNamespaces: r.Namespaces},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4, UsePriorityQueue: ptr.To(false)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Client, r.APIReader, r.Calendars = mgr.GetClient(), mgr.GetAPIReader(), &calendars.Reader{}
-	began := time.Now()
-	opts := enqueue.Options{RateLimiter: runtimectrl.GetDefaultRateLimiter, ClockWatch: &enqueue.ClockWatch{Clock: clock.RealClock{}, Read: func() enqueue.ClockReading {
-		return enqueue.ClockReading{Wall: r.Clock.Now().Round(0), Monotonic: time.Since(began)}
-	}}}
-	if err := mgr.Add(opts.ClockWatch); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.SetupWithManager(t.Context(), mgr, opts); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&exception.Reconciler{
-		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Calendars: r.Calendars, Clock: r.Clock, Metrics: r.Metrics,
-		Stamped: func(context.Context) (bool, error) { return true, nil },
-	}).SetupWithManager(mgr, opts); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	managerError.Store(nil)
-	go func() {
-		defer close(done)
-		if err := mgr.Start(ctx); err != nil {
-			managerError.Store(&err)
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-		if err := managerError.Load(); err != nil {
-			t.Error(*err)
-		}
-	})
-	return r
-}
-
-// managerError is why the manager of a test ended, so that nothing waits for it.
-var managerError atomic.Pointer[error]
-
-// soon polls until a condition holds, which must be within seconds. The
-// deadline is for machines that are busy.
-func soon(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return
-		}
-		if err := managerError.Load(); err != nil {
-			t.Fatalf("the manager ended: %s", *err)
-		}
-	}
-	t.Fatalf("not in time: %s", what)
-}
-
-func (w *world) soonHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
-	w.Helper()
-	soon(w.TB, obj.GetName()+" is held by "+strings.Join(keys(gates), ","), func() bool {
-		l := w.Suspension(obj)
-		return l.Suspend == true && l.HeldBy == target.FormatHeldBy(keys(gates)) && strings.HasPrefix(l.Approved, "False")
-	})
-}
-
-func (w *world) soonFree(obj *target.Object) {
-	w.Helper()
-	soon(w.TB, obj.GetName()+" is free", func() bool {
-		l := w.Suspension(obj)
-		return l.Suspend == nil && l.HeldBy == "" && !strings.HasPrefix(l.Approved, "False")
-	})
-}
-
-// soonStatus waits until the status of a Gate is as expected.
-func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.Gate) bool) {
-	w.Helper()
-	soon(w.TB, what, func() bool {
-		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
-		return holds(g)
-	})
-}
-
-// startManagerByItsClock starts one that sees this world alone: the Gates of all others would
-// be looked at each second.
-func (w *world) startManagerByItsClock() {
-	w.Helper()
-	startManager(w.TB, cluster, func(r *controllers.Gating) {
-		r.Clock, r.Namespaces = w.FakeClock, map[string]ctrlcache.Config{w.Namespace: {}}
-	})
-}
-
-// The gate does not exist, so that only the certificate names it.
-func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
+// Only the clock shows that the time has come: a delay of hours does not end when the clock is set, or while the machine is suspended.
+func TestTheClockIsSet(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
-	www := w.certificate("www", nil)
-	w.issue(www, start.Add(-200*day), expiry)
-	w.name(www, "nobody")
-	held := func() bool {
-		policy, _, _ := unstructured.NestedString(w.Reload(www).Object, "spec", "renewal", "policy")
-		return policy == "Disabled"
-	}
-	for range 5 { // a change of the clock may meet the event of the write before
-		w.FakeClock.SetTime(start)
-		soon(t, "the certificate is held", held)
-		w.FakeClock.SetTime(margin)
-		soon(t, "the certificate is let go", func() bool { return !held() })
-	}
+	t.Run("a certificate of a missing gate", func(t *testing.T) { // no Gate reconciles it
+		www := w.certificate("www", nil)
+		w.issue(www, start.Add(-200*day), expiry)
+		w.name(www, "missing")
+		held := func() bool {
+			policy, _, _ := unstructured.NestedString(w.Reload(www).Object, "spec", "renewal", "policy")
+			return policy == "Disabled"
+		}
+		for range 5 { // a change of the clock may meet the event of the last write
+			w.FakeClock.SetTime(start)
+			soon(t, "the certificate is held", held)
+			w.FakeClock.SetTime(margin)
+			soon(t, "the certificate is released", func() bool { return !held() })
+		}
+	})
+	t.Run("a gate and an exception", func(t *testing.T) { w.gateAndExceptionFollowTheClock(t) })
 }
 
-// Nothing but the clock tells that the time has come: a delay that is hours long does not
-// see that the clock was set, or that the machine was suspended.
-func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
-	w := newWorld(t)
-	w.startManagerByItsClock()
+func (w *world) gateAndExceptionFollowTheClock(t *testing.T) {
+	t.Helper()
+	w.In(0)
 	app := w.NewKustomization("apps", nil)
 	g := w.Gate("daily", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
@@ -193,12 +70,15 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 	soon(t, "the exception is deleted", func() bool { return w.gone(e) })
 }
 
-// With --watch-all-namespaces=false, the cache does not know other namespaces, and says so
-// by an error.
-func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T) {
+// With --watch-all-namespaces=false, reads of other namespaces from the cache return an error.
+func TestOtherNamespacesThatAreNotWatched(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	other := w.NewNamespace()
+	there := inGit(other, "apps", nil)
+	w.Git(there)
+	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+
+	// An object that refers to a Gate there is held.
 	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	app, www := w.NewKustomization("apps", nil), w.certificate("www", nil)
 	for _, obj := range []*target.Object{app, www} {
@@ -207,20 +87,13 @@ func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T)
 		w.name(obj)
 		soon(t, obj.GetKind()+" is free", func() bool { return w.Suspension(obj).HeldBy == "" })
 	}
-}
 
-func TestATargetInANamespaceThatNobodyWatchesKeepsNoOtherFromBeingHeld(t *testing.T) {
-	w := newWorld(t)
-	other := w.NewNamespace()
-	there := inGit(other, "apps", nil)
-	w.Git(there)
-	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
-	app := w.NewKustomization("apps", nil)
+	// A target there does not prevent that others are held.
 	far := all()
 	far.Namespace = other
 	g := w.ClosedGate("production", far, all())
 	w.soonHeld(app, g)
-	w.soonStatus(g, "the failure is told", func(g *v1alpha1.Gate) bool {
+	w.soonStatus(g, "the failure is in the status", func(g *v1alpha1.Gate) bool {
 		return slices.Equal(failuresOf(g), []string{"Kustomization/* AccessDenied"}) && g.Status.Targets != nil && g.Status.Targets.Held == 1
 	})
 	w.ExpectUntouched(there)
@@ -410,22 +283,4 @@ func TestWatches(t *testing.T) {
 			t.Errorf("held by the gate: %v", held)
 		}
 	})
-}
-
-func keysOf(object any) []string {
-	var all []string
-	for name := range object.(map[string]any) { //nolint:forcetypeassert // panics in a test
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// hold holds a target as the controller does, in the name of Gates.
-func hold(ctx context.Context, obj *target.Object, gates ...*v1alpha1.Gate) error {
-	config := inGit(obj.GetNamespace(), obj.GetName(), nil)
-	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(keys(gates))})
-	config.Object["spec"] = map[string]any{"suspend": true}
-	return cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 }
