@@ -36,92 +36,6 @@ func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 	w.ExpectReleased(app, g)
 }
 
-func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	var gates []*v1alpha1.Gate
-	for _, name := range []string{"a", "b"} {
-		gates = append(gates, w.Gate(name, v1alpha1.GateSpec{
-			Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
-		}))
-		w.Reconcile(gates[len(gates)-1])
-	}
-	w.Resume(app)
-	for _, g := range gates {
-		w.Reconcile(g)
-	}
-	w.Writes.Take("")
-	for range 3 {
-		for _, g := range gates {
-			w.Reconcile(g)
-		}
-	}
-	if got := w.Writes.Take(""); len(got) > 0 {
-		t.Errorf("writes: %q", got)
-	}
-	if w.Suspended(app) {
-		t.Error("held again")
-	}
-}
-
-func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testing.T) {
-	w := reaching(t)
-	other := w.NewNamespace()
-	app := inGit(other, "apps", nil)
-	w.Git(app)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: other}}})
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	w.AllowCrossNamespaceRefs = false
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	w.Open(g, start)
-	w.Reconcile(g)
-	w.ExpectReleased(app, g)
-}
-
-// Its dependency kept it from opening.
-func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app, upstream := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
-	w.reports(upstream, "True", "Succeeded", "")
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Mode: v1alpha1.ModeLenient, DependsOn: []v1alpha1.DependencyReference{staging()},
-		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
-	})
-	w.Reconcile(g)
-	w.Resume(app)
-	w.Reconcile(g)
-	w.reports(upstream, "False", "Failed", "broken")
-	w.In(time.Hour)
-	w.Reconcile(g)
-	if got := opened(g); !strings.HasPrefix(got, "False DependencyNotReady") || w.Suspended(app) {
-		t.Errorf("%s, held: %t", got, w.Suspended(app))
-	}
-}
-
-func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	w.PatchAsFlux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13)+`"}}}`)
-	g := w.ClosedGate("production", all())
-	w.Reconcile(g)
-	if got := w.Suspension(app); got.Suspend != true || got.HeldBy != "" || len(got.Owners) != 1 || got.Owners[0] != v1alpha1.FieldManager {
-		t.Errorf("got %+v", got)
-	}
-	version := app.GetResourceVersion()
-	w.Reconcile(g)
-	if w.Reload(app).GetResourceVersion() != version {
-		t.Error("written again although nothing changed")
-	}
-	w.Open(g, start)
-	w.Reconcile(g)
-	if w.Suspended(app) {
-		t.Error("not released")
-	}
-}
-
 // crowd leaves room for so many bytes in the annotations of an object.
 func (w *world) crowd(obj *target.Object, room int) {
 	w.Helper()
@@ -168,20 +82,6 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 				t.Error("not released")
 			}
 		})
-	}
-}
-
-// Each shard of the controller has the Gates of its own in its cache.
-func TestAShardDoesNotReleaseWhatAnotherShardHolds(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.Reconcile(g)
-	w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-	w.Client = emptyGates{w.Client}
-	w.missing(w.Namespace, "")
-	if !w.Suspended(app) {
-		t.Error("released")
 	}
 }
 

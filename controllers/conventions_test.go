@@ -22,7 +22,8 @@ import (
 
 func TestTheObservedGeneration(t *testing.T) {
 	w := newWorld(t)
-	g := w.ClosedGate("production")
+	app := w.NewKustomization("apps", nil)
+	g := w.ClosedGate("production", named("apps"))
 	if got := g.Status.ObservedGeneration; got != -1 {
 		t.Errorf("a new gate has observed generation %d, want -1", got)
 	}
@@ -40,22 +41,10 @@ func TestTheObservedGeneration(t *testing.T) {
 			t.Errorf("%s of generation %d", c.Type, c.ObservedGeneration)
 		}
 	}
-}
-
-func TestTheConditionOfAHoldIsOfTheGenerationThatItMade(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	w.Reconcile(w.ClosedGate("production", named("apps")))
-	held := w.Reload(app)
+	held := w.Reload(app) // the hold has changed its generation
 	if c := conditions.Get(held, v1alpha1.ApprovedCondition); held.GetGeneration() != 2 || c == nil || c.ObservedGeneration != 2 {
 		t.Errorf("generation %d, condition %+v", held.GetGeneration(), c)
 	}
-}
-
-func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
-	w := newWorld(t)
-	g := w.ClosedGate("production")
-	w.Reconcile(g)
 	w.Annotate(g, meta.ReconcileRequestAnnotation, "now, please")
 	w.Reconcile(g)
 	if got := g.Status.LastHandledReconcileAt; got != "now, please" {
@@ -95,32 +84,22 @@ func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
 	w.Edit(g, func() { g.Spec.Suspend = false })
 	w.Reconcile(g)
 	w.ExpectReleased(held, g)
-}
 
-// A Kustomization with wait: true waits for a Gate by its kstatus.
-func TestAGateCreatedSuspendedIsReadyAndUndecided(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Suspend: true, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.Reconcile(g)
-	w.Read(g)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g)
+	// A Kustomization with wait: true waits for a Gate by its kstatus, also for one that was created suspended.
+	created := w.Gate("created", v1alpha1.GateSpec{Default: "closed", Suspend: true, Targets: []v1alpha1.TargetReference{named("held")}})
+	w.Reconcile(created)
+	w.Read(created)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(created)
 	w.Must(err)
 	result, err := status.Compute(&unstructured.Unstructured{Object: content})
 	w.Must(err)
-	if result.Status != status.CurrentStatus {
-		t.Errorf("kstatus is %s: %s, want Current", result.Status, result.Message)
+	if reason := conditions.GetReason(created, meta.ReadyCondition); result.Status != status.CurrentStatus || reason != meta.SuspendedReason || conditions.Has(created, v1alpha1.OpenedCondition) {
+		t.Errorf("kstatus is %s: %s, the reason of Ready is %q", result.Status, result.Message, reason)
 	}
-	if reason := conditions.GetReason(g, meta.ReadyCondition); !conditions.IsReady(g) || reason != meta.SuspendedReason {
-		t.Errorf("Ready has the reason %q, want True with Suspended", reason)
-	}
-	if conditions.Has(g, v1alpha1.OpenedCondition) {
-		t.Error("the suspended Gate has decided")
-	}
-	w.ExpectUntouched(app)
-	w.Edit(g, func() { g.Spec.Suspend = false })
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
+	w.ExpectReleased(held, g)
+	w.Edit(created, func() { created.Spec.Suspend = false })
+	w.Reconcile(created)
+	w.ExpectHeld(held, created)
 }
 
 func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
@@ -174,6 +153,12 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 		"with failures": func(w *world) *v1alpha1.Gate {
 			ref := v1alpha1.TargetReference{Kind: "Deployment", Name: "a"}
 			return w.ClosedGate("production", ref, ref)
+		},
+		"waiting for a dependency": func(w *world) *v1alpha1.Gate {
+			w.NewKustomization("apps", nil)
+			g := w.watchingGate(staging())
+			w.Reconcile(g)
+			return g
 		},
 		"with a refused request": func(w *world) *v1alpha1.Gate {
 			g := w.ClosedGate("production")

@@ -59,26 +59,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 			t.Errorf("step %d: %v, %v", i, conditions.Get(g, meta.ReadyCondition), result)
 		}
 	}
-	w.Edit(g, func() { g.Spec.DependsOn = nil })
-	w.Reconcile(g)
-	if len(g.Status.Dependencies) > 0 {
-		t.Errorf("status.dependencies is still %+v", g.Status.Dependencies)
-	}
-}
-
-func TestAWatchedObjectComesAndGoes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.watchingGate(staging())
-	w.Reconcile(g)
-	w.expectWaiting(g, app, "does not exist")
-	stage := w.NewKustomization("staging", nil)
-	w.reports(stage, "True", "Succeeded", "")
-	w.Reconcile(g)
-	w.expectOpened(g, app)
-
-	stage.SetFinalizers([]string{"example.org/test"})
+	// The object is deleted.
 	w.PatchAsFlux(stage, `{"metadata":{"finalizers":["example.org/test"]}}`)
 	w.Must(cluster.Client.Delete(w.Context(), &stage.Unstructured))
 	w.Reconcile(g)
@@ -86,6 +67,11 @@ func TestAWatchedObjectComesAndGoes(t *testing.T) {
 	w.PatchAsFlux(stage, `{"metadata":{"finalizers":null}}`)
 	w.Reconcile(g)
 	w.expectWaiting(g, app, "does not exist")
+	w.Edit(g, func() { g.Spec.DependsOn = nil })
+	w.Reconcile(g)
+	if len(g.Status.Dependencies) > 0 {
+		t.Errorf("status.dependencies is still %+v", g.Status.Dependencies)
+	}
 }
 
 func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
@@ -263,22 +249,5 @@ func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
 	w.expectWaiting(g, app, "BuildFailed: no such file")
 	if since := g.Status.Dependencies[0].Since; !since.Time.Equal(start.Add(hours(1))) {
 		t.Errorf("not ready since %s", since)
-	}
-}
-
-func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.watchingGate(staging())
-	w.Reconcile(g)
-	w.Reconcile(g)
-	w.Writes.Take("")
-	for i := range 3 {
-		w.In(time.Duration(i) * time.Minute)
-		w.Reconcile(g)
-	}
-	if writes := w.Writes.Take(""); len(writes) > 0 {
-		t.Errorf("written: %q", writes)
 	}
 }

@@ -41,23 +41,6 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	equal(t, w.Events.Take(""), []string(nil))
 }
 
-func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
-	w := newWorld(t)
-	resumed := w.NewKustomization("resumed", nil)
-	w.NewKustomization("held", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
-	w.Reconcile(g)
-	w.Resume(resumed)
-	w.Reconcile(g)
-	w.Events.Take("")
-	w.Open(g, start)
-	w.Reconcile(g)
-	if got := w.Events.Take("Kustomization"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "held RequestAccepted") ||
-		!strings.Contains(strings.Join(got, "\n"), "held GateOpened") {
-		t.Errorf("got %q", got)
-	}
-}
-
 // blindTargets do not know what a Gate holds.
 type blindTargets struct{ view.TargetReader }
 
@@ -66,18 +49,38 @@ func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) {
 	return nil, errBroken
 }
 
-func TestARequestIsOnTheGateEvenIfNobodyKnowsWhatItHolds(t *testing.T) {
+func TestEventsOfARequest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
+	resumed := w.NewKustomization("resumed", nil)
+	w.NewKustomization("held", nil)
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
+	w.Reconcile(g)
+	w.Resume(resumed)
 	w.Reconcile(g)
 	w.Events.Take("")
-	w.Targets = blindTargets{w.Targets}
+
+	// The status cannot be written at first: each event is emitted once. Held targets have events, resumed ones have none.
 	w.Open(g, start)
+	w.Writes.Before = once("patch-status Gate", func() error { return errBroken })
+	if _, err := w.Try(g); err == nil {
+		t.Error("the status was written")
+	}
+	w.Reconcile(g)
+	if events := w.Events.Take("Gate/production OpenRequested"); len(events) != 1 || !isOpened(g) {
+		t.Errorf("%s, events %q", opened(g), events)
+	}
+	if got := strings.Join(w.Events.Take("Kustomization"), "\n"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "held RequestAccepted") || !strings.Contains(got, "held GateOpened") {
+		t.Errorf("events on targets %q", got)
+	}
+
+	// The held targets are unknown: there is an event on the Gate.
+	w.Targets = blindTargets{w.Targets}
+	w.Close(g, w.In(time.Minute))
 	_, err := w.Reconcilers().Gates.Reconcile(w.Context(), requestFor(g))
 	w.Must(err)
 	if got := w.Events.Take("RequestAccepted"); len(got) != 1 || !strings.Contains(got[0], "Gate/production") {
-		t.Errorf("got %q", got)
+		t.Errorf("events %q", got)
 	}
 }
 
@@ -152,23 +155,5 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 			want["Normal Kustomization/"+name+" GateClosed"], want["Normal Kustomization/"+name+" GateOpened"] = times/2, times/2-1
 		}
 		equal(t, told, want)
-	}
-}
-
-// The patch of the status consists of two, and the other one may be made.
-func TestARequestIsToldAlsoIfTheStatusWasNotWrittenAtFirst(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	g := w.ClosedGate("production", all())
-	w.Reconcile(g)
-	w.Events.Take("")
-	w.Open(g, start)
-	w.Writes.Before = once("patch-status Gate", func() error { return errBroken })
-	if _, err := w.Try(g); err == nil {
-		t.Error("the status was written")
-	}
-	w.Reconcile(g)
-	if events := w.Events.Take("Gate/production OpenRequested"); len(events) != 1 || !isOpened(g) {
-		t.Errorf("%s, told: %q", opened(g), events)
 	}
 }

@@ -77,26 +77,15 @@ func TestMetricsOfAGate(t *testing.T) {
 	delete(want, "gate_next_transition_timestamp_seconds")
 	want["transition_lag_seconds closed count"], want["transition_lag_seconds closed sum"] = 1, 0
 	equal(t, w.series(), want)
-}
 
-func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
-	for name, remove := range map[string]func(*world, *v1alpha1.Gate){
-		"deleted": func(*world, *v1alpha1.Gate) {},
-		"deleted by force": func(w *world, g *v1alpha1.Gate) {
-			w.Edit(g, func() { g.Finalizers = nil })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			stays, goes := w.ClosedGate("stays"), w.Gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: ptr.To(at(hour))})
-			w.Reconcile(stays)
-			before := w.series()
-			w.Reconcile(goes)
-			w.Must(cluster.Client.Delete(w.Context(), goes))
-			remove(w, goes)
-			w.Reconcile(goes)
-			equal(t, w.series(), before)
-		})
+	// The series of a Gate are deleted with it, whether it has its finalizer or not.
+	for name, finalizers := range map[string][]string{"deleted": {v1alpha1.GateFinalizer}, "deleted-by-force": nil} {
+		gone := w.Gate(name, v1alpha1.GateSpec{Default: "opened", NotAfter: ptr.To(at(10 * hour))})
+		w.Reconcile(gone)
+		w.Edit(gone, func() { gone.Finalizers = finalizers })
+		w.Must(cluster.Client.Delete(w.Context(), gone))
+		w.Reconcile(gone)
+		equal(t, w.series(), want)
 	}
 }
 

@@ -99,11 +99,7 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	if w.Suspended(app) {
 		t.Error("the annotation is gone, the hold is not")
 	}
-}
 
-func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
 	w.name(app, "production and qa")
 	w.missing(w.Namespace, "*")
 	w.expectRefused(app, []string{w.Namespace + "/*"}, "GateNotFound",
@@ -111,12 +107,12 @@ func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 	w.name(app, "production")
 	w.missing(w.Namespace, "*")
 	if !w.Suspended(app) {
-		t.Error("not held, although the gate that it names now does not exist")
+		t.Error("released although the gate to which it refers now does not exist")
 	}
 	w.Reconcile(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
 	w.missing(w.Namespace, "*")
 	if w.Suspended(app) {
-		t.Error("still held in the name of a gate that it no longer names")
+		t.Error("held in the name of a gate to which it no longer refers")
 	}
 }
 
@@ -135,6 +131,18 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
 	equal(t, qa.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 
+	// With --watch-all-namespaces=false, no Gate of another namespace is reconciled.
+	w.AllowCrossNamespaceRefs = true
+	another := w.NewKustomization("another", nil)
+	w.name(another, other+"/qa")
+	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
+	for range 2 {
+		_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(another))
+		w.Must(err)
+	}
+	w.expectRefused(another, []string{key(qa)}, "AccessDenied", outOfReach(qa))
+	w.Namespaces, w.AllowCrossNamespaceRefs = nil, false
+
 	w.Must(cluster.Client.Delete(w.Context(), qa))
 	w.Reconcile(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
@@ -143,98 +151,54 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w.expectRefused(app, []string{key(qa)}, "GateNotFound", notFound(key(qa)))
 }
 
-// With --watch-all-namespaces=false nobody reconciles the Gates of others.
-func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
-	w := reaching(t)
-	other := w.NewNamespace()
-	app := w.NewKustomization("apps", nil)
-	w.name(app, other+"/qa")
-	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
-	_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(app))
-	w.Must(err)
-	_, err = w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(app))
-	w.Must(err)
-	w.expectRefused(app, []string{key(qa)}, "AccessDenied", outOfReach(qa))
-}
-
 // outOfReach returns the message for an object that names a Gate in another namespace.
 func outOfReach(g *v1alpha1.Gate) string {
 	return "gate '" + key(g) + "' is in another namespace. That requires a controller that watches that namespace and runs with --no-cross-namespace-refs=false. " +
 		"Otherwise, remove the gate from the annotation " + v1alpha1.GatesAnnotation + "."
 }
 
-func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {
-	strip := `{"metadata":{"annotations":{"` + v1alpha1.HeldByAnnotation + `":null}}}`
-	for name, tc := range map[string]struct {
-		arrange func(w *world, app *target.Object, g *v1alpha1.Gate)
-		held    bool
-	}{
-		"the gate is gone, and was suspended before": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
-			w.Edit(g, func() { g.Spec.Suspend = true })
-			w.missing(w.Namespace, "")
-			if !w.Suspended(app) {
-				w.Error("released although its gate is closed")
-			}
-			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.Reconcile(g)
-		}, false},
-		"another gate that is closed is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
-			w.name(app, "missing")
-			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.Reconcile(g)
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
-			w.Reconcile(g)
-			w.PatchAsFlux(app, strip)
-			tc.arrange(w, app, g)
-			w.missing(w.Namespace, "")
-			if got := w.Suspended(app); got != tc.held {
-				t.Errorf("held is %t, want %t", got, tc.held)
-			}
-		})
-	}
-}
-
-// A and B govern, A is closed, somebody removes the annotation, B is looked at
-// first.
-func TestAnOpenGateDoesNotReleaseWhatAnotherHolds(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	a, b := w.ClosedGate("a", named("apps")), w.Gate("b", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
-	w.Reconcile(a)
-	w.Reconcile(b)
-	w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-	w.Reconcile(b)
-	w.ExpectHeld(app, a)
-}
-
-// A suspended Gate does not put its name to what is held in nobody's, and may not govern
-// it any more when it is resumed.
-func TestAHoldThatNoGateClaimsIsLookedAtAgain(t *testing.T) {
+// A client removes the names of the Gates from a held target. Each step begins with that.
+func TestAHoldWithoutNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	w.Reconcile(g)
+	removeNames := func() {
+		t.Helper()
+		w.ExpectHeld(app, g)
+		w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	}
+	removeNames()
+	w.Reconcile(g)
+
+	removeNames() // another Gate is open, and reconciled first
+	w.Reconcile(w.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}}))
+
+	removeNames() // the Gate is of another shard
+	healthy := w.Client
+	w.Client = emptyGates{healthy}
+	w.missing(w.Namespace, "")
+	if !w.Suspended(app) {
+		t.Error("released although a gate of another shard is closed")
+	}
+	w.Client = healthy
+	w.Reconcile(g)
+
+	removeNames() // the Gate is suspended, and adds no names
 	w.Edit(g, func() { g.Spec.Suspend = true })
-	w.PatchAsFlux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
 	if result := w.missing(w.Namespace, ""); result.RequeueAfter != verdict.MissingInterval || !w.Suspended(app) {
-		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.Suspended(app))
+		t.Errorf("the gate is suspended: requeued after %s, held is %t", result.RequeueAfter, w.Suspended(app))
 	}
 	w.Edit(g, func() { g.Spec.Suspend, g.Spec.Targets = false, nil })
 	w.Reconcile(g)
 	w.Writes.Before = failing("Kustomization")
 	if _, err := w.TryNamed(w.Namespace, ""); err == nil {
-		t.Error("it can be written")
+		t.Error("no error although the target cannot be written")
 	}
 	w.Writes.Reset()
 	if result := w.missing(w.Namespace, ""); result.RequeueAfter != 0 || w.Suspended(app) {
-		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.Suspended(app))
+		t.Errorf("no gate governs it: requeued after %s, held is %t", result.RequeueAfter, w.Suspended(app))
 	}
 }
 

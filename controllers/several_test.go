@@ -11,18 +11,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestATargetNamesAllGatesThatHoldIt(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	b, a := w.ClosedGate("b", named("apps")), w.ClosedGate("a", named("apps"))
-	w.Reconcile(b)
-	w.Reconcile(a)
-	want := key(a) + "," + key(b)
-	if got := w.Suspension(app); got.HeldBy != want || got.Approved != "False GateClosed Held by gates '"+key(a)+"' (closed by default), '"+key(b)+"' (closed by default)." {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 	w := newWorld(t)
 	both, mine, foreign := w.NewKustomization("both", nil), w.NewKustomization("mine", nil), w.NewKustomization("foreign", nil)
@@ -48,21 +36,17 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 	w.ExpectReleased(mine, a)
 	w.ExpectHeld(both, b)
 	w.Expect(foreign, userSuspended)
-}
 
-func TestAnOrphanOfAGateDeletedByForceIsReleased(t *testing.T) {
-	w := newWorld(t)
-	orphan, shared := w.NewKustomization("orphan", nil), w.NewKustomization("shared", nil)
-	a, b := w.ClosedGate("a", all()), w.ClosedGate("b", named("shared"))
-	w.Reconcile(a)
-	w.Reconcile(b)
-	w.Must(cluster.Client.Delete(w.Context(), a))
-	w.Edit(a, func() { a.Finalizers = nil })
-	w.ExpectHolder(orphan, a)
-
-	w.Reconcile(a)
-	w.ExpectReleased(orphan, a)
-	w.ExpectHeld(shared, b)
+	// The same without the finalizer.
+	c := w.ClosedGate("c", all())
+	w.Reconcile(c)
+	w.ExpectHeld(both, b, c)
+	w.Must(cluster.Client.Delete(w.Context(), c))
+	w.Edit(c, func() { c.Finalizers = nil })
+	w.ExpectHolder(mine, c)
+	w.Reconcile(c)
+	w.ExpectReleased(mine, c)
+	w.ExpectHeld(both, b)
 }
 
 // The cache of one shard lacks the Gates of the others.

@@ -350,6 +350,12 @@ func TestTargetsInOtherNamespacesMustBeAllowed(t *testing.T) {
 	w.Queues.Targets(0, target.KeyOf(there))
 	w.settle()
 	w.ExpectHolder(there, g)
+	w.Open(g, start)
+	_, _ = w.Try(g)
+	w.settle()
+	if w.Suspended(there) {
+		t.Error("the gate is open, and the target is held")
+	}
 }
 
 func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 func newGate(spec v1alpha1.GateSpec) *v1alpha1.Gate {
@@ -96,6 +97,24 @@ func TestAnOpeningWhileTheTimeIsUnknownIsNoTransition(t *testing.T) {
 	r.timeUnknown()
 	r.at(g, server, hours(1))
 	if reason := conditions.GetReason(g, v1alpha1.OpenedCondition); reason != v1alpha1.TimeUnknownReason || !g.Status.LastTransition.At.Equal(&before.At) {
+		t.Errorf("%s, the last transition is %+v, was %+v", opened(g), g.Status.LastTransition, before)
+	}
+}
+
+// Without a transition, targets that users have resumed stay resumed.
+func TestAnOpeningThatADependencyPreventsIsNoTransition(t *testing.T) {
+	g := newGate(v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}},
+		OpenPeriods: []v1alpha1.Period{dated("hour", hours(1), hours(2))},
+	})
+	decide := func(ready bool, at time.Time) {
+		dependencies := []v1alpha1.DependencyStatus{gate.RecordDependency(g, &g.Spec.DependsOn[0], ready, "broken", at)}
+		g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{Dependencies: dependencies}, at).Status(nil)
+	}
+	decide(true, start)
+	before := g.Status.LastTransition.DeepCopy()
+	decide(false, start.Add(time.Hour))
+	if reason := conditions.GetReason(g, v1alpha1.OpenedCondition); reason != v1alpha1.DependencyNotReadyReason || !g.Status.LastTransition.At.Equal(&before.At) {
 		t.Errorf("%s, the last transition is %+v, was %+v", opened(g), g.Status.LastTransition, before)
 	}
 }
