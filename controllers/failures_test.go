@@ -163,8 +163,21 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 	if got := failuresOf(g); len(got) != v1alpha1.MaxFailures || !slices.Contains(got, "Deployment/newest UnsupportedKind") {
 		t.Errorf("a new failure is not shown: %q", got)
 	}
-	if f := g.Status.TargetFailures(); !f[0].RecordedAt.Time.Equal(start.Add(hours(1))) || f[0].Name != "newest" || !f[1].RecordedAt.Time.Equal(start) {
-		t.Errorf("the newest is not the first: %+v, %+v", f[0], f[1])
+
+	// The newest is the first. Each keeps the time at which it was recorded.
+	few := w.ClosedGate("few", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
+	w.In(0)
+	w.Reconcile(few)
+	for _, at := range []float64{1, 2} {
+		w.In(hours(at))
+		w.Edit(few, func() {
+			few.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Deployment", Name: "new"}, {Kind: "Deployment", Name: "old"}}
+		})
+		w.Reconcile(few)
+	}
+	if f := few.Status.TargetFailures(); !slices.Equal(failuresOf(few), []string{"Deployment/new UnsupportedKind", "Deployment/old UnsupportedKind"}) ||
+		!f[0].RecordedAt.Time.Equal(start.Add(hours(1))) || !f[1].RecordedAt.Time.Equal(start) {
+		t.Errorf("failures %+v", f)
 	}
 }
 

@@ -3,6 +3,8 @@ package verdict_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -39,5 +41,53 @@ func TestWhichObjectsAGateGoverns(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+func TestReferencesWithExpressionsAndToOtherNamespaces(t *testing.T) {
+	requires := func(key string, operator metav1.LabelSelectorOperator, values ...string) []v1alpha1.LabelSelectorRequirement {
+		return []v1alpha1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}
+	}
+	all := func(edit func(*v1alpha1.TargetReference)) v1alpha1.TargetReference {
+		ref := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName}
+		edit(&ref)
+		return ref
+	}
+	inNamespaces := func(selector v1alpha1.LabelSelector) v1alpha1.TargetReference {
+		return all(func(ref *v1alpha1.TargetReference) { ref.NamespaceSelector = &selector })
+	}
+	expressions := func(list []v1alpha1.LabelSelectorRequirement) v1alpha1.TargetReference {
+		return all(func(ref *v1alpha1.TargetReference) { ref.MatchExpressions = list })
+	}
+	web := labelled(map[string]string{"tier": "web"})
+	scope := verdict.Scope{Own: "gating-system", Labels: func(namespace string) map[string]string {
+		return map[string]map[string]string{"shop": {"team": "shop"}, "gating-system": {"team": "shop"}}[namespace]
+	}}
+	everywhere := all(func(ref *v1alpha1.TargetReference) { ref.Namespace = v1alpha1.AnyName })
+	for name, test := range map[string]struct {
+		ref       v1alpha1.TargetReference
+		namespace string
+		want      bool
+	}{
+		"a label exists":                         {expressions(requires("tier", metav1.LabelSelectorOpExists)), "shop", true},
+		"a label does not exist":                 {expressions(requires("team", metav1.LabelSelectorOpExists)), "shop", false},
+		"a label has another value":              {expressions(requires("tier", metav1.LabelSelectorOpNotIn, "web")), "shop", false},
+		"an invalid expression":                  {expressions(requires("tier", "Like", "web")), "shop", false},
+		"an expression in another namespace":     {expressions(requires("tier", metav1.LabelSelectorOpExists)), "bank", false},
+		"all namespaces":                         {everywhere, "bank", true},
+		"all namespaces except the controller's": {everywhere, "gating-system", false},
+		"namespaces with a label":                {inNamespaces(v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}), "shop", true},
+		"a namespace without it":                 {inNamespaces(v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}), "bank", false},
+		"the controller's namespace with it":     {inNamespaces(v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}), "gating-system", false},
+		"namespaces without a label":             {inNamespaces(v1alpha1.LabelSelector{MatchExpressions: requires("team", metav1.LabelSelectorOpNotIn, "shop")}), "bank", true},
+		"a namespace that has it":                {inNamespaces(v1alpha1.LabelSelector{MatchExpressions: requires("team", metav1.LabelSelectorOpNotIn, "shop")}), "shop", false},
+	} {
+		obj := kustomization("apps", web)
+		obj.SetNamespace(test.namespace)
+		g := closed("a")
+		g.Spec.Targets = []v1alpha1.TargetReference{test.ref}
+		if got := scope.Governs(g, &obj.Unstructured); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }
