@@ -136,27 +136,28 @@ func TestAnAnnouncementIsWrittenWithTheStatus(t *testing.T) {
 	}
 	w.Writes.Before = nil
 	w.ResetState()
+	w.expectTold(g, 6, closesSoon)
 
 	// A refused request, an announcement and a requested reconciliation share one write.
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "soon")
 	w.Annotate(g, meta.ReconcileRequestAnnotation, "now")
 	w.Writes.Take("")
-	w.expectTold(g, 6, closesSoon)
+	w.expectTold(g, 8, "Gate opens again at 2026-11-24T20:00:00Z (in 24h)")
 	if got := w.Writes.Take(""); !slices.Equal(got, []string{"patch-status Gate/production"}) {
 		t.Errorf("got writes %q", got)
 	}
-	if len(g.Status.Memory.Announced) != 1 || len(g.Status.History) == 0 || g.Status.History[0].Refused == "" || g.Status.LastHandledReconcileAt != "now" {
+	if len(g.Status.Memory.Announced) != 2 || len(g.Status.History) == 0 || g.Status.History[0].Refused == "" || g.Status.LastHandledReconcileAt != "now" {
 		t.Errorf("the status lacks a part: %+v", g.Status)
 	}
 
 	w.State.Background = gatecontroller.NewBackground() // it is never started, so its work stays queued
-	w.expectTold(g, 8)
-	if n := len(g.Status.Memory.Announced); n != 2 {
-		t.Errorf("%v", g.Status.Memory.Announced)
+	w.expectTold(g, 29)
+	if closing := g.Status.Memory.Announced[0]; closing.Before.Duration != time.Hour {
+		t.Errorf("the status has %+v", closing)
 	}
 	w.ResetState()
-	w.expectTold(g, 8.5)
-	w.expectTold(g, 29, "Gate closes at 2026-11-24T18:00:00Z (in 1h) by 'freeze': 1 target would be held: Kustomization NS/apps")
+	w.expectTold(g, 29.5)
+	w.expectTold(g, 31, "Gate opens at 2026-11-24T20:00:00Z (in 1h): 1 target is held")
 }
 
 func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {

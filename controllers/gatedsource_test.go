@@ -303,6 +303,7 @@ func TestAnApprovedRevisionIsPromoted(t *testing.T) {
 		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by alice",
 		"Normal GatedSource/apps RevisionWaits: '" + commit("b") + "' waits for approval: ",
 		"Normal GatedSource/apps RevisionApproved: Revision '" + commit("a") + "' approved by bob",
+		"Normal GatedSource/apps RevisionWaits: '" + commit("b") + "' waits for approval: ", // of the next round
 		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (RevisionApproved), approved by alice, bob",
 	}
 	if !slices.EqualFunc(events, want, strings.HasPrefix) {
