@@ -2,12 +2,10 @@ package controllers_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -214,16 +212,4 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 			t.Errorf("more than %d writes", enough)
 		})
 	}
-}
-
-// ignoreWindow is cert-manager that has seen the window and plans another time.
-func (w *world) ignoreWindow(obj *target.Object) {
-	w.Helper()
-	w.report(obj, func(status map[string]any) {
-		status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339)
-	}, "Ready")
-	w.report(obj, nil, "Ready") // of this generation
-	ready := slices.DeleteFunc(w.Reload(obj).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
-	obj.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: obj.GetGeneration()}))
-	w.Must(cluster.Client.Status().Update(w.Context(), &obj.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
 }

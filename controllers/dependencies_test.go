@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -92,39 +91,6 @@ func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 	w.Reconcile(g)
 	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
 		t.Errorf("an expression that is not CEL: %s", opened(g))
-	}
-}
-
-func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.watchingGate(staging())
-	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
-	because := fmt.Sprintf("Kustomization '%s/staging' is not ready: does not exist", w.Namespace)
-	for at, want := range map[time.Duration]string{
-		hours(0): "False DependencyNotReady: Gate closed, " + because,
-		hours(1): "False ClosePeriod: Gate closed by close period 'freeze', " + because,
-		hours(2): "False DependencyNotReady: Gate closed, " + because,
-	} {
-		w.In(at)
-		w.Reconcile(g)
-		if got := opened(g); got != want {
-			t.Errorf("after %s\ngot  %s\nwant %s", at, got, want)
-		}
-	}
-	w.In(hours(0))
-	if result := w.Reconcile(g); result.RequeueAfter > 2*time.Minute {
-		t.Errorf("requeue after %s", result.RequeueAfter)
-	}
-	w.In(hours(1) - time.Second)
-	if result := w.Reconcile(g); result.RequeueAfter > time.Second {
-		t.Errorf("a second before the freeze: requeue after %s", result.RequeueAfter)
-	}
-	w.Close(g, w.In(hours(3)))
-	w.Reconcile(g)
-	if got := opened(g); got != "False CloseRequested: Gate close requested at 2026-11-23T15:00:00Z, "+because {
-		t.Error(got)
 	}
 }
 

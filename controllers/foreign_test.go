@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -11,7 +12,7 @@ import (
 // userSuspended is a target that flux suspend holds and no Gate ever touched.
 var userSuspended = suspension{Suspend: true, Owners: []string{"flux"}}
 
-func TestAResumeByGitIsOverridden(t *testing.T) {
+func TestAResumedTargetIsHeldAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	w.Git(app, false)
@@ -19,15 +20,25 @@ func TestAResumeByGitIsOverridden(t *testing.T) {
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
 
-	w.Git(app, false) // drift correction
-	if w.Suspended(app) {
-		t.Fatal("this test is about a target that Git resumes")
+	for who, resume := range map[string]func(){
+		"a user":                func() { w.Resume(app) },
+		"the same user":         func() { w.Resume(app) },
+		"Git, to correct drift": func() { w.Git(app, false) },
+	} {
+		if resume(); w.Suspended(app) {
+			t.Fatalf("%s no longer resumes", who)
+		}
+		w.Events.Take("")
+		w.Reconcile(g)
+		w.ExpectHeld(app, g)
+		events := w.Events.Take("")
+		if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Kustomization/apps HeldAgain: ") || !strings.Contains(events[0], key(g)) {
+			t.Errorf("%s resumes: want one warning on the target that names the gate, got %q", who, events)
+		}
 	}
-	w.Events.Take("")
 	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	if events := w.Events.Take("Warning Kustomization/apps"); len(events) != 1 {
-		t.Errorf("events %q", events)
+	if events := w.Events.Take(""); len(events) > 0 {
+		t.Errorf("nothing has changed, but the events are %q", events)
 	}
 
 	w.Open(g, w.FakeClock.Now())

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -109,17 +108,6 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestTheRequeueIsNeverInThePast(t *testing.T) {
-	w := newWorld(t)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
-	w.Writes.Before = once("patch-status Gate", func() error { w.In(hours(1.5)); return nil })
-	result, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
-	w.Must(err)
-	if result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
-		t.Errorf("the transition passed during the reconciliation: requeue after %s", result.RequeueAfter)
 	}
 }
 

@@ -47,6 +47,20 @@ const stopsAtOne = `one 0/2, done [], b Failed, a Progressing`
 
 func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	w, g, apps := stoppedRelease(t)
+
+	// Nothing is released before the request is in the status.
+	w.Writes.Before = failing("patch-status Gate")
+	if err := w.proceedUnsettled(g, "2026-11-23T12:01:00Z"); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	w.Writes.Reset()
+	w.stripped(g)
+	w.Reconcile(g)
+	w.expectWaves(g, apps, "cde", stopsAtOne)
+	if events := w.Events.Take("Proceed"); len(events) > 0 {
+		t.Errorf("events %q", events)
+	}
+
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z,wave=one"))
 	w.expectWaves(g, apps, "cde", stopsAtOne)
 	noted := g.Status.Release.Proceed
@@ -61,22 +75,6 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
 	if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != noted.Value {
 		t.Errorf("%+v", release)
-	}
-}
-
-// Nothing is released before the status says who wants it.
-func TestAProceedThatCannotBeNotedDoesNothing(t *testing.T) {
-	w, g, apps := stoppedRelease(t)
-	w.Writes.Before = failing("patch-status Gate")
-	if err := w.proceedUnsettled(g, "2026-11-23T12:01:00Z"); !errors.Is(err, errBroken) {
-		t.Errorf("got %v", err)
-	}
-	w.Writes.Reset()
-	w.stripped(g)
-	w.Reconcile(g)
-	w.expectWaves(g, apps, "cde", stopsAtOne)
-	if told := w.Events.Take("Proceed"); len(told) > 0 {
-		t.Errorf("told %q", told)
 	}
 }
 

@@ -20,25 +20,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// The lock has no say over Certificates: one that names a Gate which the GateLock lacks does not wait for it.
-func TestACertificateThatNamesAGateElsewhereDoesNotWaitForTheLock(t *testing.T) {
-	w := locking(t)
-	w.AllowCrossNamespaceRefs = true
-	other := w.NewNamespace()
-	c := w.certificate("web", nil)
-	g := w.GateIn(other, "production", v1alpha1.GateSpec{Default: "closed"})
-	w.name(c, other+"/production")
-	w.Reconcile(g)
-	if got := w.Reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != other+"/production" {
-		t.Fatalf("held by %q", got)
-	}
-	w.Open(g, start)
-	w.Reconcile(g)
-	if got := w.Reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != "" {
-		t.Errorf("held by %q although the gate is open", got)
-	}
-}
-
 // unreadableLocks is a LockReader that reads no GateLock.
 type unreadableLocks struct{ view.LockReader }
 
@@ -180,23 +161,6 @@ func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
 	w.Open(g, w.In(hours(2)))
 	w.Reconcile(g)
 	w.ExpectFree(app)
-}
-
-// Another shard tells what becomes of a Certificate. It is not looked at again at once until that shard has told.
-func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	a, g := w.ClosedGate("a", certificates), w.ClosedGate("b", certificates)
-	w.Reconcile(a)
-	w.Reconcile(g)
-	w.ignoreWindow(www)
-	w.AllGates, w.Client = cluster.Client, staleGates{w.Client, w.GetGate(client.ObjectKeyFromObject(g))}
-	w.Queues.Targets(queue.Change, target.KeyOf(www))
-	w.Writes.Take("")
-	w.Must(w.ReconcileEnqueued())
-	if again, wrote := w.RequeueAfter[target.KeyOf(www)], w.Writes.Take("Certificate/www"); again < view.CacheDelay || len(wrote) > 0 {
-		t.Errorf("it is looked at again after %s, written %q", again, wrote)
-	}
 }
 
 // The cache lacks a Gate that the API server has, as with another shard.

@@ -11,30 +11,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestEnforceHoldsAResumedTargetAgain(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.Reconcile(g)
-	for range 3 {
-		w.Resume(app)
-		if w.Suspended(app) {
-			t.Fatal("flux resume does not remove the field any more")
-		}
-		w.Events.Take("")
-		w.Reconcile(g)
-		w.ExpectHeld(app, g)
-		events := w.Events.Take("")
-		if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Kustomization/apps HeldAgain: ") || !strings.Contains(events[0], key(g)) {
-			t.Errorf("want one warning on the target that names the gate, got %q", events)
-		}
-	}
-	w.Reconcile(g)
-	if events := w.Events.Take(""); len(events) > 0 {
-		t.Errorf("told again: %q", events)
-	}
-}
-
 func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w := newWorld(t)
 	app, other := w.NewKustomization("apps", nil), w.NewKustomization("other", nil)

@@ -91,3 +91,25 @@ func TestReferencesWithExpressionsAndToOtherNamespaces(t *testing.T) {
 		}
 	}
 }
+
+func TestAGateGovernsOnlyObjectsInReach(t *testing.T) {
+	g := closed("a")
+	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: "bank"}, {Kind: "Kustomization", Name: "apps"}}
+	ownNamespace := func(from, to string) bool { return from == to }
+	for name, test := range map[string]struct {
+		reaches   func(from, to string) bool
+		namespace string
+		want      bool
+	}{
+		"another namespace":                   {ownNamespace, "bank", false},
+		"its own namespace":                   {ownNamespace, "shop", true},
+		"another namespace, reach unknown":    {nil, "bank", true},
+		"a namespace to which nothing refers": {nil, "infra", false},
+	} {
+		obj := kustomization("apps")
+		obj.SetNamespace(test.namespace)
+		if got := (verdict.Scope{Reaches: test.reaches}).GovernsInReach(g, &obj.Unstructured); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
