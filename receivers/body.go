@@ -34,24 +34,24 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *respons
 	return nil
 }
 
-// read returns the body of a request, and a function that releases its memory. It reads the body of an unverified sender without keeping
-// it, and returns as many zeros, so that the response is the same.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, stranger bool) (body []byte, release func(), refused *response) {
+// read returns the body of a request, and a function that releases its memory. Without keep, it discards the body as it arrives
+// and returns as many zeros, so that the response to an unverified sender is the same.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, keep bool) (body []byte, release func(), refused *response) {
 	kept := &bytes.Buffer{}
 	into := io.Writer(kept)
-	if stranger {
+	if !keep {
 		into = io.Discard
 	}
 	limited := http.MaxBytesReader(w, r.Body, maxBodyBytes)
 	release = func() {}
 	n, err := io.Copy(into, io.LimitReader(limited, smallBodyBytes))
 	if err == nil && n == smallBodyBytes {
-		taken := h.large.take(of, !stranger)
+		taken := h.large.take(of, keep)
 		if taken == nil {
 			return nil, release, busy()
 		}
 		release = taken
-		if !stranger && r.ContentLength > 0 {
+		if keep && r.ContentLength > 0 {
 			kept.Grow(int(r.ContentLength-n) + bytes.MinRead)
 		}
 		var more int64
@@ -61,7 +61,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, stra
 	if err != nil {
 		return nil, release, unreadable(err)
 	}
-	if stranger {
+	if !keep {
 		return zeros[:n], release, nil
 	}
 	return kept.Bytes(), release, nil

@@ -75,7 +75,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	if proven {
 		of = newQuotaKey(e.key.String())
 	}
-	body, release, refused := h.read(w, r, of, a != nil)
+	body, release, refused := h.read(w, r, of, a == nil)
 	defer release()
 	if refused != nil {
 		return refused
@@ -101,7 +101,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 
 // admit checks the headers of a request. It returns whether they verify the sender, and the response to an unverified sender, nil if the
 // sender may be the right one.
-func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *response) {
+func admit(ctx context.Context, e *entry, in *incoming) (proven bool, refused *response) {
 	if e == nil {
 		return false, &response{code: http.StatusNotFound}
 	}

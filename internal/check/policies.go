@@ -122,7 +122,7 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 	}
 	findings = append(findings, a.missing(set, from)...)
 	if set != nil {
-		findings = append(findings, a.strangers(append(slices.Clone(set), locking...), controllers, from)...)
+		findings = append(findings, a.otherAccounts(append(slices.Clone(set), locking...), controllers, from)...)
 	}
 	return append(findings, a.unstamped(gates)...)
 }
@@ -130,8 +130,8 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 // collector is an account of Kubernetes that policies exempt.
 const collector = "'system:serviceaccount:kube-system:generic-garbage-collector'"
 
-// strangers finds policies that exempt another service account than that of the controller. Policies that exempt none are for all.
-func (a Admission) strangers(set []policy, controllers []Controller, from string) (findings []Finding) {
+// otherAccounts finds policies that exempt another service account than that of the controller. Policies that exempt none are for all.
+func (a Admission) otherAccounts(set []policy, controllers []Controller, from string) (findings []Finding) {
 	for _, p := range set {
 		found := a.find(p)
 		if found == nil {

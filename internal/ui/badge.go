@@ -41,13 +41,13 @@ func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int
 	if !isPicture {
 		return http.StatusNotFound, "gate", unknown
 	}
-	end, err := h.strangers.begin(ctx, "")
+	end, err := h.anonymous.begin(ctx, "")
 	if err != nil {
 		return codeOf(err), "gate", unknown
 	}
 	begin := h.Clock.Now()
 	defer func() { end(h.Clock.Since(begin)) }()
-	known, err := h.Anyone.Gates(ctx, namespace, name)
+	known, err := h.Anonymous.Gates(ctx, namespace, name)
 	if err != nil {
 		return codeOf(err), "gate", unknown
 	}

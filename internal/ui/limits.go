@@ -18,34 +18,35 @@ const (
 	cpuShare, cpuBurst = 0.2, time.Second
 )
 
-// crowd is a group of viewers that share limits: authenticated viewers are one, anonymous viewers the other. Neither uses up what the other needs.
-type crowd struct {
+// viewerLimits are shared by a group of viewers. Authenticated and anonymous viewers have their own, so that neither group uses up the
+// limits of the other.
+type viewerLimits struct {
 	*limit.Limiter
 	sends sends
 }
 
-// newCrowd returns a crowd. The time of a person who is alone is not bounded.
-func newCrowd(alone bool) *crowd {
+// newViewerLimits returns the limits of a group. The processor time of a single local user is not bounded.
+func newViewerLimits(alone bool) *viewerLimits {
 	if alone {
-		return &crowd{Limiter: limit.New(maxPages, maxPages, 0, 0)}
+		return &viewerLimits{Limiter: limit.New(maxPages, maxPages, 0, 0)}
 	}
-	return &crowd{Limiter: limit.New(maxPages, maxPages/2, cpuShare, cpuBurst)}
+	return &viewerLimits{Limiter: limit.New(maxPages, maxPages/2, cpuShare, cpuBurst)}
 }
 
 // begin waits until one more page may be read and rendered.
-func (c *crowd) begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
-	if end, err = c.Begin(ctx, viewer); errors.Is(err, limit.ErrBusy) {
+func (v *viewerLimits) begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
+	if end, err = v.Begin(ctx, viewer); errors.Is(err, limit.ErrBusy) {
 		err = errBusy
 	}
 	return end, err
 }
 
-// crowd returns that of a requester.
-func (h *handler) crowd(asks *request) *crowd {
+// limitsOf returns the limits for a requester.
+func (h *handler) limitsOf(asks *request) *viewerLimits {
 	if asks.view.Bare || asks.viewer.Reader == nil {
-		return h.strangers
+		return h.anonymous
 	}
-	return h.people
+	return h.authenticated
 }
 
 // sends are the large pages that are being sent, with the number of their readers: those of the same page take its memory once.

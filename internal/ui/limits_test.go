@@ -46,7 +46,7 @@ func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
 	r := reader()
 	r.bare, r.takes = true, cpuBurst
 	options := optionsOf(r, time.UTC)
-	options.Anyone = r
+	options.Anonymous = r
 	h := New(options)
 	refused := ""
 	for i := 1; i < 5 && refused == ""; i++ {
@@ -74,7 +74,7 @@ func TestBadgesCountAsPagesOfStrangers(t *testing.T) {
 	r := reader()
 	r.bare, r.takes = true, cpuBurst
 	options := optionsOf(r, time.UTC)
-	options.Anyone = r
+	options.Anonymous = r
 	h := New(options)
 	for range 5 {
 		if code, _ := asks(t, h, "/badge/shop/web.svg", time.Second); code == http.StatusServiceUnavailable {
@@ -113,7 +113,7 @@ func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
 	r := reader()
 	r.bare, r.takes, r.gathers = true, cpuBurst, make(chan struct{})
 	options := optionsOf(r, time.UTC)
-	options.Anyone = r
+	options.Anonymous = r
 	h := New(options)
 	codes := make(chan int)
 	const many = 100
@@ -156,11 +156,11 @@ func TestUnauthenticatedListenersBlockNoUser(t *testing.T) {
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
 	for i := range maxLive {
 		if l.join(true, "") == nil {
-			t.Fatalf("stranger %d hears nothing", i)
+			t.Fatalf("anonymous viewer %d is not notified", i)
 		}
 	}
 	if l.join(true, "") != nil {
-		t.Error("one stranger too many listens")
+		t.Error("more anonymous viewers than allowed are notified")
 	}
 	if l.join(false, "") == nil {
 		t.Error("a person hears nothing")

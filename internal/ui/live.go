@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxLive bounds the pages of a crowd that are notified of changes, divided among its viewers. Other pages reload on their own.
+	// maxLive bounds the pages of a group of viewers that are notified of changes, divided among them. Other pages reload on their own.
 	maxLive = 64
 	// quiet is the interval of keepalives. burst is the shortest time between two notifications.
 	quiet, burst = 15 * time.Second, time.Second
@@ -62,19 +62,19 @@ func newLive(viewers Viewers, clock clock.PassiveClock) *live {
 	return &live{viewers: viewers, clock: clock, listeners: map[*listener]bool{}}
 }
 
-// join returns a listener, nil if its crowd is full. A viewer with fewer listeners replaces one of the viewer that has the most, so that no
+// join returns a listener, nil if its group of viewers is full. A viewer with fewer listeners replaces one of the viewer that has the most, so that no
 // viewer excludes the others.
 func (l *live) join(bare bool, viewer string) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	crowd, by, most := 0, map[string]int{}, (*listener)(nil)
+	n, by, most := 0, map[string]int{}, (*listener)(nil)
 	for other := range l.listeners {
 		if other.bare == bare {
-			crowd++
+			n++
 			by[other.viewer]++
 		}
 	}
-	if crowd >= maxLive {
+	if n >= maxLive {
 		for other := range l.listeners {
 			if other.bare == bare && (most == nil || by[other.viewer] > by[most.viewer]) {
 				most = other

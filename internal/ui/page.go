@@ -34,9 +34,9 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		defer cancel()
 		asks := &request{Request: r.WithContext(ctx)}
 		code, page, err := h.make(asks, name, of)
-		crowd := h.crowd(asks)
-		if err == nil && crowd.sends.begin(page) {
-			defer crowd.sends.end(page)
+		limits := h.limitsOf(asks)
+		if err == nil && limits.sends.begin(page) {
+			defer limits.sends.end(page)
 		} else if err == nil {
 			code, page, err = h.fault(asks, errSlow)
 		}
@@ -51,7 +51,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		if code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
-		page.send(w, r.WithContext(sends), code, crowd.Limiter, asks.viewer.Person)
+		page.send(w, r.WithContext(sends), code, limits.Limiter, asks.viewer.Person)
 	}
 }
 
@@ -95,7 +95,7 @@ func (h *handler) known(asks *request, name string, of func(*request) (content, 
 // read returns a page of a moment ago, or reads what it is made of and renders it.
 func (h *handler) read(asks *request, name string, of func(*request) (content, error)) (*packed, error) {
 	return h.rendered.page(asks.Context(), h.live.edition.key(asks), func() (page *packed, lasts time.Duration, err error) {
-		end, err := h.crowd(asks).begin(asks.Context(), asks.viewer.Person)
+		end, err := h.limitsOf(asks).begin(asks.Context(), asks.viewer.Person)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -148,7 +148,7 @@ type layout struct {
 // ErrBare is the error for details that a viewer without a token may not see.
 var ErrBare error = Refused{http.StatusUnauthorized, errors.New("sign in: without a token, the pages have only names, states and times of gates")}
 
-// Errors for a page that exceeds the limits of its crowd.
+// Errors for a page that exceeds a limit.
 var (
 	errBusy error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are requested at once")}
 	errSlow error = Refused{http.StatusServiceUnavailable, errors.New("too many clients read other pages too slowly")}

@@ -261,9 +261,9 @@ const manifestOfWeb = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate
 func TestWhatIfShowsChangesByManifests(t *testing.T) {
 	t.Parallel()
 	web := fmt.Sprintf(manifestOfWeb, "web")
-	var crowd strings.Builder
+	var many strings.Builder
 	for i := range maxTried + 1 {
-		fmt.Fprintf(&crowd, manifestOfWeb, fmt.Sprintf("g%d", i))
+		fmt.Fprintf(&many, manifestOfWeb, fmt.Sprintf("g%d", i))
 	}
 	for name, c := range map[string]struct {
 		fields map[string]string
@@ -277,7 +277,7 @@ func TestWhatIfShowsChangesByManifests(t *testing.T) {
 		"nothing":                    {map[string]string{"manifests": "kind: Other\n"}, 200, []string{"there is no gate and no exception in the manifests"}},
 		"invalid":                    {map[string]string{"manifests": strings.Replace(web, "20:00", "25:00", 1) + "{"}, 200, []string{"manifests: shop/web: spec.openPeriods[0]", "yaml: "}},
 		"html":                       {map[string]string{"manifests": "<script>"}, 200, []string{"&lt;script&gt;"}},
-		"too many":                   {map[string]string{"manifests": crowd.String()}, 200, []string{"the manifests name 201 gates"}},
+		"too many":                   {map[string]string{"manifests": many.String()}, 200, []string{"the manifests name 201 gates"}},
 		"too large":                  {map[string]string{"manifests": strings.Repeat("#", 3<<20)}, 413, []string{"larger than 1 MiB"}},
 		"nearly too large":           {map[string]string{"file": web + strings.Repeat("#", 1<<20-len(web))}, 200, []string{"shop/web <small>changed"}},
 		"an exception of no gate":    {map[string]string{"manifests": "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: x}\nspec: {gateRef: {name: none}, timeZone: UTC, validFrom: \"2026-11-26T00:00:00Z\", validUntil: \"2026-11-27T00:00:00Z\", openPeriods: [{name: a, start: \"01:00\", end: \"02:00\"}]}\n"}, 200, []string{"is in none of the files, and not in the cluster", "No gate changes its state"}},

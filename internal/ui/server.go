@@ -102,8 +102,8 @@ func (m Missing) Unwrap() error { return m.Cause }
 // Options configure the web UI.
 type Options struct {
 	Viewers Viewers
-	// Anyone reads what all viewers may see, for badges. If it is nil, there are no badges.
-	Anyone Reader
+	// Anonymous reads what all viewers may see, for badges. If it is nil, there are no badges.
+	Anonymous Reader
 	// Clock is read once for each page.
 	Clock clock.PassiveClock
 	// Zone is the time zone of the viewer.
@@ -131,9 +131,9 @@ type handler struct {
 	forms *limit.Limiter
 	// rendering limits to one the pages that are rendered at once, which bounds their memory.
 	rendering *limit.Limiter
-	// people are authenticated viewers, strangers are anonymous.
-	people, strangers *crowd
-	rendered          *renderCache
+	// authenticated and anonymous are the limits of these viewers.
+	authenticated, anonymous *viewerLimits
+	rendered                 *renderCache
 	// drawn are the bars of Gates.
 	drawn *cache[template.HTML]
 }
@@ -149,7 +149,7 @@ const (
 func New(o Options) http.Handler {
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock),
-		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone), forms: limit.New(maxForms, maxForms/2, 0, 0), rendering: limit.New(1, 1, 0, 0),
+		authenticated: newViewerLimits(o.Alone), anonymous: newViewerLimits(o.Alone), forms: limit.New(maxForms, maxForms/2, 0, 0), rendering: limit.New(1, 1, 0, 0),
 		rendered: newRenderCache(o.Clock), drawn: newCache[template.HTML](maxDrawn),
 	}
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
@@ -164,7 +164,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /what-if", h.page("whatif", h.emptyWhatIf))
 	mux.HandleFunc("POST /what-if", h.page("whatif", h.whatIf))
 	mux.HandleFunc("GET /changes", h.live.serve)
-	if o.Anyone != nil {
+	if o.Anonymous != nil {
 		mux.HandleFunc("GET /badge/{namespace}/{file}", h.badge)
 	}
 	mux.HandleFunc("/", h.page("error", func(*request) (content, error) { return content{}, Missing{Cause: errors.New("there is no such page")} }))

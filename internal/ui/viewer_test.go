@@ -83,7 +83,7 @@ func TestABadgeHasTheStateAsAWordAndAColor(t *testing.T) {
 	r := reader()
 	r.gates = append(r.gates, gateOf("watched", func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }), gateOf("paused.at-night", func(g *v1alpha1.Gate) { g.Spec.Suspend = true }))
 	options := optionsOf(r, time.UTC)
-	options.Anyone = r
+	options.Anonymous = r
 	badges := New(options)
 	for path, want := range map[string]struct {
 		code  int

@@ -19,7 +19,7 @@ const (
 	// knownAge is how long a token that was valid once is not limited like an unknown one, and the rate of a user is stored.
 	knownAge = time.Hour
 
-	// unknownPerSecond and unknownBurst bound the reviews of tokens that were not valid before: anyone can send any number of them.
+	// unknownPerSecond and unknownBurst bound the reviews of tokens that were not valid before: a client can send any number of them.
 	unknownPerSecond, unknownBurst = 20, 100
 
 	// accessPerSecond and accessBurst bound the access reviews for one user, so that requests for made-up names do not use up what the API

@@ -54,7 +54,7 @@ func (w *Viewers) Of(r *http.Request) (ui.Viewer, error) {
 	case err != nil:
 		return ui.Viewer{}, err
 	case token == "" && w.Anonymous:
-		return ui.Viewer{Reader: anyone{w}, Bare: true}, nil
+		return ui.Viewer{Reader: anonymousViewer{w}, Bare: true}, nil
 	case token == "":
 		return ui.Viewer{}, refuse(http.StatusUnauthorized, msgSignIn)
 	}
@@ -71,7 +71,7 @@ func (w *Viewers) Handler(log logr.Logger, metrics *Metrics) http.Handler {
 		Viewers: w, Clock: w.Clock, Zone: time.UTC, AnyZone: true, Command: command, Namespace: metav1.NamespaceDefault, Log: plain(log),
 	}
 	if w.Anonymous {
-		options.Anyone = anyone{w}
+		options.Anonymous = anonymousViewer{w}
 	}
 	return metrics.counting(ui.New(options))
 }

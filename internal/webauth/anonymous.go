@@ -11,11 +11,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// anyone is a viewer without a token, who sees names, states and times only.
-type anyone struct{ *Viewers }
+// anonymousViewer is a viewer without a token, who sees names, states and times only.
+type anonymousViewer struct{ *Viewers }
 
 // Gates implements ui.Reader.
-func (a anyone) Gates(ctx context.Context, namespace, name string) (*ui.Visible, error) {
+func (a anonymousViewer) Gates(ctx context.Context, namespace, name string) (*ui.Visible, error) {
 	gates, err := a.gates(ctx, namespace)
 	if err != nil {
 		return nil, err
@@ -58,19 +58,19 @@ func bare(g *v1alpha1.Gate) *v1alpha1.Gate {
 }
 
 // Targets implements ui.Reader.
-func (anyone) Targets(context.Context, *v1alpha1.Gate) ([]ui.Target, []string, error) {
+func (anonymousViewer) Targets(context.Context, *v1alpha1.Gate) ([]ui.Target, []string, error) {
 	return nil, nil, ui.ErrBare
 }
 
 // Why implements ui.Reader.
-func (anyone) Why(context.Context, string, string, string) (*explain.Explanation, error) {
+func (anonymousViewer) Why(context.Context, string, string, string) (*explain.Explanation, error) {
 	return nil, ui.ErrBare
 }
 
 // Subscriptions implements ui.Reader.
-func (anyone) Subscriptions(context.Context, *v1alpha1.Gate) ([]ui.Subscription, error) {
+func (anonymousViewer) Subscriptions(context.Context, *v1alpha1.Gate) ([]ui.Subscription, error) {
 	return nil, ui.ErrBare
 }
 
 // Sees implements ui.Reader.
-func (anyone) Sees(context.Context, []string) (bool, error) { return true, nil }
+func (anonymousViewer) Sees(context.Context, []string) (bool, error) { return true, nil }
