@@ -134,7 +134,7 @@ func reportTransition(b *testing.B, name string, f *fleet, t turn, closed bool) 
 	report(b, name+"/client=controller", figures{
 		"first-s": ours.first().Seconds(), "last-s": ours.last().Seconds(), "written-s": ours.written.Seconds(),
 		"writes/target": writes, "writes/gate": ours.used.accepted().of("gates").total() / float64(len(f.gates)), "reads/target": ours.used.calls.lookups().total() / n,
-		"conflicts": ours.used.conflicts.total(), "cpu-s": ours.used.controller.Seconds(), "apiserver-cpu-s": ours.used.server.Seconds(),
+		"conflicts": ours.used.conflicts.total(), "p99-write-s": ours.used.latencies.quantile(.99), "cpu-s": ours.used.controller.Seconds(), "apiserver-cpu-s": ours.used.server.Seconds(),
 	})
 	for watches, client := range map[bool]string{false: "bare", true: "informer"} {
 		theirs := t.bare[watches][closed]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -63,6 +64,51 @@ func (b *bench) counted(ctx context.Context) (counted, conflicts calls, err erro
 		}
 	}
 	return counted, conflicts, nil
+}
+
+// sliDuration is what the SLOs of Kubernetes for the latency of requests are defined by: the duration of a request without that of webhooks.
+// https://github.com/kubernetes/community/blob/main/sig-scalability/slos/api_call_latency.md
+const sliDuration = "apiserver_request_sli_duration_seconds"
+
+// latencies are the numbers of writes that took at most as many seconds as the key says.
+type latencies map[float64]float64
+
+// latencies returns those of all writes so far, except of leases.
+func (b *bench) latencies(ctx context.Context) (latencies, error) {
+	families, err := scrape(ctx, b.http, b.server+"/metrics", sliDuration, sliDuration+"_bucket", sliDuration+"_sum", sliDuration+"_count")
+	if err != nil {
+		return nil, err
+	}
+	all := latencies{}
+	for _, metric := range families[sliDuration].GetMetric() {
+		labels := labelsOf(metric)
+		if kind := (call{labels["verb"], labels["resource"], labels["subresource"]}); !kind.write() || kind.resource == "leases" {
+			continue
+		}
+		for _, bucket := range metric.GetHistogram().GetBucket() {
+			all[bucket.GetUpperBound()] += float64(bucket.GetCumulativeCount())
+		}
+	}
+	return all, nil
+}
+
+// since returns the latencies of the writes that were made after earlier ones.
+func (l latencies) since(before latencies) latencies {
+	added := latencies{}
+	for bound, n := range l {
+		added[bound] = n - before[bound]
+	}
+	return added
+}
+
+// quantile returns the bound that a share q of the writes did not exceed.
+func (l latencies) quantile(q float64) float64 {
+	for _, bound := range slices.Sorted(maps.Keys(l)) {
+		if l[bound] >= q*l[math.Inf(1)] {
+			return bound
+		}
+	}
+	return math.NaN()
 }
 
 // since returns what was added to earlier calls.

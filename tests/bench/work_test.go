@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -18,6 +19,37 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
+
+func TestLatenciesOfWrites(t *testing.T) {
+	const metrics = `# TYPE apiserver_request_sli_duration_seconds histogram
+apiserver_request_sli_duration_seconds_bucket{resource="kustomizations",verb="APPLY",le="0.05"} %[1]d
+apiserver_request_sli_duration_seconds_bucket{resource="kustomizations",verb="APPLY",le="0.1"} %[2]d
+apiserver_request_sli_duration_seconds_bucket{resource="kustomizations",verb="APPLY",le="+Inf"} %[2]d
+apiserver_request_sli_duration_seconds_sum{resource="kustomizations",verb="APPLY"} 9
+apiserver_request_sli_duration_seconds_count{resource="kustomizations",verb="APPLY"} %[2]d
+apiserver_request_sli_duration_seconds_bucket{resource="gates",verb="PATCH",le="0.05"} 0
+apiserver_request_sli_duration_seconds_bucket{resource="gates",verb="PATCH",le="0.1"} 0
+apiserver_request_sli_duration_seconds_bucket{resource="gates",verb="PATCH",le="+Inf"} 1
+apiserver_request_sli_duration_seconds_bucket{resource="gates",verb="LIST",le="+Inf"} 1000
+apiserver_request_sli_duration_seconds_bucket{resource="leases",verb="PUT",le="+Inf"} 1000
+`
+	fast, all := 90, 100
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, metrics, fast, all) })) //nolint:errcheck // a test
+	defer server.Close()
+	b := &bench{http: server.Client(), server: server.URL}
+	before, err := b.latencies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast, all = 180, 200
+	after, err := b.latencies(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []float64{after.quantile(.5), after.quantile(.99), after.quantile(1), after.since(before).quantile(.9), after.since(before).quantile(1)}; !slices.Equal(got, []float64{.05, .1, math.Inf(1), .05, .1}) {
+		t.Errorf("got %v", got)
+	}
+}
 
 func TestRequestsAreSummedUpOverCodesAndLeasesAreLeftOut(t *testing.T) {
 	const metrics = `# HELP apiserver_request_total Counter.

@@ -145,12 +145,13 @@ type usage struct {
 	calls calls
 	// conflicts are those of the calls that were refused because an object had changed.
 	conflicts          calls
+	latencies          latencies
 	controller, server time.Duration
 	reconciles         float64
 }
 
 func (u usage) since(before usage) usage {
-	return usage{u.calls.since(before.calls), u.conflicts.since(before.conflicts), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
+	return usage{u.calls.since(before.calls), u.conflicts.since(before.conflicts), u.latencies.since(before.latencies), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
 }
 
 // accepted are the writes without those that were refused because of a conflict.
@@ -178,6 +179,9 @@ func (b *bench) usage(ctx context.Context) (u usage, err error) {
 		return u, err
 	}
 	u.server = seconds(sum(server[processorTime]))
+	if u.latencies, err = b.latencies(ctx); err != nil {
+		return u, err
+	}
 	u.calls, u.conflicts, err = b.counted(ctx)
 	return u, err
 }
