@@ -77,7 +77,7 @@ func (c *check) target(t *unstructured.Unstructured) {
 	case held && !within(heldBy, must, may):
 		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
 	case !held && !foreign && len(must) > 0 && !c.respected(t, must):
-		fail("it is not held, gates %q are closed", must)
+		fail("it is not held, gates %q are closed; its annotation names %q, %q suspended it", must, heldBy, claims(t))
 	case !held && !foreign && !within(heldBy, nil, slices.Concat(must, may)):
 		fail("it names gates %q, closed are %q", heldBy, must)
 	}
