@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,90 +72,6 @@ func TestARequestIsAcceptedOrRefused(t *testing.T) {
 	}
 }
 
-func TestARequestOutlivesItsAnnotation(t *testing.T) {
-	g := accepted(t, closed(window(time.Hour)), open("2026-11-23T12:00:00Z"))
-	delete(g.Annotations, v1alpha1.OpenRequestedAtAnnotation)
-	if handled := handle(g, noon.Add(time.Minute)); len(handled) > 0 {
-		t.Errorf("a stripped annotation is handled: %v", handled)
-	}
-	if d := gate.Decide(g, noon.Add(time.Minute)); d.State != v1alpha1.StateOpened {
-		t.Errorf("the gate is %s (%s), want it to stay opened", d.State, d.Reason)
-	}
-}
-
-func TestARefusedRequestLeavesTheAcceptedOneInForce(t *testing.T) {
-	g := accepted(t, closed(), open("2026-11-23T12:00:00Z"))
-	for _, value := range []string{"yesterday", stamp(noon.Add(400 * 24 * time.Hour)), "2026-11-23T11:59:59Z"} {
-		annotate(g, v1alpha1.RequestOpen, value)
-		handled := handle(g, noon.Add(time.Minute))
-		if len(handled) != 1 || handled[0].Err == nil || handled[0].Value != value || handled[0].Annotation != v1alpha1.OpenRequestedAtAnnotation {
-			t.Errorf("%q: got %+v, want a refusal", value, handled)
-		}
-		if got := inForce(g, v1alpha1.RequestOpen); got != "2026-11-23T12:00:00Z" {
-			t.Errorf("%q: %q is in force", value, got)
-		}
-		if got := g.LatestRequest().RequestedAt; !got.Time.Equal(utc("2026-11-23T12:00:00Z")) {
-			t.Errorf("%q: the last request is that of %s", value, got)
-		}
-	}
-}
-
-func TestAnOldValueThatGitPutsBackIsRefused(t *testing.T) {
-	g := accepted(t, opened(window(time.Hour)), shut("2026-11-20T12:00:00Z"), shut("2026-11-23T12:00:00Z"))
-	annotate(g, v1alpha1.RequestClose, "2026-11-20T12:00:00Z")
-	handled := handle(g, noon.Add(time.Minute))
-	if len(handled) != 1 || handled[0].Err == nil || !strings.Contains(handled[0].Err.Error(), "2026-11-23T12:00:00Z") {
-		t.Fatalf("got %+v, want a refusal that names the newer request", handled)
-	}
-	if d := gate.Decide(g, noon.Add(time.Minute)); d.State != v1alpha1.StateClosed {
-		t.Errorf("the gate is %s, want it to stay closed", d.State)
-	}
-}
-
-func TestAPlannedRequestCanBeBroughtForward(t *testing.T) {
-	g := accepted(t, closed(),
-		open("2026-12-24T00:00:00Z").seen("2026-11-23T12:00:00Z"),
-		open("2026-11-23T13:00:00Z").seen("2026-11-23T12:01:00Z"))
-	if got := inForce(g, v1alpha1.RequestOpen); got != "2026-11-23T13:00:00Z" {
-		t.Errorf("in force is %q", got)
-	}
-	if d := gate.Decide(g, utc("2026-11-23T13:00:00Z")); d.State != v1alpha1.StateOpened {
-		t.Errorf("the gate is %s", d.State)
-	}
-}
-
-func TestPlanningARequestLeavesTheOneInForceAlone(t *testing.T) {
-	later, muchLater := utc("2026-11-23T13:00:00Z"), utc("2026-11-25T00:00:00Z")
-	for name, tc := range map[string]struct {
-		gate  *v1alpha1.Gate
-		plan  request
-		state v1alpha1.State
-	}{
-		"a close that is planned opens nothing":  {accepted(t, opened(), shut("2026-11-23T12:00:00Z")), shut("2026-11-24T12:00:00Z"), v1alpha1.StateClosed},
-		"an open that is planned closes nothing": {accepted(t, closed(), open("2026-11-23T12:00:00Z")), open("2026-11-24T12:00:00Z"), v1alpha1.StateOpened},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := accepted(t, tc.gate, tc.plan.seen("2026-11-23T12:30:00Z"))
-			for _, now := range []time.Time{later, utc("2026-11-24T11:59:59Z"), utc("2026-11-24T12:00:00Z"), muchLater} {
-				handle(g, now)
-				if d := gate.Decide(g, now); d.State != tc.state {
-					t.Errorf("at %s it is %s (%s)", stamp(now), d.State, d.Reason)
-				}
-			}
-		})
-	}
-}
-
-func TestAnOldValueThatGitPutsBackLeavesAPlanAlone(t *testing.T) {
-	g := accepted(t, closed(window(time.Hour)),
-		open("2026-11-20T12:00:00Z"), open("2026-11-24T12:00:00Z").seen("2026-11-23T12:00:00Z"))
-	annotate(g, v1alpha1.RequestOpen, "2026-11-20T12:00:00Z")
-	handle(g, utc("2026-11-23T12:01:00Z"))
-	if d := gate.Decide(g, utc("2026-11-24T12:00:00Z")); d.State != v1alpha1.StateOpened {
-		t.Errorf("the planned release is lost: %s", d.Reason)
-	}
-}
-
 func TestAReasonIsKeptWithItsRequest(t *testing.T) {
 	g := closed()
 	g.Annotations = map[string]string{
@@ -211,85 +128,6 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// The controller may come to see both at once, as after a restart.
-func TestAnOpenRequestAfterACloseThatWasSeenWithItOpens(t *testing.T) {
-	g := accepted(t, closed(), open("2026-11-23T11:00:00.1Z"))
-	annotate(g, v1alpha1.RequestClose, "2026-11-23T11:00:00.7Z")
-	annotate(g, v1alpha1.RequestOpen, "2026-11-23T11:01:00.8Z")
-	if handled := handle(g, noon); len(handled) != 2 {
-		t.Fatalf("%d requests handled", len(handled))
-	}
-	if d := gate.Decide(g, noon); d.State != v1alpha1.StateOpened {
-		t.Errorf("the gate is %s: %s", d.State, d.Message)
-	}
-	if got := g.LatestRequest().Action; got != v1alpha1.RequestOpen {
-		t.Errorf("the last request is %s", got)
-	}
-}
-
-func TestFractionsOfASecondNeverOpenEarlyNorCloseLate(t *testing.T) {
-	for name, tc := range map[string]struct {
-		gate           *v1alpha1.Gate
-		opened, closed []string
-	}{
-		"open": {
-			gate:   accepted(t, closed(window(time.Minute)), open("2026-11-23T12:00:00.5Z").seen("2026-11-23T11:00:00Z")),
-			closed: []string{"2026-11-23T12:00:00Z", "2026-11-23T12:00:00.499Z", "2026-11-23T12:01:00.5Z", "2026-11-23T12:01:01Z"},
-			opened: []string{"2026-11-23T12:00:01Z", "2026-11-23T12:00:59.999Z"},
-		},
-		"close": {
-			gate:   accepted(t, opened(window(time.Minute)), shut("2026-11-23T12:00:00.5Z").seen("2026-11-23T11:00:00Z")),
-			closed: []string{"2026-11-23T12:00:00.5Z", "2026-11-23T12:00:30Z", "2026-11-23T12:01:00.499Z"},
-			opened: []string{"2026-11-23T11:59:59.999Z", "2026-11-23T12:01:01Z"},
-		},
-		"open, then close in the same second": {
-			gate:   accepted(t, closed(), open("2026-11-23T12:00:00.2Z"), shut("2026-11-23T12:00:00.7Z")),
-			closed: []string{"2026-11-23T12:00:00.7Z", "2026-11-23T12:00:01Z", "2026-11-24T12:00:00Z"},
-		},
-		"close, then open in the same second": {
-			gate:   accepted(t, opened(), shut("2026-11-23T12:00:00.2Z"), open("2026-11-23T12:00:00.7Z")),
-			closed: []string{"2026-11-23T12:00:00.2Z", "2026-11-23T12:00:00.699Z"},
-			opened: []string{"2026-11-23T12:00:01Z", "2026-11-24T12:00:00Z"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			check := func(times []string, want v1alpha1.State) {
-				for _, at := range times {
-					if d := gate.Decide(tc.gate, utc(at)); d.State != want {
-						t.Errorf("at %s the gate is %s, want %s", at, d.State, want)
-					}
-				}
-			}
-			check(tc.opened, v1alpha1.StateOpened)
-			check(tc.closed, v1alpha1.StateClosed)
-		})
-	}
-}
-
-func TestOpeningAnOpenGateOnceMoreNeverClosesIt(t *testing.T) {
-	for name, again := range map[string]string{
-		"with fractions of a second": "2026-11-23T12:10:00.5Z",
-		"on the second":              "2026-11-23T12:10:00Z",
-		"soon after":                 "2026-11-23T12:00:00.7Z",
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := accepted(t, closed(window(time.Hour)), shut("2026-11-23T11:30:00Z"), open("2026-11-23T12:00:00Z"), open(again))
-			for _, later := range []time.Duration{0, time.Millisecond, 499 * time.Millisecond, time.Second, 59 * time.Minute} {
-				if d := gate.Decide(g, utc(again).Add(later)); d.State != v1alpha1.StateOpened {
-					t.Errorf("%s later the gate is %s: %s", later, d.State, d.Message)
-				}
-			}
-			if d := gate.Decide(g, utc(again).Add(time.Hour)); d.State != v1alpha1.StateClosed {
-				t.Errorf("after the window the gate is %s: %s", d.State, d.Message)
-			}
-		})
-	}
-	g := accepted(t, closed(), open("2026-11-23T12:00:00.2Z"), shut("2026-11-23T12:00:00.4Z"), open("2026-11-23T12:00:00.6Z"))
-	if d := gate.Decide(g, utc("2026-11-23T12:00:00.6Z")); d.State != v1alpha1.StateClosed {
-		t.Errorf("a gate that is closed opens early: %s", d.Message)
-	}
-}
-
 func TestAPlannedRequestRenewsAnOpenGateWithoutAGap(t *testing.T) {
 	for _, again := range []string{"2026-11-23T12:10:00.3Z/10s", "2026-11-23T12:10:00Z/10s", "2026-11-23T12:10:00.999999Z/10s"} {
 		for _, every := range []time.Duration{time.Millisecond, 400 * time.Millisecond, 3 * time.Second} {
@@ -313,21 +151,98 @@ func TestAPlannedRequestRenewsAnOpenGateWithoutAGap(t *testing.T) {
 	}
 }
 
-func TestARequestThatComesBackAfterNonsenseIsNotAppliedAgain(t *testing.T) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
-	put := func(annotation, value string) int {
-		g.Annotations = map[string]string{annotation: value}
-		now = now.Add(time.Minute)
-		return len(handle(g, now))
+// A Gate forgets none of the closes that it keeps, and keeps only as many as there is room for.
+func TestManyClosesEachShorterThanTheOneBefore(t *testing.T) {
+	g := opened()
+	for i := range 30 {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		if i == 15 {
+			asked(t, g, open("2026-11-24T12:00:00Z").seen(stamp(at.Add(-time.Second))), "rel")
+		}
+		asked(t, g, shut(stamp(at)+"/"+(48*time.Hour-time.Duration(i)*time.Hour).String()).seen(stamp(at)), fmt.Sprint("person ", i))
 	}
-	put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m")
-	put(v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
-	put(v1alpha1.CloseRequestedAtAnnotation, "2026-11-22T12:02:30Z")
-	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m"); n != 0 || g.LatestRequest().Action != v1alpha1.RequestClose {
-		t.Errorf("%d were handled, the last request is %v", n, g.LatestRequest())
+	if n := len(g.Status.Requests); n > 20 {
+		t.Errorf("%d requests are remembered", n)
 	}
-	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/20m"); n != 1 {
-		t.Error("another window is another request")
+	handle(g, utc("2026-11-24T12:00:00Z"))
+	if d := gate.Decide(g, utc("2026-11-24T12:00:00Z")); d.State != isClosed || d.Request.By != "person 0" {
+		t.Errorf("it is %s: %s", d.State, d.Message)
 	}
+	if next := nextOf(gate.Decide(g, utc("2026-11-24T12:00:00Z"))); next.at != "2026-11-25T12:00:00Z" {
+		t.Errorf("it opens at %s", next.at)
+	}
+}
+
+// says reconciles a Gate, and checks its state.
+func says(t *testing.T, g *v1alpha1.Gate, at string, want v1alpha1.State) {
+	t.Helper()
+	handle(g, utc(at))
+	if d := gate.Decide(g, utc(at)); d.State != want {
+		t.Errorf("at %s it is %s: %s", at, d.State, d.Message)
+	}
+}
+
+// With one close more than there is room for, a Gate is no less closed.
+func TestOneCloseTooMany(t *testing.T) {
+	for _, n := range []int{8, 9} {
+		g := opened()
+		for i := range n {
+			at := noon.Add(time.Duration(i) * 2 * time.Minute)
+			asked(t, g, shut(stamp(at)+"/"+(48*time.Hour-time.Duration(i)*time.Hour).String()).seen(stamp(at)), fmt.Sprint("p", i))
+		}
+		newest := noon.Add(time.Duration(n-1) * 2 * time.Minute)
+		annotate(g, v1alpha1.RequestOpen, stamp(newest.Add(-time.Minute))) // older than that, and not handled before
+		says(t, g, stamp(newest.Add(time.Minute)), isClosed)
+
+		g = opened(window(time.Hour))
+		asked(t, g, shut("2026-11-23T12:00:00Z"), "alice")
+		for i := 1; i < n; i++ {
+			at := noon.Add(time.Duration(i) * time.Minute)
+			asked(t, g, shut(stamp(at)+"/"+(3*time.Hour-time.Duration(i)*10*time.Minute).String()).seen(stamp(at)), fmt.Sprint("p", i))
+		}
+		g.Spec.Window = nil
+		says(t, g, "2026-11-23T15:30:00Z", isClosed)
+	}
+}
+
+// The API server refuses a status with more, and then nothing is decided any more.
+func TestAllRecordsFitIntoAnnotation(t *testing.T) {
+	const room = 48
+	t.Run("pairs by hand", func(t *testing.T) {
+		for _, actions := range [][2]v1alpha1.RequestAction{
+			{v1alpha1.RequestClose, v1alpha1.RequestOpen}, {v1alpha1.RequestOpen, v1alpha1.RequestClose},
+		} {
+			g := closed()
+			for i := range 2 * room {
+				at := noon.Add(time.Duration(i) * 5 * time.Minute)
+				annotate(g, actions[0], stamp(at))
+				annotate(g, actions[1], stamp(at.Add(61*time.Second)))
+				for _, h := range handle(g, at.Add(2*time.Minute)) {
+					if h.Err != nil {
+						t.Fatal(h.Err)
+					}
+				}
+			}
+			if n := len(g.Status.Requests); n > 4 {
+				t.Errorf("%d requests are remembered", n)
+			}
+		}
+	})
+	t.Run("pairs of webhooks within a minute", func(t *testing.T) {
+		g := opened()
+		for i := range 2 * room {
+			at := noon.Add(time.Duration(i) * time.Second / 2)
+			for j, a := range []v1alpha1.RequestAction{v1alpha1.RequestClose, v1alpha1.RequestOpen} {
+				r := hook(a)
+				r.Window = duration(time.Hour)
+				if err := ledger.WriteRequest(g, r, at.Add(time.Duration(j)*100*time.Millisecond)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			handle(g, at.Add(200*time.Millisecond))
+		}
+		if n := len(g.Status.Requests); n > 2*8+1 {
+			t.Errorf("%d requests are remembered", n)
+		}
+	})
 }

@@ -103,41 +103,6 @@ func TestARequestWithoutAReasonKeepsNoneOfTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestAPlannedRequestSurvivesAWebhook(t *testing.T) {
-	g := closed()
-	annotate(g, v1alpha1.RequestOpen, stamp(noon.Add(time.Hour)))
-	handle(g, noon)
-	wrote(t, g, v1alpha1.RequestOpen, noon.Add(time.Second))
-	handle(g, noon.Add(2*time.Second))
-	r := hook(v1alpha1.RequestClose)
-	r.Window = duration(59 * time.Minute)
-	if err := ledger.WriteRequest(g, r, noon.Add(3*time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	handle(g, noon.Add(4*time.Second))
-	for at, want := range map[time.Duration]v1alpha1.State{5 * time.Second: v1alpha1.StateClosed, time.Hour + time.Second: v1alpha1.StateOpened} {
-		later := g.DeepCopy()
-		handle(later, noon.Add(at))
-		if got := gate.Decide(later, noon.Add(at)).State; got != want {
-			t.Errorf("after %s: %s, want %s", at, got, want)
-		}
-	}
-}
-
-// The controller was busy, or away: it sees both at once.
-func TestAnOpenRequestAfterACloseRequestWinsIfBothAreSeenAtOnce(t *testing.T) {
-	for _, between := range []time.Duration{time.Microsecond, 400 * time.Millisecond, time.Minute} {
-		g := accepted(t, closed(), open("2026-11-23T11:00:00Z"))
-		wrote(t, g, v1alpha1.RequestClose, noon.Add(500*time.Millisecond))
-		wrote(t, g, v1alpha1.RequestOpen, noon.Add(500*time.Millisecond+between))
-		later := noon.Add(2 * time.Minute)
-		handle(g, later)
-		if got := gate.Decide(g, later); got.State != v1alpha1.StateOpened {
-			t.Errorf("%s later: %s because of %s", between, got.State, got.Reason)
-		}
-	}
-}
-
 // Replicas whose clocks differ by less than a minute accept webhooks, and a controller with another clock reconciles the Gate at random
 // times.
 func TestTheLastAcknowledgedWebhookWins(t *testing.T) {

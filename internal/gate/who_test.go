@@ -3,7 +3,6 @@ package gate_test
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -32,43 +31,6 @@ func TestRequesterIsStoredWithRequest(t *testing.T) {
 	}
 	if r := gate.Decide(g, noon).Request; r == nil || r.By != "alice" || r.Reason != "hotfix 1234" || !r.At.Equal(noon) {
 		t.Errorf("the request that decided is %v", r)
-	}
-}
-
-func TestTheRequestThatDecidesIsNamed(t *testing.T) {
-	ask := func(g *v1alpha1.Gate, action v1alpha1.RequestAction, at, who, now string) {
-		annotate(g, action, at)
-		by(g, action, who, "")
-		handle(g, utc(now))
-	}
-	g := closed(window(time.Hour))
-	ask(g, v1alpha1.RequestOpen, "2026-11-24T12:00:00Z", "planner", "2026-11-23T11:00:00Z")
-	ask(g, v1alpha1.RequestOpen, "2026-11-25T12:00:00Z", "second planner", "2026-11-24T12:10:00Z")
-	ask(g, v1alpha1.RequestClose, "2026-11-24T12:20:00.5Z", "closer", "2026-11-24T12:20:01Z")
-	ask(g, v1alpha1.RequestOpen, "2026-11-24T12:30:00.5Z", "opener", "2026-11-24T12:30:00.6Z")
-	for now, want := range map[string]string{
-		"2026-11-24T12:30:00.7Z": "closer", // for the rest of the second
-		"2026-11-24T12:31:00Z":   "opener",
-		"2026-11-24T14:00:00Z":   "",
-	} {
-		got := ""
-		if r := gate.Decide(g, utc(now)).Request; r != nil {
-			got = r.By
-		}
-		if got != want {
-			t.Errorf("at %s %q decided, want %q", now, got, want)
-		}
-	}
-}
-
-func TestACloseRequestOfAGateWithAnInvalidSpecIsNamed(t *testing.T) {
-	g := accepted(t, was(closed(invalid), isOpened, "", ""), open("2026-11-23T12:00:00Z"))
-	annotate(g, v1alpha1.RequestClose, "2026-11-23T12:01:00Z")
-	by(g, v1alpha1.RequestClose, "alice", "incident")
-	handle(g, utc("2026-11-23T12:01:00Z"))
-	d := gate.Decide(g, utc("2026-11-23T12:01:00Z"))
-	if d.State != v1alpha1.StateClosed || d.Request == nil || d.Request.By != "alice" {
-		t.Errorf("it is %s by %v", d.State, d.Request)
 	}
 }
 
