@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,14 +10,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// course is a row of a table that says what a plan decides from one instant to
-// another: "Mon 1 20:00 opened OpenPeriod by nights", a line each time that one
-// of these words changes. Times are short for those of June 2026.
+// course is a row of a table that says what a plan decides from one instant to another: "1 20:00 +nights, 2 05:00 -OutsideOpenPeriods" is opened
+// from the 1st at 20:00 on by "nights", and closed from 05:00 on the 2nd on because of OutsideOpenPeriods. Instants are of June 2026.
 type course struct {
-	name        string
-	config      schedule.Config
-	from, until string
-	want        []string
+	name              string
+	config            schedule.Config
+	from, until, want string
 }
 
 // on reads "6 21:00" as an instant of June 2026, and RFC 3339 as itself.
@@ -42,20 +41,21 @@ func hours(name, from, until string) schedule.Period {
 }
 
 // follow returns the decisions of a plan, from one Until to the next.
-func follow(plan *schedule.Plan, from, until time.Time) (lines []string, changes []schedule.Interval) {
-	last := ""
+func follow(plan *schedule.Plan, from, until time.Time) (text string, changes []schedule.Interval) {
+	last, day := "", 0
 	for at := from; at.Before(until); {
 		d := plan.Decide(at)
-		words := d.State.String() + " " + string(d.Reason)
-		if d.By != "" {
-			words += " by " + d.By
-		}
-		layout := "Mon 2 15:04 "
-		if at.Second() > 0 {
-			layout = "Mon 2 15:04:05 "
+		words := map[schedule.State]string{schedule.Opened: "+", schedule.Closed: "-"}[d.State] + cmp.Or(d.By, string(d.Reason))
+		if d.Reason == schedule.OpenRequested || d.Reason == schedule.CloseRequested {
+			words = words[:1] + string(d.Reason) + " by " + d.By
 		}
 		if words != last {
-			lines, last = append(lines, at.Format(layout)+words), words
+			text += ", "
+			if at.Day() != day {
+				text += at.Format("2 ")
+			}
+			text += strings.TrimSuffix(at.Format("15:04:05"), ":00") + " " + words
+			last, day = words, at.Day()
 		}
 		if n := len(changes); n == 0 || changes[n-1].State != d.State {
 			changes = append(changes, schedule.Interval{From: at, State: d.State, Reason: d.Reason, By: d.By})
@@ -65,7 +65,7 @@ func follow(plan *schedule.Plan, from, until time.Time) (lines []string, changes
 		}
 		changes[len(changes)-1].Until = at
 	}
-	return lines, changes
+	return strings.TrimPrefix(text, ", "), changes
 }
 
 func (c course) run(t *testing.T) {
@@ -73,8 +73,8 @@ func (c course) run(t *testing.T) {
 	plan := newPlan(c.config)
 	from, until := on(c.from), on(c.until)
 	got, changes := follow(plan, from, until)
-	if !slices.Equal(got, c.want) {
-		t.Errorf("it is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+	if got != c.want {
+		t.Errorf("got  %s\nwant %s", got, c.want)
 	}
 	intervals := slices.Collect(plan.Intervals(from, until))
 	if !slices.Equal(intervals, changes) {
@@ -102,12 +102,7 @@ func (c course) runBoth(t *testing.T) {
 			e.Default = state(1 - *e.Default)
 		}
 	}
-	mirror := strings.NewReplacer("opened", "closed", "closed", "opened",
-		"OpenPeriod", "ClosePeriod", "OutsideOpenPeriods", "OutsideClosePeriods")
-	c.want = slices.Clone(c.want)
-	for i := range c.want {
-		c.want[i] = mirror.Replace(c.want[i])
-	}
+	c.want = strings.NewReplacer(" +", " -", " -OutsideOpenPeriods", " +OutsideClosePeriods", " -", " +").Replace(c.want)
 	t.Run("opened by default, "+c.name, c.run)
 }
 
@@ -123,37 +118,8 @@ func TestOpenPeriodsOfExceptions(t *testing.T) {
 		}},
 	}
 	for _, tt := range []course{
-		{"an on-site event begins", onSite, "5 00:00", "9 12:00", []string{
-			"Fri 5 00:00 opened OpenPeriod by weekly",
-			"Fri 5 06:00 closed OutsideOpenPeriods",
-			"Fri 5 20:00 opened OpenPeriod by weekly",
-			"Sat 6 06:00 opened Exception by on-site",
-			"Sat 6 11:00 closed OutsideOpenPeriods",
-			"Sun 7 06:00 opened Exception by on-site",
-			"Sun 7 11:00 closed OutsideOpenPeriods",
-			"Mon 8 01:00 opened Exception by on-site",
-			"Mon 8 06:00 closed OutsideOpenPeriods",
-			"Mon 8 20:00 opened OpenPeriod by weekly",
-			"Tue 9 01:00 opened Exception by on-site",
-			"Tue 9 06:00 closed OutsideOpenPeriods",
-		}},
-		{"an on-site event is over after a month", onSite, "2026-07-04T00:00:00Z", "2026-07-13T12:00:00Z", []string{
-			"Sat 4 00:00 opened OpenPeriod by weekly",
-			"Sat 4 06:00 opened Exception by on-site",
-			"Sat 4 11:00 closed OutsideOpenPeriods",
-			"Sun 5 06:00 opened Exception by on-site",
-			"Sun 5 11:00 closed OutsideOpenPeriods",
-			"Mon 6 20:00 opened OpenPeriod by weekly",
-			"Tue 7 06:00 closed OutsideOpenPeriods",
-			"Tue 7 20:00 opened OpenPeriod by weekly",
-			"Wed 8 06:00 closed OutsideOpenPeriods",
-			"Wed 8 20:00 opened OpenPeriod by weekly",
-			"Thu 9 06:00 closed OutsideOpenPeriods",
-			"Thu 9 20:00 opened OpenPeriod by weekly",
-			"Fri 10 06:00 closed OutsideOpenPeriods",
-			"Fri 10 20:00 opened OpenPeriod by weekly",
-			"Sat 11 06:00 closed OutsideOpenPeriods",
-		}},
+		{"an on-site event begins", onSite, "5 00:00", "9 12:00", "5 00:00 +weekly, 06:00 -OutsideOpenPeriods, 20:00 +weekly, 6 06:00 +on-site, 11:00 -OutsideOpenPeriods, 7 06:00 +on-site, 11:00 -OutsideOpenPeriods, 8 01:00 +on-site, 06:00 -OutsideOpenPeriods, 20:00 +weekly, 9 01:00 +on-site, 06:00 -OutsideOpenPeriods"},
+		{"an on-site event is over after a month", onSite, "2026-07-04T00:00:00Z", "2026-07-13T12:00:00Z", "4 00:00 +weekly, 06:00 +on-site, 11:00 -OutsideOpenPeriods, 5 06:00 +on-site, 11:00 -OutsideOpenPeriods, 6 20:00 +weekly, 7 06:00 -OutsideOpenPeriods, 20:00 +weekly, 8 06:00 -OutsideOpenPeriods, 20:00 +weekly, 9 06:00 -OutsideOpenPeriods, 20:00 +weekly, 10 06:00 -OutsideOpenPeriods, 20:00 +weekly, 11 06:00 -OutsideOpenPeriods"},
 	} {
 		tt.runBoth(t)
 	}
@@ -170,30 +136,14 @@ func TestExceptionsWithADefault(t *testing.T) {
 		}
 	}
 	from, until := "2026-12-23T12:00:00Z", "2027-01-02T12:00:00Z"
-	before := []string{"Wed 23 12:00 closed OutsideOpenPeriods", "Wed 23 20:00 opened OpenPeriod by weekly"}
-	after := []string{
-		"Thu 31 23:59:59 opened OpenPeriod by weekly",
-		"Fri 1 06:00 closed OutsideOpenPeriods",
-		"Fri 1 20:00 opened OpenPeriod by weekly",
-		"Sat 2 06:00 closed OutsideOpenPeriods",
-	}
+	before := "23 12:00 -OutsideOpenPeriods, 20:00 +weekly"
+	after := "31 23:59:59 +weekly, 1 06:00 -OutsideOpenPeriods, 20:00 +weekly, 2 06:00 -OutsideOpenPeriods"
 	for _, tt := range []course{
-		{"the holidays are around the clock", holidays(weekly("", "00:00", "24:00")), from, until, slices.Concat(
-			before, []string{"Thu 24 00:00 opened Exception by holidays"}, after,
-		)},
+		{"the holidays are around the clock", holidays(weekly("", "00:00", "24:00")), from, until, before + ", 24 00:00 +holidays, " + after},
 		{"the holidays are around the clock except for a minute",
-			holidays(weekly("", "00:00", "23:59")), "2026-12-23T21:00:00Z", "2026-12-25T00:01:00Z", []string{
-				"Wed 23 21:00 opened OpenPeriod by weekly",
-				"Thu 24 00:00 opened Exception by holidays",
-				"Thu 24 23:59 closed Exception by holidays",
-				"Fri 25 00:00 opened Exception by holidays",
-			}},
-		{"the holidays have no periods", holidays(), from, until, slices.Concat(
-			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
-		)},
-		{"the periods of the holidays are elsewhere", holidays(hours("x", "1 00:00", "2 00:00")), from, until, slices.Concat(
-			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
-		)},
+			holidays(weekly("", "00:00", "23:59")), "2026-12-23T21:00:00Z", "2026-12-25T00:01:00Z", "23 21:00 +weekly, 24 00:00 +holidays, 23:59 -holidays, 25 00:00 +holidays"},
+		{"the holidays have no periods", holidays(), from, until, before + ", 24 00:00 -holidays, " + after},
+		{"the periods of the holidays are elsewhere", holidays(hours("x", "1 00:00", "2 00:00")), from, until, before + ", 24 00:00 -holidays, " + after},
 	} {
 		tt.runBoth(t)
 	}
@@ -224,13 +174,7 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 		e.From, e.Until = on(from), on(until)
 		return schedule.Config{OpenPeriods: []schedule.Period{hours("s", "6 12:00", "6 14:00")}, Exceptions: []schedule.Exception{e}}
 	}
-	as := func(lines ...string) []string {
-		for i := range lines {
-			lines[i] = "Sat 6 " + lines[i]
-		}
-		return lines
-	}
-	base := as("09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "14:00 closed OutsideOpenPeriods")
+	const base = "6 09:00 -OutsideOpenPeriods, 12:00 +s, 14:00 -OutsideOpenPeriods"
 	for _, tt := range []course{
 		{"open periods that is over", valid(opening, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
 		{"close periods that is over", valid(closing, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
@@ -241,17 +185,9 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 		{"open periods that is never valid", valid(opening, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
 		{"close periods that is never valid", valid(closing, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
 		{"a default that is over before it begins", valid(replacing, "6 13:30", "6 13:00"), "6 09:00", "6 21:00", base},
-		{"open periods that is valid for a part of its window", valid(opening, "6 11:00", "6 16:00"), "6 09:00", "6 21:00", as(
-			"09:00 closed OutsideOpenPeriods", "11:00 opened Exception by x", "16:00 closed OutsideOpenPeriods",
-		)},
-		{"close periods that is valid for a part of its window", valid(closing, "6 12:30", "6 13:00"), "6 09:00", "6 21:00", as(
-			"09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "12:30 closed Exception by x",
-			"13:00 opened OpenPeriod by s", "14:00 closed OutsideOpenPeriods",
-		)},
-		{"a default that is valid for a part of its window", valid(replacing, "6 13:00", "6 16:00"), "6 09:00", "6 21:00", as(
-			"09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "13:00 opened Exception by x",
-			"16:00 closed OutsideOpenPeriods",
-		)},
+		{"open periods that is valid for a part of its window", valid(opening, "6 11:00", "6 16:00"), "6 09:00", "6 21:00", "6 09:00 -OutsideOpenPeriods, 11:00 +x, 16:00 -OutsideOpenPeriods"},
+		{"close periods that is valid for a part of its window", valid(closing, "6 12:30", "6 13:00"), "6 09:00", "6 21:00", "6 09:00 -OutsideOpenPeriods, 12:00 +s, 12:30 -x, 13:00 +s, 14:00 -OutsideOpenPeriods"},
+		{"a default that is valid for a part of its window", valid(replacing, "6 13:00", "6 16:00"), "6 09:00", "6 21:00", "6 09:00 -OutsideOpenPeriods, 12:00 +s, 13:00 +x, 16:00 -OutsideOpenPeriods"},
 	} {
 		tt.runBoth(t)
 	}
@@ -279,67 +215,43 @@ func TestBrokenExceptions(t *testing.T) {
 		soft := []schedule.Period{hours("s", "6 12:00", "6 18:00")}
 		closed := schedule.Config{OpenPeriods: soft, Exceptions: []schedule.Exception{e}}
 		opened := schedule.Config{Default: schedule.Opened, ClosePeriods: soft, Exceptions: []schedule.Exception{e}}
-		whenClosed := []string{
-			"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 12:00 opened OpenPeriod by s", "Sat 6 13:00 closed Exception by x",
-			"Sat 6 16:00 opened OpenPeriod by s", "Sat 6 18:00 closed OutsideOpenPeriods",
-		}
-		whenOpened := []string{
-			"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 13:00 closed Exception by x",
-			"Sat 6 16:00 closed ClosePeriod by s", "Sat 6 18:00 opened OutsideClosePeriods",
-		}
+		whenClosed := "6 09:00 -OutsideOpenPeriods, 12:00 +s, 13:00 -x, 16:00 +s, 18:00 -OutsideOpenPeriods"
+		whenOpened := "6 09:00 +OutsideClosePeriods, 12:00 -s, 13:00 -x, 16:00 -s, 18:00 +OutsideClosePeriods"
 		if !tt.closes {
-			whenClosed, whenOpened = slices.Delete(whenClosed, 2, 4), slices.Delete(whenOpened, 2, 4)
+			none := strings.NewReplacer("13:00 -x, 16:00 +s, ", "", "13:00 -x, 16:00 -s, ", "")
+			whenClosed, whenOpened = none.Replace(whenClosed), none.Replace(whenOpened)
 		}
 		t.Run(tt.name, course{tt.name, closed, "6 09:00", "6 20:00", whenClosed}.run)
 		t.Run(tt.name+", opened by default", course{tt.name, opened, "6 09:00", "6 20:00", whenOpened}.run)
 	}
 }
 
-// TestRowsAboveExceptions has a window and an exception from 10:00 to 20:00.
+// TestRowsAboveExceptions has a window and an exception from 10:00 to 20:00, and something else from 12:00 to 14:00.
 func TestRowsAboveExceptions(t *testing.T) {
-	with := func(change func(c *schedule.Config)) schedule.Config {
-		e := opening(hours("e", "6 10:00", "6 20:00"))
-		c := schedule.Config{Exceptions: []schedule.Exception{e}}
-		change(&c)
-		return c
-	}
+	opens, closes := opening(hours("e", "6 10:00", "6 20:00")), closing(hours("e", "6 10:00", "6 20:00"))
+	openedByDefault := opening()
+	openedByDefault.Default = state(schedule.Opened)
 	noon := []schedule.Period{hours("noon", "6 12:00", "6 14:00")}
-	split := func(first, middle string) []string {
-		return []string{
-			first + " Exception by x", "Sat 6 12:00 " + middle, strings.Replace(first, "11:00", "14:00", 1) + " Exception by x",
-		}
-	}
-	const opened, closed = "Sat 6 11:00 opened", "Sat 6 11:00 closed"
-	for _, tt := range []course{
-		{"a hard close period", with(func(c *schedule.Config) { c.HardClosePeriods = noon }), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
-		{"a close request", with(func(c *schedule.Config) { c.Close = noon }), "6 11:00", "6 15:00", split(opened, "closed CloseRequested by noon")},
-		{"an open request", with(func(c *schedule.Config) { c.Open = noon }), "6 11:00", "6 15:00", split(opened, "opened OpenRequested by noon")},
-		{"an open request while an exception closes", with(func(c *schedule.Config) {
-			c.Open, c.Exceptions[0] = noon, closing(hours("e", "6 10:00", "6 20:00"))
-		}), "6 11:00", "6 15:00", split(closed, "opened OpenRequested by noon")},
-		{"an open request while an exception is closed by default", with(func(c *schedule.Config) {
-			c.Open, c.Exceptions[0] = noon, replacing()
-		}), "6 11:00", "6 15:00", split(closed, "opened OpenRequested by noon")},
-		{"a soft close period is none", with(func(c *schedule.Config) { c.ClosePeriods = noon }), "6 11:00", "6 15:00", []string{opened + " Exception by x"}},
-		{"a hard close period of a gate that is opened by default", with(func(c *schedule.Config) {
-			c.HardClosePeriods, c.Default = noon, schedule.Opened
-		}), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
-		{"a hard close period while an exception is opened by default", with(func(c *schedule.Config) {
-			c.HardClosePeriods, c.Exceptions[0].OpenPeriods, c.Exceptions[0].Default = noon, nil, state(schedule.Opened)
-		}), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
-		{"before notBefore", with(func(c *schedule.Config) { c.NotBefore = on("6 13:00") }), "6 11:00", "6 15:00", []string{
-			closed + " NotYetActive", "Sat 6 13:00 opened Exception by x",
-		}},
-		{"from notAfter on", with(func(c *schedule.Config) { c.NotAfter = on("6 13:00") }), "6 11:00", "6 15:00", []string{
-			opened + " Exception by x", "Sat 6 13:00 closed Expired",
-		}},
-		{"notBefore and notAfter while an exception is opened by default", with(func(c *schedule.Config) {
-			c.NotBefore, c.NotAfter = on("6 12:00"), on("6 14:00")
-			c.Exceptions[0].OpenPeriods, c.Exceptions[0].Default = nil, state(schedule.Opened)
-		}), "6 11:00", "6 15:00", []string{
-			closed + " NotYetActive", "Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Expired",
-		}},
+	for _, tt := range []struct {
+		name      string
+		exception schedule.Exception
+		config    schedule.Config
+		want      string
+	}{
+		{"a hard close period", opens, schedule.Config{HardClosePeriods: noon}, "6 11:00 +x, 12:00 -noon, 14:00 +x"},
+		{"a close request", opens, schedule.Config{Close: noon}, "6 11:00 +x, 12:00 -CloseRequested by noon, 14:00 +x"},
+		{"an open request", opens, schedule.Config{Open: noon}, "6 11:00 +x, 12:00 +OpenRequested by noon, 14:00 +x"},
+		{"an open request while an exception closes", closes, schedule.Config{Open: noon}, "6 11:00 -x, 12:00 +OpenRequested by noon, 14:00 -x"},
+		{"an open request while an exception is closed by default", replacing(), schedule.Config{Open: noon}, "6 11:00 -x, 12:00 +OpenRequested by noon, 14:00 -x"},
+		{"a soft close period is none", opens, schedule.Config{ClosePeriods: noon}, "6 11:00 +x"},
+		{"a hard close period of a gate that is opened by default", opens, schedule.Config{HardClosePeriods: noon, Default: schedule.Opened}, "6 11:00 +x, 12:00 -noon, 14:00 +x"},
+		{"a hard close period while an exception is opened by default", openedByDefault, schedule.Config{HardClosePeriods: noon}, "6 11:00 +x, 12:00 -noon, 14:00 +x"},
+		{"before notBefore", opens, schedule.Config{NotBefore: on("6 13:00")}, "6 11:00 -NotYetActive, 13:00 +x"},
+		{"from notAfter on", opens, schedule.Config{NotAfter: on("6 13:00")}, "6 11:00 +x, 13:00 -Expired"},
+		{"notBefore and notAfter while an exception is opened by default", openedByDefault, schedule.Config{NotBefore: on("6 12:00"), NotAfter: on("6 14:00")},
+			"6 11:00 -NotYetActive, 12:00 +x, 14:00 -Expired"},
 	} {
-		t.Run(tt.name, tt.run)
+		tt.config.Exceptions = []schedule.Exception{tt.exception}
+		t.Run(tt.name, course{tt.name, tt.config, "6 11:00", "6 15:00", tt.want}.run)
 	}
 }

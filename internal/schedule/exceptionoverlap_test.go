@@ -29,36 +29,20 @@ func TestExceptionsThatOverlap(t *testing.T) {
 	for _, tt := range []course{
 		{"the second comes back when the first is over",
 			overlap(between("6 11:00", "6 12:00", replacing()), opening(hours("e", "6 10:00", "6 14:00"))),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Exception by first",
-				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			}},
+			"6 09:00", "6 15:00", "6 09:00 -Default, 10:00 +x, 11:00 -first, 12:00 +x, 14:00 -Default"},
 		{"the first decides alone, even that nothing changes",
 			overlap(between("6 11:00", "6 12:00", none), replacing(), hours("s", "6 10:00", "6 14:00")),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Exception by x", "Sat 6 11:00 opened OpenPeriod by s", "Sat 6 12:00 closed Exception by x",
-			}},
+			"6 09:00", "6 15:00", "6 09:00 -x, 11:00 +s, 12:00 -x"},
 		{"the first decides alone though it is broken and opens nothing",
 			overlap(between("6 11:00", "6 12:00", broken), opening(hours("e", "6 10:00", "6 14:00"))),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Default",
-				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			}},
+			"6 09:00", "6 15:00", "6 09:00 -Default, 10:00 +x, 11:00 -Default, 12:00 +x, 14:00 -Default"},
 		{"a broken first that could only open leaves the second its close periods and default",
-			overlap(between("6 11:00", "6 13:00", broken), both), "6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Exception by x", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Exception by x",
-				"Sat 6 13:00 opened Exception by x", "Sat 6 14:00 closed Exception by x",
-			}},
+			overlap(between("6 11:00", "6 13:00", broken), both), "6 09:00", "6 15:00", "6 09:00 -x, 10:00 +x, 11:00 -x, 13:00 +x, 14:00 -x"},
 		{"a broken first that could only open hides the default opened of the second",
-			overlap(between("6 11:00", "6 13:00", broken), openedByDefault), "6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 opened Exception by x", "Sat 6 11:00 closed Default", "Sat 6 12:00 closed Exception by x",
-				"Sat 6 12:30 closed Default", "Sat 6 13:00 opened Exception by x",
-			}},
+			overlap(between("6 11:00", "6 13:00", broken), openedByDefault), "6 09:00", "6 15:00", "6 09:00 +x, 11:00 -Default, 12:00 -x, 12:30 -Default, 13:00 +x"},
 		{"a first that is never valid decides nothing",
 			overlap(between("6 13:00", "6 11:00", none), opening(hours("e", "6 10:00", "6 14:00"))),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			}},
+			"6 09:00", "6 15:00", "6 09:00 -Default, 10:00 +x, 14:00 -Default"},
 	} {
 		t.Run(tt.name, tt.run)
 	}
@@ -93,28 +77,12 @@ func TestTheWordsOfProposal003(t *testing.T) {
 		return c
 	}
 	for _, tt := range []course{
-		{"extend, closed by default: openPeriods", with(closed, opening(e)), "6 09:00", "6 18:00", []string{
-			"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 opened OpenPeriod by s",
-			"Sat 6 16:00 closed OutsideOpenPeriods",
-		}},
-		{"extend, opened by default: closePeriods", with(opened, closing(e)), "6 09:00", "6 18:00", []string{
-			"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 10:00 closed Exception by x", "Sat 6 14:00 closed ClosePeriod by s",
-			"Sat 6 16:00 opened OutsideClosePeriods",
-		}},
-		{"suspend, closed by default: closePeriods", with(closed, closing(e)), "6 09:00", "6 18:00", []string{
-			"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 10:00 closed Exception by x", "Sat 6 14:00 opened OpenPeriod by s",
-			"Sat 6 16:00 closed OutsideOpenPeriods",
-		}},
-		{"suspend, opened by default: openPeriods", with(opened, opening(e)), "6 09:00", "6 18:00", []string{
-			"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed ClosePeriod by s",
-			"Sat 6 16:00 opened OutsideClosePeriods",
-		}},
-		{"replace, closed by default: openPeriods, default closed", with(closed, opening(e), schedule.Closed), "6 09:00", "6 18:00", []string{
-			"Sat 6 09:00 closed Exception by x", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed Exception by x",
-		}},
-		{"replace, opened by default: closePeriods, default opened", with(opened, closing(e), schedule.Opened), "6 09:00", "6 18:00", []string{
-			"Sat 6 09:00 opened Exception by x", "Sat 6 10:00 closed Exception by x", "Sat 6 14:00 opened Exception by x",
-		}},
+		{"extend, closed by default: openPeriods", with(closed, opening(e)), "6 09:00", "6 18:00", "6 09:00 -OutsideOpenPeriods, 10:00 +x, 14:00 +s, 16:00 -OutsideOpenPeriods"},
+		{"extend, opened by default: closePeriods", with(opened, closing(e)), "6 09:00", "6 18:00", "6 09:00 +OutsideClosePeriods, 10:00 -x, 14:00 -s, 16:00 +OutsideClosePeriods"},
+		{"suspend, closed by default: closePeriods", with(closed, closing(e)), "6 09:00", "6 18:00", "6 09:00 -OutsideOpenPeriods, 10:00 -x, 14:00 +s, 16:00 -OutsideOpenPeriods"},
+		{"suspend, opened by default: openPeriods", with(opened, opening(e)), "6 09:00", "6 18:00", "6 09:00 +OutsideClosePeriods, 10:00 +x, 14:00 -s, 16:00 +OutsideClosePeriods"},
+		{"replace, closed by default: openPeriods, default closed", with(closed, opening(e), schedule.Closed), "6 09:00", "6 18:00", "6 09:00 -x, 10:00 +x, 14:00 -x"},
+		{"replace, opened by default: closePeriods, default opened", with(opened, closing(e), schedule.Opened), "6 09:00", "6 18:00", "6 09:00 +x, 10:00 -x, 14:00 +x"},
 	} {
 		t.Run(tt.name, tt.run)
 	}
@@ -124,22 +92,17 @@ func TestTheWordsOfProposal003(t *testing.T) {
 func TestCloseWinsInAnException(t *testing.T) {
 	x := opening(hours("o", "6 10:00", "6 14:00"))
 	x.ClosePeriods = []schedule.Period{hours("c", "6 12:00", "6 16:00")}
-	for name, rest := range map[string]struct {
-		state  *schedule.State
-		around []string
+	for _, tt := range []struct {
+		name string
+		rest *schedule.State
+		want string
 	}{
-		"no default": {nil, []string{"Sat 6 09:00 opened Default", "Sat 6 16:00 opened Default"}},
-		"closed":     {state(schedule.Closed), []string{"Sat 6 09:00 closed Exception by x"}},
-		"opened":     {state(schedule.Opened), []string{"Sat 6 09:00 opened Exception by x", "Sat 6 16:00 opened Exception by x"}},
+		{"no default", nil, "6 09:00 +Default, 10:00 +x, 12:00 -x, 16:00 +Default"},
+		{"closed", state(schedule.Closed), "6 09:00 -x, 10:00 +x, 12:00 -x"},
+		{"opened", state(schedule.Opened), "6 09:00 +x, 12:00 -x, 16:00 +x"},
 	} {
-		x.Default = rest.state
-		want := []string{rest.around[0]}
-		if name != "opened" {
-			want = append(want, "Sat 6 10:00 opened Exception by x")
-		}
-		want = append(want, "Sat 6 12:00 closed Exception by x")
-		want = append(want, rest.around[1:]...)
+		x.Default = tt.rest
 		c := schedule.Config{Default: schedule.Opened, Exceptions: []schedule.Exception{x}}
-		t.Run(name, course{name, c, "6 09:00", "6 18:00", want}.run)
+		t.Run(tt.name, course{tt.name, c, "6 09:00", "6 18:00", tt.want}.run)
 	}
 }
