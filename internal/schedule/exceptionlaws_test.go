@@ -95,31 +95,6 @@ func rule(plan *schedule.Plan, at time.Time) (r ruling) {
 	panic("there is no interval")
 }
 
-// TestExceptionsDecideByTheirRows is the definition of an exception without a lead.
-func TestExceptionsDecideByTheirRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		d.plainly()
-		d.exception.lead = 0
-		plan := d.with(d.exception)
-		for _, at := range d.instants(t, plan) {
-			want := rule(d.plan, at)
-			named := func(s schedule.State) ruling { return ruling{s, schedule.ExceptionApplies, d.exception.name} }
-			switch {
-			case d.covers(d.inClose, at):
-				want = named(schedule.Closed)
-			case d.covers(d.inOpen, at):
-				want = named(schedule.Opened)
-			case d.exception.validAt(at) && d.exception.rest != nil:
-				want = named(*d.exception.rest)
-			}
-			if got := rule(plan, at); got != want {
-				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
 // TestNoEditOfAGateReversesAnException gives one exception to Gates that differ in all that the exception does not leave to them.
 func TestNoEditOfAGateReversesAnException(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -133,73 +108,6 @@ func TestNoEditOfAGateReversesAnException(t *testing.T) {
 		for _, at := range d.instants(t, plan, edited) {
 			if got, want := rule(edited, at), rule(plan, at); want.reason == schedule.ExceptionApplies && got != want {
 				t.Fatalf("at %s it is %+v in the edited Gate, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
-func TestExceptionsWithoutPeriodsAndDefaultChangeNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		plan := d.changed(func(e *exceptionSpec) { e.open, e.close, e.rest = nil, nil, nil })
-		for _, at := range d.instants(t) {
-			if got, want := plan.Decide(at), d.plan.Decide(at); got != want {
-				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
-func TestExceptionsChangeNothingOutsideOfTheirValidity(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		d.exception.broken, d.exception.closes = rapid.Bool().Draw(t, "broken"), rapid.Bool().Draw(t, "closes")
-		plan := d.with(d.exception)
-		for _, at := range d.instants(t, plan) {
-			if got, want := rule(plan, at), rule(d.plan, at); !d.exception.validAt(at) && got != want {
-				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
-// TestRowsAboveExceptionsDecideAsEver has a plan of the rows above alone.
-func TestRowsAboveExceptionsDecideAsEver(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		d.exception.broken, d.exception.closes = rapid.Bool().Draw(t, "broken"), rapid.Bool().Draw(t, "closes")
-		plan := d.with(d.exception)
-		spec := d.spec
-		spec.windows, spec.soft = nil, nil
-		above := newPlan(spec.config())
-		for _, at := range d.instants(t, plan, above) {
-			want := rule(above, at)
-			if want.reason == schedule.Default || want.reason == schedule.OutsideClosePeriods {
-				continue
-			}
-			if got := rule(plan, at); got != want {
-				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
-func TestPeriodsOfAnExceptionCountOnce(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		plan := d.with(d.exception)
-		twice := d.changed(func(e *exceptionSpec) {
-			e.open, e.close = slices.Concat(e.open, e.open), slices.Concat(e.close, e.close)
-		})
-		again := d.with(d.exception, d.exception)
-		for _, at := range d.instants(t, plan) {
-			want := plan.Decide(at)
-			if got := twice.Decide(at); got != want {
-				t.Fatalf("at %s it is %+v with the periods twice, not %+v", at, got, want)
-			}
-			if got := again.Decide(at); got != want {
-				t.Fatalf("at %s it is %+v with the exception twice, not %+v", at, got, want)
 			}
 		}
 	})
@@ -278,60 +186,6 @@ func TestBrokenExceptionsAreTheMostClosed(t *testing.T) {
 	})
 }
 
-func TestExceptionsThatDoNotOverlapHaveNoOrder(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		exceptions := []exceptionSpec{d.exception}
-		for _, name := range []string{"y", "z"} {
-			next, last := drawException(t, d.now), exceptions[len(exceptions)-1]
-			length := next.until.Sub(next.from)
-			next.name, next.from = name, last.until.Add(rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(t, "distance"))
-			next.until = next.from.Add(length)
-			exceptions = append(exceptions, next)
-		}
-		plan, other := d.with(exceptions...), d.with(rapid.Permutation(exceptions).Draw(t, "order")...)
-		d.exception.until = exceptions[2].until
-		for _, at := range d.instants(t, plan, other) {
-			if got, want := other.Decide(at), plan.Decide(at); got != want {
-				t.Fatalf("at %s it is %+v in another order, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
-// TestTheFirstOfValidExceptionsDecides has the exceptions after the first one that does not only close change nothing.
-func TestTheFirstOfValidExceptionsDecides(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		exceptions := []exceptionSpec{d.exception, drawException(t, d.now), drawException(t, d.now)}
-		exceptions[1].name, exceptions[2].name = "y", "z"
-		for i := range exceptions {
-			exceptions[i].broken = false
-		}
-		plan := d.with(exceptions...)
-		instants := d.instants(t, plan)
-		for _, e := range exceptions {
-			instants = append(instants, within(t, e.from, e.until)...)
-		}
-		for _, at := range instants {
-			var decide []exceptionSpec
-			for _, e := range exceptions {
-				if e.validAt(at) {
-					decide = append(decide, e)
-				}
-				if e.validAt(at) && !e.onlyCloses() {
-					break
-				}
-			}
-			if got, want := rule(plan, at), rule(d.with(decide...), at); got != want {
-				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
-			}
-		}
-	})
-}
-
 // TestAnExceptionThatOnlyClosesOpensNothing adds one at any place among others. So it needs no approval.
 func TestAnExceptionThatOnlyClosesOpensNothing(t *testing.T) {
 	t.Parallel()
@@ -368,19 +222,6 @@ func TestABrokenExceptionOpensNothingThatAnotherCloses(t *testing.T) {
 		for _, at := range append(d.instants(t, without, with), within(t, d.exception.from, d.exception.until)...) {
 			if rule(with, at).state == schedule.Opened && rule(without, at).state == schedule.Closed {
 				t.Fatalf("at %s it is opened by %+v, and closed by %+v without %s", at, rule(with, at), rule(without, at), d.exception)
-			}
-		}
-	})
-}
-
-func TestCloseRequestOverridesExceptions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t)
-		e := d.exception
-		d.spec.close = [2]time.Time{e.from.Add(-time.Minute), e.until.Add(time.Minute)}
-		for _, at := range within(t, d.spec.close[0], d.spec.close[1]) {
-			if got := rule(d.with(e), at); got != (ruling{schedule.Closed, schedule.CloseRequested, "close"}) {
-				t.Fatalf("at %s it is %+v", at, got)
 			}
 		}
 	})

@@ -160,24 +160,6 @@ func TestIntervalsAreContiguousAndDiffer(t *testing.T) {
 	})
 }
 
-func TestDecideIsTheIntervalAround(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSubject(t)
-		for v := range s.plan.Intervals(s.now, s.now.AddDate(0, 0, 6)) {
-			if got := s.plan.Decide(v.From); got.State != v.State || got.Reason != v.Reason || got.By != v.By {
-				t.Fatalf("the interval %+v begins as %+v", v, got)
-			}
-			for _, at := range within(t, v.From, v.Until) {
-				got := s.plan.Decide(at)
-				if got.State != v.State || !got.Next.At.IsZero() && got.Next.At.Before(v.Until) {
-					t.Fatalf("at %s in %+v it is %+v", at, v, got)
-				}
-			}
-		}
-	})
-}
-
 func TestTransitionsAreWhereIntervalsBegin(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -269,16 +251,6 @@ func TestMoreToCloseNeverOpens(t *testing.T) {
 			if closer.Decide(at).State == schedule.Opened && s.plan.Decide(at).State == schedule.Closed {
 				t.Fatalf("at %s more to close (%s) opens: %+v", at, kind, spec)
 			}
-		}
-	})
-}
-
-func TestHardClosePeriodAlwaysCloses(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSubject(t)
-		s.spec.hard = append(s.spec.hard, periodSpec{name: "freeze", from: s.now, until: s.now.Add(time.Hour)})
-		if got := newPlan(s.spec.config()).Decide(s.now); got.State != schedule.Closed {
-			t.Fatalf("it is %+v", got)
 		}
 	})
 }
