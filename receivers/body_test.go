@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -191,7 +188,7 @@ func TestPathAloneUsesNoMemoryOfVerifiedSender(t *testing.T) {
 
 func TestTheLargeBodyOfAStrangerIsNotKept(t *testing.T) {
 	table, path := oneReceiver(t)
-	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	handler := newHandler(table, nil)
 	allocated := func(path string) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -227,7 +224,7 @@ func (a *answering) WriteHeader(code int) {
 // A sender that has its response may send the next body. The memory of the last one must be released by then.
 func TestMemoryOfBodyIsReleasedBeforeResponse(t *testing.T) {
 	table, path := oneReceiver(t)
-	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	handler := newHandler(table, nil)
 	for _, path := range []string{path, "/hook/x"} {
 		w := &answering{ResponseRecorder: httptest.NewRecorder(), large: &handler.large, all: -1}
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(large)))
@@ -298,7 +295,7 @@ func TestAsMuchIsHashedForAnyStranger(t *testing.T) {
 	usual, hashed := hashes["sha256"], 0
 	hashes["sha256"] = func() hash.Hash { return counted{usual(), &hashed} }
 	defer func() { hashes["sha256"] = usual }()
-	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	handler := newHandler(table, nil)
 	for _, body := range []string{large[:1000], large} {
 		for _, headers := range [][]string{
 			nil, {"X-Signature", "sha256=00"}, {"X-Signature", "sha256=zz"}, {"X-Signature", "md5=00"}, {"X-Hub-Signature-256", "sha256=00"}, {"X-Gitlab-Token", "wrong"},

@@ -21,22 +21,13 @@ func tokenAttempts(header, as string) []attempt {
 	long := strings.Repeat("x", 200<<10)
 	return []attempt{
 		{"as it was sent", func(*incoming) {}, nil},
-		{"the previous token", func(in *incoming) {
-			in.tokens = append(in.tokens, previousToken)
-			in.header.Set(header, as+previousToken)
-		}, nil},
+		{"the previous token", all(previousToo, set(header, as+previousToken)), nil},
 		{"the first of two", func(in *incoming) { in.tokens = append(in.tokens, previousToken) }, nil},
 		{"a token that is no longer good", set(header, as+previousToken), errUnverified},
 		{"missing", without(header), errUnverified},
 		{"empty", set(header, as), errUnverified},
-		{"empty, which is configured", func(in *incoming) {
-			in.tokens = []string{""}
-			in.header.Set(header, as)
-		}, errUnverified},
-		{"missing, while the empty one is configured", func(in *incoming) {
-			in.tokens = []string{"", testToken}
-			in.header.Del(header)
-		}, errUnverified},
+		{"empty, which is configured", all(tokens(""), set(header, as)), errUnverified},
+		{"missing, while the empty one is configured", all(tokens("", testToken), without(header)), errUnverified},
 		{"in upper case", set(header, as+strings.ToUpper(testToken)), errUnverified},
 		{"the beginning of it", set(header, as+testToken[:len(testToken)-1]), errUnverified},
 		{"and one byte more", set(header, as+testToken+"x"), errUnverified},
@@ -54,10 +45,7 @@ func TestATokenOfGitLab(t *testing.T) {
 	attempts := []attempt{
 		{"no event", without("X-Gitlab-Event"), errMalformed},
 		{"two events", twice("X-Gitlab-Event", "Push Hook", "Pipeline Hook"), errMalformed},
-		{"no event and no token", func(in *incoming) {
-			in.header.Del("X-Gitlab-Event")
-			in.header.Del("X-Gitlab-Token")
-		}, errUnverified},
+		{"no event and no token", all(without("X-Gitlab-Event"), without("X-Gitlab-Token")), errUnverified},
 	}
 	for name, body := range notObjects {
 		attempts = append(attempts, attempt{name, func(in *incoming) { in.body = []byte(body) }, errMalformed})
@@ -116,10 +104,7 @@ func TestASignatureOfGitLab(t *testing.T) {
 	try(t, gitlab{}, signedGitLab, []attempt{
 		{"of the previous signing token", func(in *incoming) { in.signingTokens = []string{otherSecret, standardSecret} }, nil},
 		{"with a token that is not configured", set("X-Gitlab-Token", "any"), nil},
-		{"with a token that is the signing token", func(in *incoming) {
-			in.header.Set("X-Gitlab-Token", standardSecret)
-			in.header.Del("webhook-signature")
-		}, errUnverified},
+		{"with a token that is the signing token", all(set("X-Gitlab-Token", standardSecret), without("webhook-signature")), errUnverified},
 		{"with no event", without("X-Gitlab-Event"), errMalformed},
 	})
 }
@@ -135,10 +120,7 @@ func TestGitLabNeedsBothTheTokenAndTheSignatureIfBothAreConfigured(t *testing.T)
 	// Without a token, the signature alone is configured.
 	try(t, gitlab{}, both, slices.DeleteFunc(tokenAttempts("X-Gitlab-Token", ""), func(a attempt) bool { return a.name == "while no token is good" }))
 	try(t, gitlab{}, both, []attempt{
-		{"neither", func(in *incoming) {
-			in.header.Del("X-Gitlab-Token")
-			in.header.Del("webhook-signature")
-		}, errUnverified},
+		{"neither", all(without("X-Gitlab-Token"), without("webhook-signature")), errUnverified},
 		{"the previous ones of both", func(in *incoming) {
 			in.tokens, in.signingTokens = []string{"new", testToken}, []string{otherSecret, standardSecret}
 		}, nil},

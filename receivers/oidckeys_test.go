@@ -5,9 +5,11 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,91 +31,61 @@ func withTokenAt(issuer *testIssuer, after time.Duration, key any, id string) *i
 	return in
 }
 
-func TestAnIssuerMayRotateItsKeys(t *testing.T) {
-	issuer := newTestIssuer(t, publicKey("old", rsaKey()))
-	v := oidcVerifier(t, issuer.provider())
-	verified(t, v, withTokenAt(issuer, 0, rsaKey(), "old"))
-	issuer.change(func() { issuer.keys = []any{publicKey("new", rsaOther())} })
-
-	if _, err := v.verify(t.Context(), withTokenAt(issuer, time.Second, rsaOther(), "new")); !errors.Is(err, errUnverified) {
-		t.Errorf("with keys that are a second old: %v", err)
-	}
-	verified(t, v, withTokenAt(issuer, oidcRetryInterval, rsaOther(), "new"))
-	if _, err := v.verify(t.Context(), withTokenAt(issuer, oidcRetryInterval+time.Second, rsaKey(), "old")); !errors.Is(err, errUnverified) {
-		t.Errorf("the old key: %v", err)
-	}
-}
-
-func TestAKeyThatIsWithdrawnIsGoodForNothingAfterAWhile(t *testing.T) {
-	issuer := newTestIssuer(t, publicKey("old", rsaKey()))
-	v := oidcVerifier(t, issuer.provider())
-	verified(t, v, withTokenAt(issuer, 0, rsaKey(), "old"))
-	issuer.change(func() { issuer.keys = []any{publicKey("new", rsaOther())} })
-	verified(t, v, withTokenAt(issuer, oidcRefreshInterval-time.Second, rsaKey(), "old"))
-	if _, err := v.verify(t.Context(), withTokenAt(issuer, oidcRefreshInterval, rsaKey(), "old")); !errors.Is(err, errUnverified) {
-		t.Errorf("error is %v", err)
-	}
-}
-
-func TestNamesOfKeysThatAreMadeUpDoNotHammerTheIssuer(t *testing.T) {
-	issuer := newTestIssuer(t, standardKeys()...)
-	v := oidcVerifier(t, issuer.provider())
-	for range 50 {
-		if _, err := v.verify(t.Context(), withTokenAt(issuer, 0, rsaOther(), "made up")); !errors.Is(err, errUnverified) {
-			t.Fatal(err)
+// TestKeysOfAnIssuer sends tokens some time after testNow. The issuer is changed before the tokens that name a change.
+func TestKeysOfAnIssuer(t *testing.T) {
+	rotates := func(i *testIssuer) { i.keys = []any{publicKey("new", rsaOther())} }
+	fails := func(i *testIssuer) {
+		i.discovery = func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "internal error: password is hunter2", http.StatusInternalServerError)
 		}
 	}
-	if discoveries, keyRequests := issuer.asked(); discoveries != 1 || keyRequests != 1 {
-		t.Errorf("issuer was asked %d and %d times", discoveries, keyRequests)
+	recovers := func(i *testIssuer) { i.discovery = nil }
+	old, other := func() any { return rsaKey() }, func() any { return rsaOther() }
+	type sent struct {
+		after  time.Duration
+		key    func() any
+		id     string
+		want   error // errKeys if the sender must try again
+		change func(i *testIssuer)
 	}
-	// A good token needs no fetch, however many made-up ones there were.
-	verified(t, v, withTokenAt(issuer, 5*time.Second, rsaKey(), "rsa"))
-}
-
-func TestKeysAreKeptWhenTheSpecIsCompiledAgain(t *testing.T) {
-	issuer := newTestIssuer(t, standardKeys()...)
-	for range 3 {
-		verified(t, oidcVerifier(t, issuer.provider()), withTokenAt(issuer, 0, rsaKey(), "rsa"))
+	for name, tc := range map[string]struct {
+		discoveries int
+		tokens      []sent
+	}{
+		"they may be rotated": {2, []sent{
+			{0, old, "rsa", nil, nil}, {time.Second, other, "new", errUnverified, rotates}, {oidcRetryInterval, other, "new", nil, nil},
+			{oidcRetryInterval + time.Second, old, "rsa", errUnverified, nil},
+		}},
+		"one that is withdrawn is good for nothing after a while": {2, []sent{
+			{0, old, "rsa", nil, nil}, {oidcRefreshInterval - time.Second, old, "rsa", nil, rotates}, {oidcRefreshInterval, old, "rsa", errUnverified, nil},
+		}},
+		"names that are made up": {1, append(slices.Repeat([]sent{{0, other, "made up", errUnverified, nil}}, 50), sent{5 * time.Second, old, "rsa", nil, nil})},
+		"an issuer that is down": {3, append(slices.Repeat([]sent{{0, old, "rsa", errKeys, fails}}, 20),
+			sent{oidcRetryInterval - time.Second, old, "rsa", errKeys, recovers}, sent{oidcRetryInterval, old, "rsa", nil, nil},
+			sent{-24 * time.Hour, old, "rsa", nil, nil}, // a clock that is set back must not lock out senders
+		)},
+		"an issuer that was down before the clock was set back": {2, []sent{{0, old, "rsa", errKeys, fails}, {-time.Hour, old, "rsa", nil, recovers}}},
+		"an issuer that goes down": {1, []sent{
+			{0, old, "rsa", nil, nil}, {time.Minute, other, "new", errKeys, func(i *testIssuer) { i.Close() }},
+			{time.Minute, old, "rsa", nil, nil}, {oidcRefreshInterval, old, "rsa", errKeys, nil},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			issuer := newTestIssuer(t, publicKey("rsa", rsaKey()))
+			for i, s := range tc.tokens {
+				if s.change != nil {
+					issuer.change(func() { s.change(issuer) })
+				}
+				_, err := oidcVerifier(t, issuer.provider()).verify(t.Context(), withTokenAt(issuer, s.after, s.key(), s.id))
+				if !errors.Is(err, s.want) || s.want == nil && err != nil || s.want == errKeys && (!isUnavailable(err) || strings.Contains(err.Error(), "hunter2")) {
+					t.Fatalf("token %d: error is %v, want %v", i, err, s.want)
+				}
+			}
+			if discoveries, keyRequests := issuer.asked(); discoveries != tc.discoveries || keyRequests > discoveries {
+				t.Errorf("the issuer got %d requests for its document, want %d, and %d for its keys", discoveries, tc.discoveries, keyRequests)
+			}
+		})
 	}
-	if discoveries, keyRequests := issuer.asked(); discoveries != 1 || keyRequests != 1 {
-		t.Errorf("issuer was asked %d and %d times", discoveries, keyRequests)
-	}
-}
-
-func TestAnIssuerThatIsDownIsNotHammeredAndComesBack(t *testing.T) {
-	issuer := newTestIssuer(t, standardKeys()...)
-	v := oidcVerifier(t, issuer.provider())
-	const secret = "internal error: password is hunter2"
-	issuer.change(func() {
-		issuer.discovery = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, secret, http.StatusInternalServerError) }
-	})
-	for range 20 {
-		_, err := v.verify(t.Context(), withTokenAt(issuer, 0, rsaKey(), "rsa"))
-		if !isUnavailable(err) || strings.Contains(err.Error(), "hunter2") {
-			t.Fatalf("error is %v", err)
-		}
-	}
-	if discoveries, _ := issuer.asked(); discoveries != 1 {
-		t.Errorf("issuer was asked %d times", discoveries)
-	}
-	issuer.change(func() { issuer.discovery = nil })
-	if _, err := v.verify(t.Context(), withTokenAt(issuer, oidcRetryInterval-time.Second, rsaKey(), "rsa")); !isUnavailable(err) {
-		t.Errorf("asked again too early: %v", err)
-	}
-	verified(t, v, withTokenAt(issuer, oidcRetryInterval, rsaKey(), "rsa"))
-	// A clock that is set back must not lock out senders.
-	verified(t, v, withTokenAt(issuer, -24*time.Hour, rsaKey(), "rsa"))
-}
-
-func TestFailedIssuerIsRetriedAfterClockWasSetBack(t *testing.T) {
-	issuer := newTestIssuer(t, standardKeys()...)
-	v := oidcVerifier(t, issuer.provider())
-	issuer.change(func() { issuer.discovery = http.NotFound })
-	if _, err := v.verify(t.Context(), withTokenAt(issuer, 0, rsaKey(), "rsa")); !isUnavailable(err) {
-		t.Fatalf("error is %v", err)
-	}
-	issuer.change(func() { issuer.discovery = nil })
-	verified(t, v, withTokenAt(issuer, -time.Hour, rsaKey(), "rsa"))
 }
 
 func TestAnIssuerWithTLSMustHaveItsKeysBehindTLS(t *testing.T) {
@@ -162,42 +134,33 @@ func TestCachedKeysWorkWhileIssuerIsDown(t *testing.T) {
 
 func TestInvalidResponsesOfIssuerAreRefused(t *testing.T) {
 	elsewhere := newTestIssuer(t, standardKeys()...)
-	write := func(value any) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(value) }
+	type change = func(i *testIssuer)
+	discovers := func(document func(i *testIssuer) any) change {
+		return func(i *testIssuer) {
+			i.discovery = func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(document(i)) }
+		}
+	}
+	writes := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+	}
+	redirects := func(url string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, url, http.StatusFound) }
 	}
 	for _, test := range []struct {
 		name   string
-		change func(i *testIssuer)
+		change change
 	}{
-		{"a document of another issuer", func(i *testIssuer) { i.discovery = write(elsewhere.document()) }},
-		{"a document of the issuer with a slash", func(i *testIssuer) {
-			i.discovery = write(map[string]any{"issuer": i.URL + "/", "jwks_uri": i.URL + "/keys"})
-		}},
-		{"a document without keys", func(i *testIssuer) { i.discovery = write(map[string]any{"issuer": i.URL}) }},
-		{"a document whose keys are a file", func(i *testIssuer) {
-			i.discovery = write(map[string]any{"issuer": i.URL, "jwks_uri": "file:///etc/passwd"})
-		}},
-		{"a document that is not JSON", func(i *testIssuer) {
-			i.discovery = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
-		}},
-		{"a document that redirects to another host", func(i *testIssuer) {
-			i.discovery = func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)
-			}
-		}},
-		{"keys that redirect to another host", func(i *testIssuer) {
-			i.keySet = func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, elsewhere.URL+"/keys", http.StatusFound)
-			}
-		}},
-		{"keys that redirect for ever", func(i *testIssuer) {
-			i.keySet = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", http.StatusFound) }
-		}},
+		{"a document of another issuer", discovers(func(*testIssuer) any { return elsewhere.document() })},
+		{"a document of the issuer with a slash", discovers(func(i *testIssuer) any { return map[string]any{"issuer": i.URL + "/", "jwks_uri": i.URL + "/keys"} })},
+		{"a document without keys", discovers(func(i *testIssuer) any { return map[string]any{"issuer": i.URL} })},
+		{"a document whose keys are a file", discovers(func(i *testIssuer) any { return map[string]any{"issuer": i.URL, "jwks_uri": "file:///etc/passwd"} })},
+		{"a document that is not JSON", func(i *testIssuer) { i.discovery = writes("<html>") }},
+		{"a document that redirects to another host", func(i *testIssuer) { i.discovery = redirects(elsewhere.URL + "/.well-known/openid-configuration") }},
+		{"keys that redirect to another host", func(i *testIssuer) { i.keySet = redirects(elsewhere.URL + "/keys") }},
+		{"keys that redirect for ever", func(i *testIssuer) { i.keySet = redirects("/keys") }},
 		{"no keys", func(i *testIssuer) { i.keys = []any{} }},
 		{"keys with 404", func(i *testIssuer) { i.keySet = http.NotFound }},
-		{"keys that are not JSON", func(i *testIssuer) {
-			i.keySet = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{")) }
-		}},
+		{"keys that are not JSON", func(i *testIssuer) { i.keySet = writes("{") }},
 		{"keys for encryption only", func(i *testIssuer) {
 			key := publicKey("rsa", rsaKey())
 			key.Use = "enc"
@@ -214,13 +177,11 @@ func TestInvalidResponsesOfIssuerAreRefused(t *testing.T) {
 				i.keys = append(i.keys, publicKey("rsa", rsaKey()))
 			}
 		}},
-		{"a document larger than any", func(i *testIssuer) {
-			i.discovery = func(w http.ResponseWriter, _ *http.Request) {
-				document := i.document()
-				document["padding"] = strings.Repeat(" ", maxOIDCBytes)
-				_ = json.NewEncoder(w).Encode(document)
-			}
-		}},
+		{"a document larger than any", discovers(func(i *testIssuer) any {
+			document := i.document()
+			document["padding"] = strings.Repeat(" ", maxOIDCBytes)
+			return document
+		})},
 		{"keys larger than any", func(i *testIssuer) {
 			i.keys = []any{publicKey("rsa", rsaKey()), map[string]any{"kty": strings.Repeat("x", maxOIDCBytes)}}
 		}},

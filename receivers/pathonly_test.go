@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -69,7 +66,7 @@ func TestAWebhookWhosePathIsItsOnlySecretOpensNoGate(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, form, err)
 			}
 			c := &countsWrites{several: several{gates: map[string]*v1alpha1.Gate{"a": {}, "b": {}}}}
-			handler := NewHandler(table, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+			handler := newHandler(table, c)
 			sent := body
 			if tc.kind == v1alpha1.AlertmanagerReceiver {
 				sent = firing

@@ -9,13 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -131,7 +128,7 @@ func TestSenderGetsNoErrorsAboutOtherGates(t *testing.T) {
 		"good": with(nil), "going": going, "full": with(map[string]string{"a": strings.Repeat("a", 256<<10)}),
 		"closed": with(map[string]string{v1alpha1.CloseRequestedAtAnnotation: testNow.Format(time.RFC3339), v1alpha1.CloseRequestedByAnnotation: "alice"}),
 	}}
-	handler := NewHandler(nil, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	handler := newHandler(nil, c)
 	const closed = "gate 'apps/closed' stays closed, a user has closed the gate, and a webhook cannot end that: close requested at "
 	for names, want := range map[string]struct {
 		code int
@@ -162,7 +159,7 @@ func TestResponseReportsMissingApprovals(t *testing.T) {
 		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: required}}}}
 	}
 	c := &several{gates: map[string]*v1alpha1.Gate{"free": {}, "two": eyes(2), "one": eyes(1)}}
-	handler := NewHandler(nil, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	handler := newHandler(nil, c)
 	one := "\ngate 'apps/one': the request waits for 1 approval by others: kubectl gate approve gate/one -n apps"
 	two := "\ngate 'apps/two': the request waits for 2 approvals by others: kubectl gate approve gate/two -n apps"
 	for _, tc := range []struct {

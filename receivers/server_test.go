@@ -12,7 +12,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// newHandler serves the receivers of a Table for the Gates of a client, at testNow.
+func newHandler(table *Table, c client.Client) *Handler {
+	return NewHandler(table, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+}
 
 // slow serves an empty Table within the bounds of a change, and returns a connection.
 func slow(t *testing.T, change func(*http.Server)) func(text string) net.Conn {
@@ -25,7 +31,7 @@ func slow(t *testing.T, change func(*http.Server)) func(text string) net.Conn {
 // serve serves a Table at a pace, and returns a connection.
 func serve(t *testing.T, table *Table, p bodyRate, changes ...func(*http.Server)) (func(text string) net.Conn, *Handler) {
 	t.Helper()
-	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	handler := newHandler(table, nil)
 	server := newServer(handler, p)
 	for _, change := range changes {
 		change(server)

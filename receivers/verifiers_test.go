@@ -185,3 +185,17 @@ func set(name, value string) func(*incoming) {
 func without(name string) func(*incoming) {
 	return func(in *incoming) { in.header.Del(name) }
 }
+
+// tokens replaces the tokens of the receiver.
+func tokens(all ...string) func(*incoming) { return func(in *incoming) { in.tokens = all } }
+
+// previousToo adds the previous token to those of the receiver.
+func previousToo(in *incoming) { in.tokens = append(in.tokens, previousToken) }
+
+func all(changes ...func(*incoming)) func(*incoming) {
+	return func(in *incoming) {
+		for _, change := range changes {
+			change(in)
+		}
+	}
+}
