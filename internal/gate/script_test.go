@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,9 @@ import (
 //	12:00 alice closes [TIME][/DURATION]      the controller handles a request, for 12:00 unless it has a time
 //	alice writes close TIME[/DURATION]        a request that is not handled yet
 //	12:00 ops/ci calls open [/DURATION]       a GateReceiver writes a request; "= TIME" is the annotation then, else it changes
-//	12:00 is closed by alice until 13:00      the decision: also requested TIME, reset TIME, last NAME; "= TEXT" is its message
+//	approvals 2                               open requests need approvals, and the API server stamps names
+//	12:00 bob,carol approves                  approvals of all requests
+//	12:00 is closed by alice until 13:00      the decision: also requested TIME, reset TIME, recheck TIME, last NAME; "= TEXT" is its message
 //	12:00 reconciles closed                   the same, after the controller has handled what is new
 //
 // A dash is a request without a name. "! TEXT" is a refusal.
@@ -42,7 +45,12 @@ func runScripts(t *testing.T, scripts map[string]string) {
 
 type scriptRun struct {
 	*testing.T
-	g *v1alpha1.Gate
+	g      *v1alpha1.Gate
+	stamps ledger.Stamps
+}
+
+func (s *scriptRun) handle(now time.Time) []ledger.Request {
+	return gate.ApplyRequests(s.g, s.stamps, now)
 }
 
 var clock = regexp.MustCompile(`^(\d\dT)?\d\d:\d\d(:\d\d(\.\d+)?)?$`)
@@ -96,13 +104,23 @@ func (s *scriptRun) step(step string) {
 		invalid(&s.g.Spec)
 	case words[0] == "stripped":
 		s.g.Annotations = nil
+	case words[0] == "approvals":
+		s.stamps, s.g.Spec.Approvals = ledger.Stamped, nil
+		if words[1] != "0" {
+			eyesOn(int32(words[1][0] - '0'))(&s.g.Spec)
+		}
+	case len(words) > 2 && words[2] == "approves":
+		news := approve(s.g, utc(timeStamp(words[0])), strings.Split(words[1], ",")...)
+		if refused := slices.ContainsFunc(news, func(r ledger.Request) bool { return r.Err != nil }); refused != (refusal != "") || refused && (len(news) > 1 || news[0].Err.Error() != refusal) {
+			s.Errorf("%s: got %v", step, news)
+		}
 	case words[1] == "writes":
 		s.annotate(words[0], v1alpha1.RequestAction(words[2]), requestValue("", words[3:]))
 	case words[1] == "is":
 		s.decides(step, utc(timeStamp(words[0])), words[2:], text)
 	case words[1] == "reconciles":
 		now := utc(timeStamp(words[0]))
-		handled := handle(s.g, now)
+		handled := s.handle(now)
 		if refusal != "" && (len(handled) != 1 || handled[0].Err == nil || !strings.Contains(handled[0].Value+" "+handled[0].Err.Error(), refusal) ||
 			handled[0].Annotation != string(handled[0].Action)+".gate.fluxcd.io/requestedAt") {
 			s.Errorf("%s: handled %+v", step, handled)
@@ -140,7 +158,7 @@ func (s *scriptRun) requests(step string, words []string, refusal string) {
 	value := requestValue(words[0], words[3:])
 	s.annotate(words[1], action, value)
 	before := s.g.Status.DeepCopy().Requests
-	handled := handle(s.g, utc(timeStamp(words[0])))
+	handled := s.handle(utc(timeStamp(words[0])))
 	if len(handled) != 1 || handled[0].Action != action || handled[0].Value != value {
 		s.Fatalf("%s: handled %+v", step, handled)
 	}
@@ -212,6 +230,8 @@ func (s *scriptRun) decides(step string, now time.Time, words []string, message 
 					s.Errorf("%s: %s before %s, then %s", step, before.State, value, then.State)
 				}
 			}
+		case "recheck":
+			value = stamp(d.Recheck)
 		case "requested":
 			value = at(d.RequestedAt)
 		case "reset":

@@ -62,80 +62,6 @@ func TestWaitingRequestHasMissingApprovals(t *testing.T) {
 	says(noon.Add(time.Minute), "Gate closed by default, an open request of dora at 2026-11-23T12:00:01Z waits for 3 more approvals, and 1 other waits"+how)
 }
 
-func TestApprovedRequestBeginsWithLastApproval(t *testing.T) {
-	for name, tc := range map[string]struct {
-		value      string
-		approvedAt time.Time
-		from, till time.Time
-	}{
-		"without an end":          {stamp(noon), noon.Add(9 * time.Minute), noon.Add(9 * time.Minute), time.Time{}},
-		"for a while":             {stamp(noon) + "/10m", noon.Add(9 * time.Minute), noon.Add(9 * time.Minute), noon.Add(19 * time.Minute)},
-		"planned, in time":        {stamp(noon.Add(time.Hour)) + "/10m", noon.Add(9 * time.Minute), noon.Add(time.Hour), noon.Add(70 * time.Minute)},
-		"planned, after its time": {stamp(noon.Add(time.Hour)) + "/10m", noon.Add(65 * time.Minute), noon.Add(65 * time.Minute), noon.Add(75 * time.Minute)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := closed(eyesOn(1))
-			asks(g, "alice", tc.value, noon)
-			approve(g, tc.approvedAt, "bob")
-			opened := func(now time.Time) bool {
-				gate.ApplyRequests(g, ledger.Stamped, now)
-				return gate.Decide(g, now).State == v1alpha1.StateOpened
-			}
-			if tc.from.After(tc.approvedAt) && opened(tc.from.Add(-time.Second)) || !opened(tc.from) {
-				t.Errorf("it does not open at %s: %+v", tc.from, g.Status.Requests)
-			}
-			if last := tc.till.Add(-time.Second); !tc.till.IsZero() && (!opened(last) || opened(tc.till)) {
-				t.Errorf("it does not close at %s: %+v", tc.till, g.Status.Requests)
-			}
-		})
-	}
-}
-
-func TestUnapprovedRequestIsVoidAfterDeadline(t *testing.T) {
-	week := 7 * 24 * time.Hour
-	for name, tc := range map[string]struct {
-		g     *v1alpha1.Gate
-		value string
-		until time.Duration
-	}{
-		"after its window":             {closed(eyesOn(1)), stamp(noon) + "/10m", 10 * time.Minute},
-		"after spec.window":            {closed(eyesOn(1), window(time.Hour)), stamp(noon) + "/2h", time.Hour},
-		"after 7 days":                 {closed(eyesOn(1)), stamp(noon), week},
-		"after 7 days, with more":      {closed(eyesOn(1)), stamp(noon) + "/2000h", week},
-		"after its time, if planned":   {closed(eyesOn(1)), stamp(noon.Add(time.Hour)) + "/10m", 70 * time.Minute},
-		"like a withdrawal":            {closed(eyesOn(1), window(time.Hour)), stamp(noon) + "/0s", time.Hour},
-		"not later by a longer window": {closed(eyesOn(1), window(time.Hour)), stamp(noon), time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if strings.HasSuffix(tc.value, "/0s") {
-				annotate(tc.g, v1alpha1.RequestClose, stamp(noon.Add(-2*time.Minute)))
-				by(tc.g, v1alpha1.RequestClose, "carl", "")
-				gate.ApplyRequests(tc.g, ledger.Stamped, noon.Add(-time.Minute))
-			}
-			if got := asks(tc.g, "alice", tc.value, noon); got.Err != nil || got.Waits != 1 {
-				t.Fatalf("asked: %v, %v", got, got.Err)
-			}
-			if strings.HasPrefix(name, "not later") {
-				tc.g.Spec.Window = duration(9 * time.Hour)
-			}
-			end := noon.Add(tc.until)
-			if news := gate.ApplyRequests(tc.g, ledger.Stamped, end.Add(-time.Second)); len(news) > 0 {
-				t.Errorf("too early: %v", news)
-			}
-			if d := gate.Decide(tc.g, end.Add(-time.Second)); !d.Recheck.Equal(end) && tc.g.Status.Requests[len(tc.g.Status.Requests)-1].State != v1alpha1.RequestPlanned {
-				t.Errorf("it is looked at again at %s, not %s", d.Recheck, end)
-			}
-			news := approve(tc.g, end, "bob")
-			if len(news) != 1 || news[0].Err == nil || news[0].Err.Error() != "is void, it lacked approvals at "+stamp(end) {
-				t.Errorf("news %v", news)
-			}
-			if d := gate.Decide(tc.g, end); d.State != v1alpha1.StateClosed || strings.Contains(d.Message, "alice") {
-				t.Errorf("%s: %s", d.State, d.Message)
-			}
-		})
-	}
-}
-
 func TestRequestByUnknownRequesterIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stamps ledger.Stamps
@@ -166,17 +92,6 @@ func TestRequestByUnknownRequesterIsRefused(t *testing.T) {
 	}
 }
 
-func TestPlannedRequestIsRefusedIfGateRequiresApprovalsSince(t *testing.T) {
-	g := closed()
-	asks(g, "alice", stamp(noon.Add(time.Hour)), noon)
-	eyesOn(1)(&g.Spec)
-	approve(g, noon, "bob")
-	news := gate.ApplyRequests(g, ledger.Stamped, noon.Add(time.Hour))
-	if len(news) != 1 || news[0].Err == nil || gate.Decide(g, noon.Add(time.Hour)).State != v1alpha1.StateClosed {
-		t.Errorf("news %v", news)
-	}
-}
-
 // Whether names are stamped may be unknown for a while. A close does not wait for that.
 func TestOpenWaitsWhileStampsAreUnknown(t *testing.T) {
 	g := opened(eyesOn(1))
@@ -199,32 +114,6 @@ func TestOpenWaitsWhileStampsAreUnknown(t *testing.T) {
 	}
 	if ledger.NeedsStamps(g) {
 		t.Error("there is nothing new")
-	}
-}
-
-func TestThePresentNumberOfApprovalsCounts(t *testing.T) {
-	at := noon.Add(time.Minute)
-	for name, tc := range map[string]struct {
-		before, after int32
-		want          v1alpha1.State
-	}{
-		"fewer":          {2, 1, v1alpha1.StateOpened},
-		"none":           {2, 0, v1alpha1.StateOpened},
-		"more":           {2, 3, v1alpha1.StateClosed},
-		"more, in force": {1, 3, v1alpha1.StateOpened},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := closed(eyesOn(tc.before))
-			asks(g, "alice", stamp(noon), noon)
-			approve(g, noon, "bob")
-			if eyesOn(tc.after)(&g.Spec); tc.after == 0 {
-				g.Spec.Approvals = nil
-			}
-			gate.ApplyRequests(g, ledger.Stamped, at)
-			if d := gate.Decide(g, at); d.State != tc.want {
-				t.Errorf("%s: %s", d.State, d.Message)
-			}
-		})
 	}
 }
 
@@ -295,4 +184,37 @@ func TestAnApprovalNamesARequestAndItsGate(t *testing.T) {
 	if want := "2026-11-23T12:00:00Z,request=2026-11-23T12:00:00.000000Z,uid=" + string(g.UID); good != want {
 		t.Errorf("got %s, want %s", good, want)
 	}
+}
+
+func TestApprovalsOfRequests(t *testing.T) {
+	runScripts(t, map[string]string{
+		// A request begins with its last approval.
+		"without an end":          `closed; approvals 1; 12:00 alice opens; 12:09 bob approves; 12:09 reconciles opened until never`,
+		"for a while":             `closed; approvals 1; 12:00 alice opens /10m; 12:09 bob approves; 12:09 reconciles opened until 12:19; 12:19 reconciles closed`,
+		"planned, in time":        `closed; approvals 1; 12:00 alice opens 13:00/10m; 12:09 bob approves; 12:59:59 reconciles closed; 13:00 reconciles opened until 13:10`,
+		"planned, after its time": `closed; approvals 1; 12:00 alice opens 13:00/10m; 13:05 bob approves; 13:05 reconciles opened until 13:15`,
+
+		// Without enough approvals it becomes void.
+		"after its window": `closed; approvals 1; 12:00 alice opens /10m; 12:09:59 reconciles closed recheck 12:10
+			12:10 bob approves ! is void, it lacked approvals at 2026-11-23T12:10:00Z; 12:10 is closed = Gate closed by default`,
+		"after spec.window": `closed 1h; approvals 1; 12:00 alice opens /2h; 12:59:59 reconciles closed recheck 13:00
+			13:00 bob approves ! is void, it lacked approvals at 2026-11-23T13:00:00Z; 13:00 is closed = Gate closed by default`,
+		"after 7 days": `closed; approvals 1; 12:00 alice opens; 30T11:59:59 reconciles closed recheck 30T12:00
+			30T12:00 bob approves ! is void, it lacked approvals at 2026-11-30T12:00:00Z; 30T12:00 is closed = Gate closed by default`,
+		"after 7 days, with more": `closed; approvals 1; 12:00 alice opens /2000h; 30T11:59:59 reconciles closed recheck 30T12:00
+			30T12:00 bob approves ! is void, it lacked approvals at 2026-11-30T12:00:00Z; 30T12:00 is closed`,
+		"after its time, if planned": `closed; approvals 1; 12:00 alice opens 13:00/10m; 13:09:59 reconciles closed
+			13:10 bob approves ! is void, it lacked approvals at 2026-11-23T13:10:00Z; 13:10 is closed = Gate closed by default`,
+		"like a withdrawal": `closed 1h; approvals 1; 11:59 carl closes 11:58; 12:00 alice opens /0s; 12:59:59 reconciles closed recheck 13:00
+			13:00 bob approves ! is void, it lacked approvals at 2026-11-23T13:00:00Z; 13:00 is closed`,
+		"not later by a longer window": `closed 1h; approvals 1; 12:00 alice opens; window 9h; 12:59:59 reconciles closed recheck 13:00
+			13:00 bob approves ! is void, it lacked approvals at 2026-11-23T13:00:00Z; 13:00 is closed = Gate closed by default`,
+
+		// The number counts that the Gate requires now.
+		"fewer":          `closed; approvals 2; 12:00 alice opens; 12:00 bob approves; 12:00 is closed; approvals 1; 12:01 reconciles opened`,
+		"none":           `closed; approvals 2; 12:00 alice opens; 12:00 bob approves; approvals 0; 12:01 reconciles opened`,
+		"more":           `closed; approvals 2; 12:00 alice opens; 12:00 bob approves; approvals 3; 12:01 reconciles closed`,
+		"more, in force": `closed; approvals 1; 12:00 alice opens; 12:00 bob approves; approvals 3; 12:01 reconciles opened`,
+		"none before":    `closed; 12:00 alice opens 13:00; approvals 1; 12:00 bob approves; 13:00 reconciles closed ! the requester is not verified`,
+	})
 }
