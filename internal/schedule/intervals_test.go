@@ -43,18 +43,6 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-func TestIntervalsCanBeLeft(t *testing.T) {
-	n := 0
-	for range newPlan(june()).Intervals(utc(juneDay(1)), utc(juneDay(30))) {
-		if n++; n == 2 {
-			break
-		}
-	}
-	if n != 2 {
-		t.Errorf("left after %d", n)
-	}
-}
-
 func TestIntervalsCanBeReadTwice(t *testing.T) {
 	intervals := newPlan(june()).Intervals(utc(juneDay(1)), utc(juneDay(30)))
 	if first, second := slices.Collect(intervals), slices.Collect(intervals); !slices.Equal(first, second) {

@@ -273,13 +273,3 @@ func TestDecideIsPure(t *testing.T) {
 		}
 	})
 }
-
-func TestZeroConfigIsClosed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		at := time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "at"), 0)
-		got := newPlan(schedule.Config{}).Decide(at)
-		if got.State != schedule.Closed || !got.Next.At.IsZero() {
-			t.Fatalf("it is %+v", got)
-		}
-	})
-}

@@ -1,7 +1,6 @@
 package schedule_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/fluxcd/gating-controller/internal/schedule"
@@ -55,16 +54,5 @@ func checkTime(t *testing.T, what, text string, want, got schedule.TimeOfDay, er
 		t.Errorf("%q is accepted as %s", text, what)
 	case want >= 0 && (err != nil || got != want):
 		t.Errorf("%q as %s is %d, %v, want %d", text, what, got, err, want)
-	}
-}
-
-func TestParseTimeOfDayNamesItsBounds(t *testing.T) {
-	_, err := schedule.ParseTimeOfDay("24:00")
-	if err == nil || !strings.Contains(err.Error(), `00:00 to 23:59`) {
-		t.Errorf("a start says %v", err)
-	}
-	_, err = schedule.ParseEndOfDay("24:01")
-	if err == nil || !strings.Contains(err.Error(), `00:00 to 24:00`) {
-		t.Errorf("an end says %v", err)
 	}
 }

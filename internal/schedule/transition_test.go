@@ -3,8 +3,6 @@ package schedule_test
 import (
 	"testing"
 	"time"
-
-	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // Oslo goes from +1 to +2 at 2026-03-29T01:00Z and back at 2026-10-25T01:00Z.
@@ -70,30 +68,5 @@ func TestWeeklyPeriodInARepeat(t *testing.T) {
 			"1993-08-19/1993-08-23", "1993-08-22/01:00"},
 	} {
 		t.Run(tt.name, tt.run)
-	}
-}
-
-func TestFridayNightIsOpenOnSaturdayAtThree(t *testing.T) {
-	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
-		weekly("Europe/Oslo", "22:00", "05:00", time.Friday),
-	}})
-	for _, tt := range []struct {
-		name string
-		at   string
-		want schedule.State
-	}{
-		{"Friday at three is closed", "2026-06-05T03:00:00+02:00", schedule.Closed},
-		{"Friday at 21:59:59 is closed", "2026-06-05T21:59:59+02:00", schedule.Closed},
-		{"Friday at 22:00 is opened", "2026-06-05T22:00:00+02:00", schedule.Opened},
-		{"Saturday at three is opened", "2026-06-06T03:00:00+02:00", schedule.Opened},
-		{"Saturday at 04:59:59.999 is opened", "2026-06-06T04:59:59.999+02:00", schedule.Opened},
-		{"Saturday at five is closed", "2026-06-06T05:00:00+02:00", schedule.Closed},
-		{"Sunday at three is closed", "2026-06-07T03:00:00+02:00", schedule.Closed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := plan.Decide(utc(tt.at)).State; got != tt.want {
-				t.Errorf("%s", got)
-			}
-		})
 	}
 }
