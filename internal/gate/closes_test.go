@@ -310,3 +310,25 @@ func TestWithdrawals(t *testing.T) {
 		"in the future":                      `opened; 11:59:30 alice closes 11:00; 12:00 bob opens 12:02/0s ! must not be in the future; 12:00 is closed; 14:00 reconciles closed`,
 	})
 }
+
+// TestACloseThatIsOverWhenAPlannedOpenBeginsKeepsItsEnd has spec.window end a close at the instant at which a planned open begins, and removes the window afterwards.
+func TestACloseThatIsOverWhenAPlannedOpenBeginsKeepsItsEnd(t *testing.T) {
+	g := closed()
+	g.Spec.Window = duration(20 * time.Second)
+	for _, refused := range []string{
+		asked(t, g, request{v1alpha1.RequestOpen, "2026-11-23T12:00:20Z", "2026-11-23T11:50:00Z"}, "alice"), asked(t, g, shut("2026-11-23T12:00:00Z"), "bob"),
+	} {
+		if refused != "" {
+			t.Fatal(refused)
+		}
+	}
+	handle(g, utc("2026-11-23T12:00:20Z"))
+	i := slices.IndexFunc(g.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose })
+	if i < 0 || g.Status.Requests[i].Until == nil || stamp(g.Status.Requests[i].Until.Time) != "2026-11-23T12:00:20Z" {
+		t.Errorf("%+v", g.Status.Requests)
+	}
+	g.Spec.Window = nil
+	if d := gate.Decide(g, utc("2026-11-23T12:00:30Z")); d.State != isOpened {
+		t.Errorf("%+v", d)
+	}
+}
