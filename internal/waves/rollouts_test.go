@@ -48,9 +48,30 @@ func TestRolloutsReportWhetherAllMembersHaveCurrentGeneration(t *testing.T) {
 	if members, current := book.Members(gate.UID, 2); !current || len(members) != 1 {
 		t.Errorf("%v, %t", members, current)
 	}
+	if dropped := book.Keep(key("a"), gate); len(dropped) != 0 || !book.Has(key("a")) {
+		t.Errorf("dropped by %v", dropped)
+	}
 	book.Forget(gate.UID)
 	book.Forget(gate.UID)
 	if !book.IsEmpty() || len(book.Keep(key("a"))) > 0 {
 		t.Error("it is not empty")
+	}
+}
+
+func TestPutReportsWhetherTheStateHasChanged(t *testing.T) {
+	var rollouts waves.Rollouts
+	for i, step := range []struct {
+		generation int64
+		member     waves.Member
+		changed    bool
+	}{
+		{0, waves.Member{}, true}, {0, waves.Member{}, false},
+		{1, waves.Member{}, true}, {1, waves.Member{Phase: waves.Ready}, true}, {1, waves.Member{Phase: waves.Ready, Matches: 1}, true},
+		{1, waves.Member{Phase: waves.Ready, Matches: 1, Message: "m"}, true},
+		{1, member(0, waves.Ready, "b"), true}, {1, member(0, waves.Ready, "b"), false}, {1, member(0, waves.Ready, "c"), true},
+	} {
+		if changed, _ := rollouts.Put(gate, step.generation, key("a"), step.member); changed != step.changed {
+			t.Errorf("step %d: changed is %t, want %t", i, changed, step.changed)
+		}
 	}
 }

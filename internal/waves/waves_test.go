@@ -141,6 +141,22 @@ func TestReleasableTargets(t *testing.T) {
 			progress: waves.Progress{Accepted: true}, called: "a b", waits: "a b"},
 		"what is held again of a wave that is over": {
 			members: map[string]waves.Member{"a": member(0, held), "b": member(1, ready), "c": member(-1, held)}, progress: second, called: "a", waits: "a", done: 1},
+		"a dependency on a later wave that depends on it is no cycle": {
+			members: map[string]waves.Member{"a": member(0, held, "b"), "b": member(1, held, "a")}, called: "a", waits: "a"},
+		"a fault stops the targets that no wave matches": {
+			members:  map[string]waves.Member{"a": {Matches: 3, Phase: ready}, "a2": member(0, ready), "c": member(-1, held)},
+			progress: waves.Progress{Done: 2}, waits: "c", done: 2, fault: waves.Overlap},
+		"a fault stops a wave of ready targets": {
+			members: map[string]waves.Member{"a": {Matches: 3, Phase: ready}, "a2": member(0, ready), "c": member(-1, held)}, fault: waves.Overlap},
+		"failed targets in the order in which they were reported": {
+			members:  map[string]waves.Member{"a": member(0, failed), "a2": member(0, failed), "a3": member(0, failed), "b": member(1, held)},
+			progress: waves.Progress{Failed: []target.Key{key("a3"), key("a2")}}, waits: "a3 a2 a", failed: true},
+		"a failed dependency of an excused wave is ignored": {
+			members:  map[string]waves.Member{"a": member(0, failed), "b": member(1, held, "a")},
+			progress: waves.Progress{Done: 1, Excused: 1}, called: "b", waits: "b", done: 1},
+		"a held dependency of an excused wave is released first": {
+			members:  map[string]waves.Member{"a": member(0, held), "b": member(1, held, "a")},
+			progress: waves.Progress{Done: 1, Excused: 1}, called: "a", waits: "b", done: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := release(tc.members).Decide(tc.progress, tc.proceed, noon)
@@ -377,5 +393,13 @@ func TestNoReleaseIsNeededIfNothingIsHeld(t *testing.T) {
 		if got := r.IsNeeded(); got != want {
 			t.Errorf("phase %d: %t", phase, got)
 		}
+	}
+}
+
+func TestReadyCountsTargetsOfTheCurrentWave(t *testing.T) {
+	members := map[string]waves.Member{"a": member(0, waves.Ready), "b": member(1, waves.Ready), "b2": member(1, waves.Skipped),
+		"b3": member(1, waves.Progressing), "c": member(-1, waves.Held)}
+	if d := release(members).Decide(waves.Progress{Done: 1}, false, noon); d.Ready != 2 {
+		t.Errorf("%d targets are ready, want 2", d.Ready)
 	}
 }
