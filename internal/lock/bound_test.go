@@ -47,8 +47,8 @@ func TestEntriesOverPolicyCostAreDropped(t *testing.T) {
 		"few with the same first label":             {labelledRefs(0, 100, 2), nil},
 		"too many with the same first label":        {labelledRefs(0, 2000, 2), []string{"ns/b"}},
 		"too many labels with the same first label": {labelledRefs(0, 200, 32), []string{"ns/b"}},
-		"many with a label of their own":            {labelledRefs(1, 5000, 1), nil},
-		"too many with a label of their own":        {labelledRefs(1, 9000, 1), []string{"ns/b"}},
+		"many with a label of their own":            {labelledRefs(1, lockv1alpha1.MaxLockedLabels, 1), nil},
+		"too many with a label of their own":        {labelledRefs(1, lockv1alpha1.MaxLockedLabels+1, 1), []string{"ns/b"}},
 		"each kind has its own bound":               {append(selectingRefs("Kustomization", 1500, 1), selectingRefs("HelmRelease", 1500, 1)...), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,5 +68,30 @@ func TestEntriesOverPolicyCostAreDropped(t *testing.T) {
 				t.Error("it is another one each time")
 			}
 		})
+	}
+}
+
+func TestCostOfEntries(t *testing.T) {
+	gates := []string{"ns/a", "ns/b"}
+	if got, want := spendsByLabel(&lockv1alpha1.LabelLock{Gates: gates, MatchLabels: map[string]string{"x": "1"}}), ofEntry+ofRequirement+2*ofGate; got != want {
+		t.Errorf("the cost of labels is %d, want %d", got, want)
+	}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"x": "1"}, MatchExpressions: selectingRefs("", 1, 3)[0].Selector().MatchExpressions}
+	if got, want := spends(&lockv1alpha1.SelectorLock{Gates: gates, NamespaceSelector: selector}), ofEntry+2*ofRequirement+3*ofValue+2*ofGate; got != want {
+		t.Errorf("the cost of a selector is %d, want %d", got, want)
+	}
+	if got := fitting([]int{4, 6, 1}, 10, func(cost *int) int { return *cost }); got != 2 {
+		t.Errorf("%d fit, want 2", got)
+	}
+}
+
+func TestInvalidSelectorsAreDropped(t *testing.T) {
+	bad := []v1alpha1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}
+	for _, ref := range []v1alpha1.TargetReference{
+		{Kind: "Kustomization", Name: "*", MatchExpressions: bad}, {Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{MatchExpressions: bad}},
+	} {
+		if !NewPart(true, ref).Equal(NewPart(true)) {
+			t.Errorf("%+v is not dropped", ref)
+		}
 	}
 }

@@ -29,6 +29,7 @@ func TestUpdateKeepsOtherParts(t *testing.T) {
 		{map[string]*lock.Part{"shop/a": nil}, false, nil},
 		{map[string]*lock.Part{"shop/a": share(true, apps), "shop/b": share(true, team), "shop/c": share(false)}, true, []string{"shop/a", "shop/b"}},
 		{map[string]*lock.Part{"shop/a": share(true, apps)}, false, []string{"shop/a", "shop/b"}},
+		{map[string]*lock.Part{"shop/a": share(true, team)}, true, []string{"shop/a", "shop/b"}},
 		{map[string]*lock.Part{"shop/a": share(false)}, true, []string{"shop/b"}},
 		{map[string]*lock.Part{"shop/b": nil, "shop/c": nil}, true, nil},
 		{map[string]*lock.Part{"shop/a": nil, "shop/b": nil}, true, nil},
@@ -38,6 +39,9 @@ func TestUpdateKeepsOtherParts(t *testing.T) {
 		}
 		if got := lock.Lockers(&spec, lock.Object{Kind: "Kustomization", Name: "apps", Labels: map[string]string{"team": "a", "tier": "web"}}); !slices.Equal(got, step.locked) {
 			t.Errorf("step %d: locked by %v, want %v", i, got, step.locked)
+		}
+		if got := len(spec.Labels["Kustomization/team=a"]); got > 1 {
+			t.Errorf("step %d: Gates with equal labels have %d entries, want one", i, got)
 		}
 	}
 	if len(spec.Gates)+len(spec.Targets)+len(spec.Labels)+len(spec.Selectors) > 0 {

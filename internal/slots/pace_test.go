@@ -29,6 +29,7 @@ func TestHowManyAreDue(t *testing.T) {
 		"several at once if the pace is fast":       {600, at(0), time.Second, 1100 * time.Millisecond, 11},
 		"the last hour is not made up for":          {60, at(0), time.Hour, time.Hour + time.Second, 3},
 		"a clock that was ahead does not stop it":   {60, at(time.Hour), 0, time.Second, 1},
+		"the latest time that is not too late":      {60, at(3 * time.Second), 0, 3 * time.Second, 0},
 		"a pace that does not divide the minute":    {7, at(0), 0, time.Minute / 7, 1},
 		"the fastest pace there is, a second later": {60000, at(0), time.Second, 1001 * time.Millisecond, 1001},
 	} {

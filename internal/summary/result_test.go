@@ -52,6 +52,8 @@ func TestOutcomesOfTargetForGate(t *testing.T) {
 		"waits for another shard":          {open, target.Held, nil, verdict.Step{Outcome: verdict.Held, Hold: true}, verdict.ForShard, target.Plan{}, false, "", "Other"},
 		"waits for facts that are unread":  {open, target.Held, named, held, verdict.ForFacts, target.Plan{}, false, read, "Held, pending, ReadFailed"},
 		"exempt, another waits for a slot": {closed, target.Held, []string{"shop/b"}, others, verdict.ForSlot, target.Plan{Exempt: target.Imminent}, false, "", "Exempt"},
+		"open, exempt, another waits":      {open, target.Held, []string{"shop/b"}, others, verdict.ForSlot, target.Plan{Exempt: target.Imminent}, false, "", "Other"},
+		"open, exempt":                     {open, target.Free, nil, exempt, 0, target.Plan{Exempt: target.Imminent}, false, "", "Other"},
 		"passing":                          {closed, target.Passing, named, passing, 0, target.Plan{}, false, "", "Held"},
 		"passing, live gates are unread":   {closed, target.Held, named, held, 0, target.Plan{}, false, read, "Held, ReadFailed"},
 		"passed, waits for a slot":         {open, target.Passing, named, held, verdict.ForSlot, target.Plan{}, true, "", "Held, pending"},

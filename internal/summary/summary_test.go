@@ -63,6 +63,16 @@ func TestAGateThatCloses(t *testing.T) {
 	if got := changes.take(); len(got) > 0 {
 		t.Errorf("nothing has changed, but it tells %v", got)
 	}
+	for _, e := range []summary.Entry{
+		{Outcome: summary.Exempt}, {Outcome: summary.Exempt, Pending: true}, {Outcome: summary.Exempt, Pending: true, Failure: &summary.Failure{Reason: "WriteFailed"}},
+		{Outcome: summary.Exempt, Pending: true, Failure: &summary.Failure{Reason: "WriteFailed", Message: "conflict"}}, {Outcome: summary.Held},
+	} {
+		e.Gate = gate("a")
+		all.Put(key(1), []summary.Entry{e}, noon)
+		if got := changes.take(); !slices.Equal(got, []string{"a"}) || all.Outcome(key(1), gate("a")) != e.Outcome {
+			t.Errorf("%+v: gates with changes are %v, the outcome is %d", e, got, all.Outcome(key(1), gate("a")))
+		}
+	}
 	all.Evict(key(1))
 	if got, want := all.Sums(gate("a")), (summary.Sums{Total: 2, Held: 2}); got != want {
 		t.Errorf("one is gone: got %+v, want %+v", got, want)
