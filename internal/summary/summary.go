@@ -323,7 +323,7 @@ func (t *Summary) save(uid types.UID, known *counted) {
 	if !known.sums.IsSettled() {
 		t.unsettled++
 	}
-	if t.gates[uid] = known; known.sums == (Sums{}) && len(known.failures) == 0 {
+	if t.gates[uid] = known; known.sums == (Sums{}) {
 		delete(t.gates, uid)
 	}
 }
