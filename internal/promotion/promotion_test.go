@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
@@ -82,7 +80,13 @@ func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenApproved, a)
 	w.g.Spec.Approvals = &v1alpha1.ApprovalRule{Required: 2}
-	w.settles().approves("alice", a).approves("alice", a).settles()
+	w.settles().approves("alice", a).approves("alice", a)
+	if !promotion.HasNewApprovals(w.g) {
+		t.Error("the approval is not new")
+	}
+	if w.settles().settles(); promotion.HasNewApprovals(w.g) {
+		t.Error("the recorded approval is new")
+	}
 	if w.g.Status.Pinned != nil || !strings.Contains(w.message("Approved"), "1 of 2 by alice") {
 		t.Fatalf("%s: %s", w.is(), w.message("Approved"))
 	}
@@ -98,6 +102,15 @@ func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 	if got := []string{p.Approvals[0].ApprovedBy, p.Approvals[1].ApprovedBy, p.Approvals[0].Message, p.Reason}; len(p.Approvals) != 2 || !slices.Equal(got, []string{"alice", "bob", "seen in staging", "RevisionApproved"}) {
 		t.Errorf("the promotion says %+v", p)
 	}
+	var recorded []string
+	for _, s := range w.steps {
+		for _, a := range s.Approved {
+			recorded = append(recorded, a.ApprovedBy+" "+a.Revision)
+		}
+	}
+	if want := []string{"alice " + a, "bob " + b, "bob " + a}; !slices.Equal(recorded, want) || w.g.Status.Round != 1 {
+		t.Errorf("recorded %v, want %v; round %d, want 1", recorded, want, w.g.Status.Round)
+	}
 	if len(w.g.Status.Approvals) != 0 || !slices.ContainsFunc(w.steps, func(s promotion.Step) bool { return len(s.Voided) == 1 && s.Voided[0].Revision == b }) {
 		t.Errorf("the approval of the other one is left, or nobody was told: %+v", w.g.Status.Approvals)
 	}
@@ -109,6 +122,17 @@ func TestAnApprovalDoesNotCountElsewhereOrLater(t *testing.T) {
 		"of another object":       func(w *world) { w.g.UID = "another" },
 		"of an earlier round":     func(w *world) { w.g.Status.Round++ },
 		"that nobody has stamped": func(w *world) { w.in.Stamped = false },
+		"in a line without a stamp": func(w *world) {
+			w.g.Annotations[v1alpha1.ApproveRequestedByAnnotation] = b + " alice\tseen in staging\n"
+		},
+		"without a user": func(w *world) {
+			w.g.Annotations = nil
+			w.approves("", b)
+		},
+		"with a user name that is too long": func(w *world) {
+			w.g.Annotations = nil
+			w.approves(strings.Repeat("a", 513), b)
+		},
 		"after the spec of the source has changed": func(w *world) {
 			w.closed().settles()
 			w.edits("url", "https://evil.example.com/apps")
@@ -134,7 +158,7 @@ func TestConditionApprovedHasCommandAndRefusedApprovals(t *testing.T) {
 	a := commit("a")
 	w := newWorld(whenApproved, a).settles()
 	const keys = "round=0,uid=6d2c1e2f,revision="
-	want := "To approve it: kubectl -n shop annotate gatedsource/apps approve.gate.fluxcd.io/requestedAt=$(date -u +%Y-%m-%dT%H:%M:%SZ)," + keys + a
+	want := " 0 of 1. To approve it: kubectl -n shop annotate gatedsource/apps approve.gate.fluxcd.io/requestedAt=$(date -u +%Y-%m-%dT%H:%M:%SZ)," + keys + a
 	if got := w.message("Approved"); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -178,6 +202,14 @@ func TestChangesOfTheSpecFollowTogetherWithAPromotion(t *testing.T) {
 	if w.settles(); w.in.Pinned.Spec["url"] != "https://git.example.com/moved" || !strings.Contains(w.message("Ready"), "was not fetched with its current spec yet") {
 		t.Errorf("what was fetched from another place is promoted with this one: %v, %s", w.in.Pinned.Spec, w.message("Ready"))
 	}
+	w = newWorld(whenApproved, a).settles().approves("alice", a).settles()
+	w.edits("url", "https://git.example.com/moved")
+	if w.settles(); len(w.written) != 1 || w.g.Status.Round != 2 {
+		t.Fatalf("a changed spec is promoted without an approval: %v, round %d", w.written, w.g.Status.Round)
+	}
+	if w.approves("alice", a).settles(); w.in.Pinned.Spec["url"] != "https://git.example.com/moved" {
+		t.Errorf("a changed spec is not promoted after an approval: %v", w.in.Pinned.Spec)
+	}
 }
 
 func TestARevisionInTheSpecNeedsNoApprovalButOpenGates(t *testing.T) {
@@ -195,6 +227,9 @@ func TestARevisionInTheSpecNeedsNoApprovalButOpenGates(t *testing.T) {
 	w.g.Spec.Revision = c
 	if w.settles(); !strings.HasPrefix(w.is(), a+" Approved=False/RevisionNotSeen") {
 		t.Fatalf("a revision that was never seen: %s", w.is())
+	}
+	if pending := w.g.Status.Pending; pending != nil {
+		t.Errorf("another revision than that in the spec waits: %+v", pending)
 	}
 	w.arrives(c).settles()
 	if w.arrives(b).settles(); !strings.HasPrefix(w.is(), c) {
@@ -306,25 +341,11 @@ func TestKindIsPinnedByImmutablePart(t *testing.T) {
 	}
 }
 
-func TestUnfetchablePinnedSourceReportsEffect(t *testing.T) {
-	w := newWorld(whenOpen, commit("a")).settles().fetched()
-	w.in.Pinned.Failed, w.in.Pinned.Ready = true, &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "GitOperationFailed", Message: "object not found"}
-	w.settles()
-	for revision, want := range map[string]string{
-		commit("a"): "its drift is corrected only until source-controller loses its copy", "": "its drift is not corrected", commit("b"): "The running revision stays",
-	} {
-		w.in.Pinned.Revision = revision
-		if w.settles(); !strings.HasSuffix(w.is(), "Ready=False/GitOperationFailed") || !strings.Contains(w.message("Ready"), "object not found") || !strings.Contains(w.message("Ready"), want) {
-			t.Errorf("%s: %s", w.is(), w.message("Ready"))
-		}
-	}
-}
-
 func TestWaitingRevisionsAreCountedFromFirstObservation(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles().closed().arrives(commit("b")).settles()
 	since := w.g.Status.WaitingSince
-	w.arrives(commit("c")).settles().settles()
-	if s := w.g.Status; s.Waiting != 2 || since == nil || !s.WaitingSince.Equal(since) || s.Pending.Revision != commit("c") {
+	w.arrives(commit("c")).settles().settles().settles()
+	if s := w.g.Status; s.Waiting != 2 || since == nil || !s.WaitingSince.Equal(since) || *s.Pending != s.Seen[0] || s.Pending.Revision != commit("c") {
 		t.Errorf("%+v", s)
 	}
 	waits := 0
