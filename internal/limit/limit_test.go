@@ -161,7 +161,7 @@ func TestSpentTimeIsReservedBeforeTheWorkBegins(t *testing.T) {
 
 func TestWorkWithoutABoundOfTimeWaitsForASlotOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		l := New(1, 1, 0, 0)
+		l := New(1, 1, 0, time.Second)
 		for range 10 {
 			if waited := work(t, l, "viewer", time.Hour); waited > 0 {
 				t.Fatalf("it has waited for %s", waited)
@@ -267,6 +267,21 @@ func TestSharesAreEvictedWithoutWorkAndWithoutDebt(t *testing.T) {
 		unbounded := New(8, 4, 0, 0)
 		if work(t, unbounded, "viewer", 0); len(unbounded.shares) > 0 {
 			t.Error("a share that is not used is kept")
+		}
+	})
+}
+
+func TestPaidSharesAreEvictedAtTheLimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := New(8, 4, 0.2, time.Second)
+		for i := range maxShares {
+			shares, leave := l.join(fmt.Sprint(i))
+			charge(shares[:1], time.Second)
+			leave()
+		}
+		time.Sleep(time.Hour)
+		if l.join("another"); len(l.shares) != 1 {
+			t.Errorf("%d viewers have a share, want 1", len(l.shares))
 		}
 	})
 }
