@@ -21,13 +21,12 @@ type (
 )
 
 var (
-	start    = controllertest.Start
-	key      = controllertest.Key
-	keys     = controllertest.Keys
-	named    = controllertest.Named
-	all      = controllertest.All
-	inGit    = controllertest.InGit
-	gitApply = controllertest.GitApply
+	start = controllertest.Start
+	key   = controllertest.Key
+	keys  = controllertest.Keys
+	named = controllertest.Named
+	all   = controllertest.All
+	inGit = controllertest.InGit
 
 	newTargetList = controllertest.NewTargetList
 

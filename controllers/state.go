@@ -30,6 +30,7 @@ type State struct {
 	passes       *rollout.Passes
 }
 
+// NewState returns the state of a controller that has just started.
 func NewState() *State {
 	return &State{
 		Summary: &summary.Summary{}, Slots: &rollout.Slots{}, Rollouts: &rollout.Rollouts{}, versions: &ownwrites.Versions[types.NamespacedName]{}, targets: &ownwrites.Versions[target.Key]{}, Gates: &gatecontroller.State{},

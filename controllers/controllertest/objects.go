@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
+// NewTargetList returns an empty list of a kind.
 func NewTargetList(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -66,6 +67,7 @@ func (w *World) NewKustomizations(n int) []*target.Object {
 	return all
 }
 
+// NewKustomizationIn creates a Kustomization in a namespace, as kustomize-controller applies it.
 func (w *World) NewKustomizationIn(namespace, name string, labels map[string]string) *target.Object {
 	w.Helper()
 	obj := InGit(namespace, name, labels)
@@ -85,6 +87,7 @@ func (w *World) Suspend(obj *target.Object) { w.PatchAsFlux(obj, `{"spec":{"susp
 // Resume is flux resume.
 func (w *World) Resume(obj *target.Object) { w.PatchAsFlux(obj, `{"spec":{"suspend":null}}`) }
 
+// PatchAsFlux patches a target as the flux CLI does.
 func (w *World) PatchAsFlux(obj *target.Object, patch string) {
 	w.Helper()
 	w.Must(w.Flux(obj, patch))
@@ -108,6 +111,7 @@ type Suspension struct {
 	Owners []string
 }
 
+// Suspension reads a target and returns what is recorded about its hold.
 func (w *World) Suspension(obj *target.Object) Suspension {
 	w.Helper()
 	w.Reload(obj)
@@ -129,6 +133,7 @@ func (w *World) Suspension(obj *target.Object) Suspension {
 	return l
 }
 
+// Expect fails the test if the hold of a target is not as wanted.
 func (w *World) Expect(obj *target.Object, want Suspension) {
 	w.Helper()
 	got := w.Suspension(obj)
@@ -177,6 +182,7 @@ func (w *World) explain(gates []*v1alpha1.Gate) string {
 	return verdict.Explain(holders, w.FakeClock.Now())
 }
 
+// Keys returns the keys of Gates as the annotation orders them.
 func Keys(gates []*v1alpha1.Gate) []string {
 	var all []string
 	for _, g := range gates {

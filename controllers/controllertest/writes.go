@@ -195,6 +195,7 @@ func Once(of string, do func() error) func(string) error {
 	}
 }
 
+// Conflict returns the error of the API server for a write of an outdated version.
 func Conflict() error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "kustomizations"}, "apps", errors.New("injected"))
 }
@@ -207,14 +208,17 @@ type Recorder struct {
 	metadata []map[string]string
 }
 
+// Event implements record.EventRecorder.
 func (r *Recorder) Event(obj runtime.Object, kind, reason, message string) {
 	r.AnnotatedEventf(obj, nil, kind, reason, "%s", message)
 }
 
+// Eventf implements record.EventRecorder.
 func (r *Recorder) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
 	r.AnnotatedEventf(obj, nil, kind, reason, format, args...)
 }
 
+// AnnotatedEventf implements record.EventRecorder.
 func (r *Recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]string, kind, reason, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,7 +64,7 @@ func TestTheServerClockIsReadFromResponses(t *testing.T) {
 // behindServer returns a decider whose clock is behind that of the API server.
 func behindServer(behind time.Duration) (d *decider, at func(g *v1alpha1.Gate, server time.Duration) time.Duration) {
 	d = newDecider(clocktesting.NewFakePassiveClock(start), -behind)
-	d.Decider.ServerTime = nil
+	d.ServerTime = nil
 	d.ServerClock = &ServerClock{Clock: d.clock}
 	return d, func(g *v1alpha1.Gate, server time.Duration) time.Duration {
 		d.clock.SetTime(start.Add(server - behind))
