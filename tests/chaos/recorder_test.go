@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // recorded are the kinds whose every version is in the history.
@@ -68,6 +69,21 @@ func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace strin
 		}
 		watcher.Stop()
 	}
+}
+
+// awaitRecorded waits until the history has the current version of an object. The watch ends with the API server, and a resume counts only for a
+// target whose hold was recorded.
+func (w *walk) awaitRecorded(obj *unstructured.Unstructured) {
+	w.Helper()
+	w.Must(harness.Eventually(w.Context(), w.patience, "the history has the object", func() error {
+		if !w.get(obj) {
+			return nil
+		}
+		if seen := w.history.Version(obj.GetUID()); seen != obj.GetResourceVersion() {
+			return fmt.Errorf("the history has version %q of %s, not %s", seen, obj.GetName(), obj.GetResourceVersion())
+		}
+		return nil
+	}))
 }
 
 // caughtUp returns nil if the history has the last version of all objects.

@@ -196,6 +196,7 @@ func (w *walk) resumeToRespect(random *rand.Rand) {
 		Mode:    v1alpha1.ModeLenient,
 		Targets: []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
 	})
+	w.awaitRecorded(w.target(s))
 	w.patch(w.target(s), types.MergePatchType, suspendPatch(nil), "flux")
 }
 
