@@ -215,6 +215,6 @@ func TestApprovalsOfRequests(t *testing.T) {
 		"none":           `closed; approvals 2; 12:00 alice opens; 12:00 bob approves; approvals 0; 12:01 reconciles opened`,
 		"more":           `closed; approvals 2; 12:00 alice opens; 12:00 bob approves; approvals 3; 12:01 reconciles closed`,
 		"more, in force": `closed; approvals 1; 12:00 alice opens; 12:00 bob approves; approvals 3; 12:01 reconciles opened`,
-		"none before":    `closed; 12:00 alice opens 13:00; approvals 1; 12:00 bob approves; 13:00 reconciles closed ! the requester is not verified`,
+		"none before":    `closed; approvals 0; 12:00 alice opens 13:00; approvals 1; 12:00 bob approves; 13:00 reconciles closed ! the requester is not verified`,
 	})
 }
