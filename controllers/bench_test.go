@@ -3,7 +3,6 @@ package controllers_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,25 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// saysOf returns a Gate as a target sees it.
-func saysOf(name string, stand verdict.Effect, resume v1alpha1.Mode) verdict.Gate {
-	state, status, reason := v1alpha1.StateClosed, metav1.ConditionFalse, v1alpha1.DefaultReason
-	if stand == verdict.Open {
-		state, status, reason = v1alpha1.StateOpened, metav1.ConditionTrue, v1alpha1.OpenRequestedReason
-	}
-	obj := &v1alpha1.Gate{}
-	obj.Namespace, obj.Name, _ = strings.Cut(name, "/")
-	obj.Spec.Mode = resume
-	obj.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: status, Reason: reason}}
-	obj.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(start), State: state, Reason: reason}
-	if stand == verdict.Missing {
-		obj = nil
-	}
-	return verdict.Gate{Name: name, Effect: stand, Governs: true, Object: obj}
-}
-
-// settledTarget is a Kustomization that a Gate holds, and with nothing left to
-// write.
+// settledTarget returns a Kustomization that a Gate holds and that needs no write.
 func settledTarget(name string, by verdict.Gate) *target.Object {
 	obj := inGit("apps", name, nil)
 	obj.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: by.Name})
@@ -86,10 +67,12 @@ func (r oneTarget) Definition(schema.GroupKind) target.Definition { return targe
 
 // BenchmarkSettled is what it costs to look at a target that needs no write.
 func BenchmarkSettled(b *testing.B) {
-	by := saysOf("apps/production", verdict.Closed, "")
-	by.Object.Spec.Targets = []v1alpha1.TargetReference{all()}
+	gate := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "production"}, Spec: v1alpha1.GateSpec{Targets: []v1alpha1.TargetReference{all()}}}
+	gate.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.DefaultReason}}
+	gate.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(start), State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}
+	by := verdict.Governing("apps/production", gate, start)
 	obj := settledTarget("app", by)
-	c := &controllers.Gating{Client: oneGate{gate: by.Object}, Targets: oneTarget{obj: obj}, Locks: &controllertest.LiveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
+	c := &controllers.Gating{Client: oneGate{gate: gate}, Targets: oneTarget{obj: obj}, Locks: &controllertest.LiveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
 	m := controllers.NewState()
 	r := c.NewReconcilers(m, controllertest.NewQueues(b)).Targets
 	for b.Loop() {
@@ -97,7 +80,7 @@ func BenchmarkSettled(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if sums := m.Summary.Sums(summary.KeyFor(by.Object)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
+	if sums := m.Summary.Sums(summary.KeyFor(gate)); fmt.Sprint(sums.Total, sums.Held, sums.Pending) != "1 1 0" {
 		b.Fatalf("%+v", sums)
 	}
 }

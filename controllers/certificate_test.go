@@ -95,7 +95,7 @@ func TestACertificateIsReleasedAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 	w.Reconcile(g)
 	w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
 	if got := w.Events.Take("HeldAgain"); len(got) > 0 {
-		t.Errorf("nobody resumed it: %q", got)
+		t.Errorf("no user resumed it, but got %q", got)
 	}
 	if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
 		t.Errorf("%v renewals bypassed", got)

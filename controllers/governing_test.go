@@ -225,8 +225,8 @@ func TestACertificateAwaitsOnlyWhoHoldsIt(t *testing.T) {
 	}
 }
 
-// Nobody reconciles a suspended Gate: it holds nothing that begins to name it, wherever it
-// is. Any other one holds what must not refer to it.
+// A suspended Gate is not reconciled, so it does not hold a target that begins to name it in any namespace. Other Gates hold a target that
+// must not refer to them.
 func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ suspended, refused, waits bool }{

@@ -36,7 +36,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 	g := w.ClosedGate("production", named("flux-system"))
 	w.Reconcile(g)
 	if conditions.Has(g, v1alpha1.HoldsItsOwnSourceCondition) {
-		t.Error("nobody applies it")
+		t.Error("the condition is set, but no Kustomization applies the Gate")
 	}
 	expect := func(what, names string) {
 		t.Helper()
@@ -139,7 +139,7 @@ func TestWhatCannotBeReadLeavesTheConditionAsItIsAndDelaysNothing(t *testing.T) 
 	}
 }
 
-// Whoever forges the labels of Flux would learn from the condition what is elsewhere.
+// A user who forges the labels of Flux must not learn from the condition what is in other namespaces.
 func TestWhatAppliesAGateIsNotReadWhereTheGateDoesNotReach(t *testing.T) {
 	w := newWorld(t)
 	other := w.NewNamespace()

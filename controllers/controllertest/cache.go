@@ -33,7 +33,7 @@ import (
 var sharedCache *targetCache
 
 // targetCache is a TargetCache that sees the whole controlPlane. A write by one of its clients
-// ends once the cache has seen it: who reads then, reads what was written.
+// ends once the cache has seen it, so that a later read returns what was written.
 type targetCache struct {
 	*view.TargetCache
 
@@ -49,10 +49,10 @@ type seenKey struct {
 	client.ObjectKey
 }
 
-// sighted is what the cache has of an object.
+// sighted is the version of an object in the cache.
 type sighted struct {
 	version uint64
-	// going says that it is being deleted, gone that it is no more.
+	// going is true if the object is being deleted, gone if it does not exist.
 	going, gone bool
 }
 
@@ -257,7 +257,7 @@ func (s *targetCache) client(c client.WithWatch) client.WithWatch {
 			return s.deleted(obj, c.Delete(ctx, obj, opts...))
 		},
 		DeleteAllOf: func(context.Context, client.WithWatch, client.Object, ...client.DeleteAllOfOption) error {
-			return errors.New("nobody would wait for it")
+			return errors.New("the cache cannot wait for a DeleteAllOf")
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			return s.written(obj, c.Patch(ctx, obj, patch, opts...))

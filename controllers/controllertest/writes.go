@@ -157,14 +157,20 @@ func (w *Writes) Count() int {
 func (w *Writes) Take(of string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var taken []string
-	for _, write := range w.log {
-		if strings.Contains(write, of) {
-			taken = append(taken, write)
-		}
-	}
+	taken := matching(w.log, of)
 	w.log = nil
 	return taken
+}
+
+// matching returns the entries that have a substring.
+func matching(all []string, of string) []string {
+	var found []string
+	for _, entry := range all {
+		if strings.Contains(entry, of) {
+			found = append(found, entry)
+		}
+	}
+	return found
 }
 
 // Reset removes Before and After.
@@ -264,12 +270,7 @@ func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]stri
 func (r *Recorder) Take(of string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var taken []string
-	for _, event := range r.Events {
-		if strings.Contains(event, of) {
-			taken = append(taken, event)
-		}
-	}
+	taken := matching(r.Events, of)
 	r.Events, r.metadata = nil, nil
 	return taken
 }

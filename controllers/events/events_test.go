@@ -215,7 +215,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 		"resumed, then the gate opens":     {target.Free, []string{a}, open, target.Plan{}, "", nil},
 		"a gate that does not exist":       {target.Free, nil, []verdict.Gate{saysOf(a, verdict.Missing, "")}, target.Plan{}, "Warning GateNotFound", Details{"gate": a, "reason": "GateNotFound"}},
 		"an exempt certificate":            {target.Free, nil, closed, target.Plan{Exempt: target.Needless}, "", nil},
-		"a certificate that is let go":     {target.Held, []string{a}, closed, target.Plan{Exempt: target.Imminent}, "", nil},
+		"a certificate that is released":   {target.Held, []string{a}, closed, target.Plan{Exempt: target.Imminent}, "", nil},
 		"exempt when the gate opens":       {target.Free, []string{a}, open, target.Plan{}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 	}
 }
 
-// Of many targets, some are told of a transition, and again after the next one or in another mode.
+// A transition of many targets emits events on some of them, and again after the next transition or a change of the mode.
 func TestEventsOnTargetsAreBoundedForEachTransition(t *testing.T) {
 	g := saysOf("ns/a", verdict.Closed, v1alpha1.ModeAudit)
 	g.Object.UID = "uid"
@@ -286,7 +286,7 @@ func TestEventsOnTargetsAreBoundedForEachTransition(t *testing.T) {
 	}
 }
 
-// A target that would be held is told that once, although it is suspended and resumed meanwhile.
+// A target that would be held gets one event, even if it is suspended and resumed in between.
 func TestAuditedTargetIsToldOnce(t *testing.T) {
 	recorded := &recorder{}
 	n, g := &Recorder{EventRecorder: recorded}, saysOf("ns/a", verdict.Closed, v1alpha1.ModeAudit)

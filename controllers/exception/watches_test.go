@@ -8,8 +8,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Also where nobody stamps who did it.
-func TestWhoSetsAnApprovalHasTheExceptionLookedAt(t *testing.T) {
+// The API server need not stamp requesters.
+func TestAnApprovalEnqueuesItsException(t *testing.T) {
 	for key, want := range map[string]bool{v1alpha1.ApproveRequestedAtAnnotation: true, v1alpha1.ApproveRequestedByAnnotation: true, v1alpha1.AuthorsAnnotation: false, "a": false} {
 		before, after := &v1alpha1.GateException{}, &v1alpha1.GateException{}
 		after.Annotations = map[string]string{key: "x"}

@@ -91,7 +91,7 @@ func TestTimeIsSaidShortly(t *testing.T) {
 func TestMessagesAreNeverLong(t *testing.T) {
 	var many []*target.Object
 	for range 9 {
-		obj := inGit(strings.Repeat("n", 63), strings.Repeat("x", 253), nil)
+		obj := newKustomization(strings.Repeat("n", 63), strings.Repeat("x", 253))
 		many = append(many, obj)
 	}
 	if text := list(many); len(text) > maxList+20 || !strings.HasSuffix(text, " and 8 more") {
@@ -109,7 +109,7 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
 	p := Impact{Complete: true}
 	for _, name := range []string{"apps", "billing", "cart", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
-		p.Governed = append(p.Governed, inGit("flux-system", name, nil))
+		p.Governed = append(p.Governed, newKustomization("flux-system", name))
 	}
 	p.Held, p.Outdated = p.Governed, []*target.Object{p.Governed[0], p.Governed[2]}
 	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
@@ -128,7 +128,7 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 }
 
 func TestImpactOfAStateChange(t *testing.T) {
-	a, b := inGit("shop", "a", nil), inGit("shop", "b", nil)
+	a, b := newKustomization("shop", "a"), newKustomization("shop", "b")
 	both := []*target.Object{a, b}
 	for name, tc := range map[string]struct {
 		impact Impact

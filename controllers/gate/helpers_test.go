@@ -16,17 +16,13 @@ func equal(t testing.TB, got, want any) {
 	}
 }
 
-// inGit returns a Kustomization as it is in Git.
-func inGit(namespace, name string, labels map[string]string) *target.Object {
+// newKustomization returns a Kustomization without a spec.
+func newKustomization(namespace, name string) *target.Object {
 	obj := &target.Object{}
-	obj.Object = map[string]any{"spec": map[string]any{
-		"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "none"},
-	}}
 	obj.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")
 	obj.SetKind("Kustomization")
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
-	obj.SetLabels(labels)
 	return obj
 }
 

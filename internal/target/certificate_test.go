@@ -213,7 +213,7 @@ func TestObserveDistinguishesOurRenewalFromOthers(t *testing.T) {
 		"another client's":                           {certificate(with("renewal", never["renewal"]), owned(owner("kubectl", update, "", renewal))), target.SuspendedByOthers},
 		"of our name, but by update":                 {certificate(with("renewal", never["renewal"]), owned(owner(manager, update, "", renewal))), target.SuspendedByOthers},
 		"without an owner, with a copied annotation": {certificate(with("renewal", never["renewal"]), names, owned(owner("velero", update, "", heldByField))), target.SuspendedByOthers},
-		"nobody's, managed fields dropped":           {certificate(with("renewal", never["renewal"]), names), target.Locked},
+		"no owner, managed fields dropped":           {certificate(with("renewal", never["renewal"]), names), target.Locked},
 		"without an owner or a name":                 {certificate(with("renewal", never["renewal"])), target.SuspendedByOthers},
 		"an empty one is one":                        {certificate(with("renewal", map[string]any{})), target.SuspendedByOthers},
 		"somebody's renewBefore holds nothing": {certificate(with("renewBefore", "1h"), owned(owner("flux", apply, "", before))),
