@@ -10,7 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -299,13 +299,16 @@ func TestASignatureIsThatOfTheKey(t *testing.T) {
 	if err := errors.Join(os.WriteFile(signed, []byte("content"), 0o600), s.file(signed)); err != nil {
 		t.Fatal(err)
 	}
-	signature, err := base64.StdEncoding.DecodeString(read(t, signed+".sig"))
-	if err != nil {
+	var b sigstoreBundle
+	if err := json.Unmarshal([]byte(read(t, signed+".sigstore.json")), &b); err != nil {
 		t.Fatal(err)
 	}
 	digest, other := sha256.Sum256([]byte("content")), sha256.Sum256([]byte("other content"))
-	if !ecdsa.VerifyASN1(public, digest[:], signature) || ecdsa.VerifyASN1(public, other[:], signature) {
+	if signature := b.MessageSignature.Signature; !ecdsa.VerifyASN1(public, digest[:], signature) || ecdsa.VerifyASN1(public, other[:], signature) {
 		t.Error("it is not one of the content")
+	}
+	if !bytes.Equal(b.MessageSignature.MessageDigest.Digest, digest[:]) || len(b.VerificationMaterial.PublicKey.Hint) != sha256.Size {
+		t.Errorf("bundle %+v", b)
 	}
 	t.Setenv("COSIGN_PASSWORD", "wrong")
 	if _, err := signerOf(path); err == nil || !strings.Contains(err.Error(), "COSIGN_PASSWORD does not decrypt it") {

@@ -21,7 +21,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
-// signer creates the same signatures as "cosign sign-blob --key".
+// signer creates the same signatures as "cosign sign-blob --key --bundle" and "cosign sign --key --new-bundle-format=false".
 type signer struct {
 	key *ecdsa.PrivateKey
 }
@@ -55,23 +55,55 @@ func signerOf(path string) (*signer, error) {
 	return &signer{of}, nil
 }
 
-// file writes the signature of a file to path.sig.
+// sigstoreBundle is a signature with a hint to its key, as "cosign verify-blob --bundle" reads it, see
+// https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_bundle.proto. The specification suggests the hash of the key as the hint.
+type sigstoreBundle struct {
+	MediaType            string `json:"mediaType"`
+	VerificationMaterial struct {
+		PublicKey struct {
+			Hint []byte `json:"hint"`
+		} `json:"publicKey"`
+	} `json:"verificationMaterial"`
+	MessageSignature struct {
+		MessageDigest struct {
+			Algorithm string `json:"algorithm"`
+			Digest    []byte `json:"digest"`
+		} `json:"messageDigest"`
+		Signature []byte `json:"signature"`
+	} `json:"messageSignature"`
+}
+
+const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// file writes the signature of a file to path.sigstore.json.
 func (s *signer) file(path string) error {
 	content, err := os.ReadFile(path) //nolint:gosec // written before
 	if err != nil {
 		return err
 	}
-	signature, err := s.signature(content)
+	der, err := x509.MarshalPKIXPublicKey(&s.key.PublicKey)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path+".sig", []byte(signature), 0o644) //nolint:gosec // for all to read
+	key := sha256.Sum256(der)
+	b := sigstoreBundle{MediaType: bundleType}
+	b.VerificationMaterial.PublicKey.Hint = key[:]
+	b.MessageSignature.MessageDigest.Algorithm = "SHA2_256"
+	if b.MessageSignature.MessageDigest.Digest, b.MessageSignature.Signature, err = s.sign(content); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path+".sigstore.json", raw, 0o644) //nolint:gosec // for all to read
 }
 
-func (s *signer) signature(of []byte) (string, error) {
-	digest := sha256.Sum256(of)
-	signature, err := ecdsa.SignASN1(rand.Reader, s.key, digest[:])
-	return base64.StdEncoding.EncodeToString(signature), err
+// sign returns the hash of content and its signature.
+func (s *signer) sign(content []byte) (hash, signature []byte, err error) {
+	sum := sha256.Sum256(content)
+	signature, err = ecdsa.SignASN1(rand.Reader, s.key, sum[:])
+	return sum[:], signature, err
 }
 
 // writePublicKey writes the public key that verifies the signatures.
@@ -90,7 +122,9 @@ const (
 	signatureAnnotation string          = "dev.cosignproject.cosign/signature"
 )
 
-// push pushes the signature of an image to the tag at which "cosign verify --key" expects it. The image need not be in the registry yet.
+// push pushes the signature of an image to the tag at which "cosign verify --key" expects it. The image need not be in the registry yet,
+// so no version is ever there without one. All verifiers read this format; many cannot read a bundle of an image, such as source-controller
+// before https://github.com/fluxcd/source-controller/pull/1961.
 func (s *signer) push(ctx context.Context, image name.Tag, of interface{ Digest() (v1.Hash, error) }) error {
 	digest, err := of.Digest()
 	if err != nil {
@@ -107,12 +141,12 @@ func (s *signer) push(ctx context.Context, image name.Tag, of interface{ Digest(
 	if err != nil {
 		return err
 	}
-	signature, err := s.signature(says)
+	_, signature, err := s.sign(says)
 	if err != nil {
 		return err
 	}
 	signed, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
-		Layer: static.NewLayer(says, signatureType), Annotations: map[string]string{signatureAnnotation: signature},
+		Layer: static.NewLayer(says, signatureType), Annotations: map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(signature)},
 	})
 	if err != nil {
 		return err
