@@ -56,10 +56,13 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 		return s, err
 	}
 	all := gates
-	if live && r.Gates.AllGates != nil {
+	switch sharded := r.Gates.AllGates != nil; {
+	case sharded && live:
 		if all, err = r.Gates.Live(ctx, obj, s.now); err != nil {
 			return s, err
 		}
+	case sharded: // a live round decides on these
+		all = slices.DeleteFunc(slices.Clone(gates), func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
 	}
 	s.gates, in.Gates = gates, combined(all, s.now)
 	return s, nil

@@ -2,13 +2,13 @@ package gatedsource
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -60,8 +60,8 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 		"closed, drift is not corrected":        {gates: []verdict.Gate{closed}, failed: v1alpha1.WriteFailedReason, want: outcomes{failed: true, message: errBroken.Error()}},
 		"open, a missing one holds":             {gates: []verdict.Gate{open, missing}, want: outcomes{phase: waves.Blocked, message: "held by shop/missing", check: verdict.MissingInterval}},
 		"open, nothing waits, one is missing":   {gates: []verdict.Gate{open, missing}, nothing: true, want: outcomes{phase: waves.Skipped}},
-		"open, one is in another shard":         {gates: []verdict.Gate{open, elsewhere}, want: outcomes{phase: waves.Blocked, message: "held by shop/elsewhere", check: view.CacheDelay}},
-		"only in another shard":                 {gates: []verdict.Gate{elsewhere}, uncounted: true, want: outcomes{check: view.CacheDelay}},
+		"open, one is in another shard":         {gates: []verdict.Gate{open, elsewhere}, want: outcomes{phase: waves.Blocked, message: "held by shop/elsewhere", check: shardInterval}},
+		"only in another shard":                 {gates: []verdict.Gate{elsewhere}, uncounted: true, want: outcomes{check: shardInterval}},
 	} {
 		s := &promotionState{object: &target.Object{}, after: &v1alpha1.GatedSource{}, gates: tc.gates, waits: tc.waits, now: start}
 		s.object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
@@ -80,7 +80,8 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 			m := s.member(tc.gates[0])
 			got = outcomes{entries[0].Outcome, entries[0].Pending, entries[0].Failure != nil, m.Phase, m.Message, 0}
 		}
-		if next := s.nextCheck(false); !next.IsZero() {
+		sharded := slices.ContainsFunc(tc.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
+		if next := s.nextCheck(sharded); !next.IsZero() {
 			got.check = next.Sub(start)
 		}
 		if got != tc.want {

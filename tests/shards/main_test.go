@@ -26,14 +26,14 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.RunTestsAfter(setup, m, &cluster, "kustomize-controller"))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, "kustomize-controller", "source-controller"))
 }
 
 func setup(ctx context.Context) (func() error, error) {
 	if err := cluster.Install(ctx); err != nil {
 		return nil, err
 	}
-	selectors, err := selectors(ctx)
+	selectors, err := selectors()
 	if err != nil {
 		return nil, err
 	}
