@@ -131,7 +131,7 @@ func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
 	for _, folder := range []string{"config/default", "config/policies", "config/activation", "config/calendars", "config/webhooks", "config/samples"} {
-		rendered, err := cluster.Kubectl(w.Context(), "kustomize", filepath.Join(harness.Root(), folder))
+		rendered, err := harness.Kustomize(filepath.Join(harness.Root(), folder))
 		w.Must(err)
 		if folder == "config/samples" {
 			w.sound(rendered)

@@ -49,7 +49,7 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	if err := c.build(ctx); err != nil {
 		return err
 	}
-	rendered, err := c.Kubectl(ctx, "kustomize", filepath.Join(Root(), "config", "default"))
+	rendered, err := Kustomize(filepath.Join(Root(), "config", "default"))
 	if err != nil {
 		return err
 	}

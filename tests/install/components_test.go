@@ -1,7 +1,6 @@
 package install
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -87,8 +86,8 @@ func kustomization(t *testing.T, names ...string) string {
 // objects are those that kustomize makes, by kind, namespace and name.
 type objects map[string]*unstructured.Unstructured
 
-func rendered(ctx context.Context, folder string) (objects, error) {
-	out, err := cluster.Kubectl(ctx, "kustomize", folder)
+func rendered(folder string) (objects, error) {
+	out, err := harness.Kustomize(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +131,7 @@ func TestAddOnsComposeInAnyCombination(t *testing.T) {
 	alone := map[string]objects{}
 	for name := range addOns {
 		var err error
-		if alone[name], err = rendered(t.Context(), kustomization(t, name)); err != nil {
+		if alone[name], err = rendered(kustomization(t, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,13 +145,13 @@ func TestAddOnsComposeInAnyCombination(t *testing.T) {
 	for _, chosen := range sets {
 		t.Run("with "+strings.Join(chosen, ","), func(t *testing.T) {
 			t.Parallel()
-			together, err := rendered(t.Context(), kustomization(t, chosen...))
+			together, err := rendered(kustomization(t, chosen...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			backwards := slices.Clone(chosen)
 			slices.Reverse(backwards)
-			if again, err := rendered(t.Context(), kustomization(t, backwards...)); err != nil || !same(together, again) {
+			if again, err := rendered(kustomization(t, backwards...)); err != nil || !same(together, again) {
 				t.Errorf("in the other order it is something else, %v", err)
 			}
 			for _, name := range chosen {
@@ -170,7 +169,7 @@ func TestEveryObjectIsPartOfGatingController(t *testing.T) {
 		"config/policies-1.30": filepath.Join(harness.Root(), "config", "policies-1.30"),
 	}
 	for name, folder := range folders {
-		objects, err := rendered(t.Context(), folder)
+		objects, err := rendered(folder)
 		if err != nil {
 			t.Fatal(err)
 		}

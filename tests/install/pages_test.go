@@ -42,7 +42,7 @@ func built(t *testing.T, text string) objects {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := rendered(t.Context(), folder)
+	all, err := rendered(folder)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}

@@ -17,7 +17,7 @@ func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
 	if all["ClusterRole /gating-controller-calendar-feed"] == nil || all[binding] != nil {
 		t.Errorf("the role without its binding was meant, there are %q", slices.Sorted(maps.Keys(all)))
 	}
-	feed, err := rendered(t.Context(), kustomization(t, "calendar-feed"))
+	feed, err := rendered(kustomization(t, "calendar-feed"))
 	if err != nil || feed[binding] == nil {
 		t.Errorf("without the patch there is no %s, %v", binding, err)
 	}
@@ -31,7 +31,7 @@ func TestThePageOnTimeZoneDataMountsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := rendered(t.Context(), folder)
+	all, err := rendered(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func newInstalled(t *testing.T) *installed {
 	t.Cleanup(func() { _ = c.Stop() })
 	i := &installed{World: harness.NewWorld(t, c), folder: t.TempDir()}
 	i.Must(c.Install(i.Context()))
-	rendered, err := c.Kubectl(i.Context(), "kustomize", filepath.Join(harness.Root(), "config", "default"))
+	rendered, err := harness.Kustomize(filepath.Join(harness.Root(), "config", "default"))
 	i.Must(err)
 	i.Must(os.WriteFile(filepath.Join(i.folder, "install.yaml"), []byte(rendered), 0o600))
 	i.installs()

@@ -242,7 +242,7 @@ func keepsUnhandledClose(w *harness.World, refused func(user, cause string, args
 
 func TestTheReducedPoliciesAreTheOthersWithoutTheStamps(t *testing.T) {
 	list := func(name string) objects {
-		all, err := rendered(t.Context(), filepath.Join(harness.Root(), "config", name))
+		all, err := rendered(filepath.Join(harness.Root(), "config", name))
 		if err != nil {
 			t.Fatal(err)
 		}

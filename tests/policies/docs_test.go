@@ -133,7 +133,7 @@ func (w *world) rendered(kustomization, kind, name string) string {
 	dir := w.TempDir()
 	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
-	out, err := cluster.Kubectl(w.Context(), "kustomize", dir)
+	out, err := harness.Kustomize(dir)
 	w.Must(err)
 	for _, document := range strings.Split(out, "\n---\n") {
 		if strings.Contains(document, "kind: "+kind+"\n") && strings.Contains(document, "\n  name: "+name+"\n") {

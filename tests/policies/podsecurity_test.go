@@ -18,7 +18,7 @@ import (
 // deployment returns that of config/default.
 func (w *world) deployment() *appsv1.Deployment {
 	w.Helper()
-	rendered, err := cluster.Kubectl(w.Context(), "kustomize", filepath.Join(harness.Root(), "config", "default"))
+	rendered, err := harness.Kustomize(filepath.Join(harness.Root(), "config", "default"))
 	w.Must(err)
 	for _, document := range strings.Split(rendered, "\n---\n") {
 		if strings.Contains(document, "\nkind: Deployment\n") {

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,7 @@ import (
 )
 
 // rendered returns what config/default makes with some components, one document each.
-func rendered(ctx context.Context, components ...string) ([]string, error) {
+func rendered(components ...string) ([]string, error) {
 	dir, err := os.MkdirTemp(cluster.Dir(), "")
 	if err != nil {
 		return nil, err
@@ -30,7 +29,7 @@ func rendered(ctx context.Context, components ...string) ([]string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	out, err := cluster.Kubectl(ctx, "kustomize", dir)
+	out, err := harness.Kustomize(dir)
 	return strings.Split(out, "\n---\n"), err
 }
 
@@ -54,8 +53,8 @@ func ofKind[T any](documents []string, kind string) ([]T, error) {
 	return found, nil
 }
 
-func deployments(ctx context.Context, components ...string) ([]appsv1.Deployment, error) {
-	documents, err := rendered(ctx, components...)
+func deployments(components ...string) ([]appsv1.Deployment, error) {
+	documents, err := rendered(components...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func deployments(ctx context.Context, components ...string) ([]appsv1.Deployment
 
 func TestEachGateHasOneShard(t *testing.T) {
 	for _, components := range [][]string{{"config/sharding"}, {"config/sharding", "config/flagger"}, {"config/flagger", "config/sharding"}, {"config/sharding", "config/calendar-feed"}, {"config/sharding", "config/ui"}} {
-		all, err := deployments(t.Context(), components...)
+		all, err := deployments(components...)
 		if err != nil || len(all) != 2 {
 			t.Fatalf("%d deployments, %v", len(all), err)
 		}
@@ -93,7 +92,7 @@ func TestEachGateHasOneShard(t *testing.T) {
 // Nothing but what they are allowed to reach reaches the Pods of shards, webhooks reach
 // all, and no Deployment has Pods of another one.
 func TestThePodsOfShardsAreUnderThePoliciesOfAll(t *testing.T) {
-	documents, err := rendered(t.Context(), "config/sharding", "config/flagger", "config/metrics")
+	documents, err := rendered("config/sharding", "config/flagger", "config/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,8 +158,8 @@ func (w *world) refill(s *shard) {
 
 // selectors returns those of the Deployments that config/sharding makes, by the name
 // of the shard.
-func selectors(ctx context.Context) (map[string]string, error) {
-	deployments, err := deployments(ctx, "config/sharding")
+func selectors() (map[string]string, error) {
+	deployments, err := deployments("config/sharding")
 	if err != nil {
 		return nil, err
 	}
