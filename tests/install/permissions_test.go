@@ -11,6 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -50,6 +55,19 @@ func rows(of string, with, without map[string]string) string {
 	return text.String()
 }
 
+// rulesIn returns the RBAC objects and the namespaces in what kustomize makes of a folder.
+func rulesIn(t *testing.T, folder string) objects {
+	t.Helper()
+	all, err := rendered(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(all, func(_ string, o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().Group != rbacv1.GroupName && o.GetKind() != "Namespace"
+	})
+	return all
+}
+
 func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
 	list := func(name string) map[string]string {
 		t.Helper()
@@ -59,33 +77,41 @@ func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
 		}
 		return may
 	}
-	kubectl := func(args ...string) {
+	apply := func(all objects) {
 		t.Helper()
-		if _, err := cluster.Kubectl(t.Context(), args...); err != nil {
-			t.Fatal(err)
+		for _, key := range slices.Sorted(maps.Keys(all)) { // a Namespace before its Roles
+			obj := all[key]
+			content, err := obj.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cluster.Client.Patch(t.Context(), obj.DeepCopy(), client.RawPatch(types.ApplyPatchType, content), client.ForceOwnership, client.FieldOwner("kubectl")); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	config := func(name string) string { return filepath.Join(harness.Root(), "config", name) }
-	installRules(t)
+	base, more := rulesIn(t, filepath.Join(harness.Root(), "config", "default")), map[string]objects{}
+	remove := func(ctx context.Context, all objects) {
+		for key, obj := range all {
+			if base[key] == nil {
+				if err := cluster.Client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
 	for name := range addOns { // an earlier test may have left some
-		if !addOns[name] {
-			kubectl("delete", "--ignore-not-found", "-k", config(name))
-		}
+		more[name] = rulesIn(t, kustomization(t, name))
+		remove(t.Context(), more[name])
+		t.Cleanup(func() { remove(context.WithoutCancel(t.Context()), more[name]) })
 	}
-	kinds := []string{"delete", "--ignore-not-found", "clusterrole,clusterrolebinding", "gating-controller-kinds", "gating-controller-calendar-feed", "gating-controller-ui"}
-	kubectl(kinds...)
-	t.Cleanup(func() { _, _ = cluster.Kubectl(context.WithoutCancel(t.Context()), kinds...) })
-	kubectl("apply", "--server-side", "--force-conflicts", "-k", config("default"))
+	apply(base)
 	alone := list("gating-controller")
 	want := rows("config/default", alone, list("nobody"))
 	for _, name := range slices.Sorted(maps.Keys(addOns)) {
-		folder := kustomization(t, name)
-		kubectl("apply", "--server-side", "--force-conflicts", "-k", folder)
+		apply(more[name])
 		want += rows("config/"+name, list("gating-controller"), alone)
-		if !addOns[name] {
-			kubectl("delete", "-k", config(name))
-		}
-		kubectl(kinds...)
+		remove(t.Context(), more[name])
 	}
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "permissions.md"))
 	if err != nil {
