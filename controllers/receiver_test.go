@@ -193,11 +193,15 @@ func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
 func TestTwoReplicasReportTheSame(t *testing.T) {
 	w := newWorld(t)
 	one, two := newReplica(), newReplica()
-	w.token("ci", map[string]string{"token": "t0"})
 	obj := w.receiver("ci")
-	one.writes.Before = once("patch-status GateReceiver", conflict)
-	if after, err := w.loads(one, obj); err != nil || after != ownwrites.StaleRetry {
-		t.Errorf("after a conflict it is requeued after %s: %v", after, err)
+	for _, hasToken := range []bool{false, true} {
+		if hasToken {
+			w.token("ci", map[string]string{"token": "t0"})
+		}
+		one.writes.Before = once("patch-status GateReceiver", conflict)
+		if after, err := w.loads(one, obj); err != nil || after != ownwrites.StaleRetry {
+			t.Errorf("after a conflict, with a token %t, it is requeued after %s: %v", hasToken, after, err)
+		}
 	}
 	one.writes.Take("")
 	for _, r := range []*replica{one, two, one, two} {

@@ -97,15 +97,16 @@ func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	writer := ownwrites.Writer[T]{Client: r.Client, Base: obj.DeepCopy()}
 	path, err := r.Table.Load(ctx, obj)
 	reportPath(obj, path, err)
+	isTemporary := err != nil && !errors.As(err, new(PathError))
 	switch writeErr := writer.WriteStatus(ctx, obj); {
-	case apierrors.IsConflict(writeErr) && err == nil: // another replica was faster, or the cache is behind
+	case apierrors.IsConflict(writeErr) && !isTemporary: // another replica was faster, or the cache is behind
 		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
 	case writeErr != nil:
 		return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(writeErr))
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
-	if err != nil && !errors.As(err, new(PathError)) {
+	if isTemporary {
 		return ctrl.Result{}, err
 	}
 	// A Secret is not watched: that would need the permission to read all of them.
