@@ -63,11 +63,11 @@ func noLoop(t *testing.T) {
 			w := newFleet(t, suspendInGit(suspend))
 			w.close("production")
 			before := w.live().GetResourceVersion()
-			for range 50 {
+			for range 10 {
 				w.reconcileFleet()
 			}
 			if after := w.live().GetResourceVersion(); after != before {
-				t.Errorf("written from version %s to %s in 50 reconciliations", before, after)
+				t.Errorf("written from version %s to %s in 10 reconciliations", before, after)
 			}
 			w.is(held)
 		})

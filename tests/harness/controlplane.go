@@ -143,7 +143,7 @@ func startControlPlane(at place, projects ...string) (*ControlPlane, error) {
 	return c, nil
 }
 
-// lessGarbageCollection saves a fifth of the CPU of an API server, for memory. One with 10,000 targets would take all of a machine
+// lessGarbageCollection saves a fifth of the CPU of a server, for memory. An API server with 10,000 targets would take all of a machine
 // without a limit, and stand still.
 var lessGarbageCollection = []string{"GOGC=400", "GOMEMLIMIT=12GiB"}
 
