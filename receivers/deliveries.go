@@ -36,12 +36,13 @@ const (
 	minRecordLength = len("1234567890,:xAB")
 )
 
-// deliveryID identifies a webhook among those that a Gate records: by a digest of the receiver and one of the webhook, of 48 and 96 bits.
+// deliveryID returns the id of a webhook in the record on a Gate: 48 bits of a digest of the receiver and 96 bits of a digest of the
+// webhook.
 //
-// A webhook always has the same digest, so collisions never let it open twice. They can only refuse a new webhook, because the digest of
-// another one is recorded. An attacker with the token can find two webhooks with the same digest in 2^48 steps, and the second one is
-// refused: not sending it has the same effect. To block the webhook of another sender, the attacker needs the digest of that webhook, which
-// takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
+// The same webhook always has the same digest, so it never opens a Gate twice. After a collision, a new webhook is refused, because its
+// digest is already recorded. An attacker with the token finds two webhooks with the same digest in 2^48 steps. The second one is refused,
+// which achieves no more than not sending it. To block the webhook of another sender, the attacker needs a webhook with the same digest,
+// which takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
 func deliveryID(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
 	return encoding.EncodeToString(sender[:6]) + encoding.EncodeToString(digest[:12])

@@ -28,7 +28,7 @@ type release struct {
 	out string
 	// key is the file of a private key. If it is empty, nothing is signed.
 	key string
-	// pushes means that the image and the manifests are pushed to the repository.
+	// pushes is true if the image and the manifests are pushed to the repository.
 	pushes bool
 }
 

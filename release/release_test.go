@@ -241,7 +241,7 @@ func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
 		sums = append(sums, sum(b.binary)+sum(b.bom))
 	}
 	if sums[0] != sums[1] {
-		t.Error("it is another one in another folder with another environment")
+		t.Error("it differs from the one in another folder with another environment")
 	}
 }
 

@@ -39,7 +39,7 @@ type Scopes struct {
 // Scope returns a scope for one evaluation, and a function that returns an error if labels could not be read.
 func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
 	var failed error
-	var read map[string]map[string]string // most evaluations read none
+	var read map[string]map[string]string // lazily, because most evaluations read none
 	return verdict.Scope{Reaches: s.Reaches, Own: s.Own, Labels: func(name string) map[string]string {
 		labels, known := read[name]
 		if !known {

@@ -200,7 +200,7 @@ func TestValidateAcceptsOneNameInSeveralOverlays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	both := "2 us/gate.yaml: apps/a: metadata.name: is already defined in eu/gate.yaml\nus/gate.yaml: apps/days: data[a.ics]: is another one in eu/gate.yaml\n"
+	both := "2 us/gate.yaml: apps/a: metadata.name: is already defined in eu/gate.yaml\nus/gate.yaml: apps/days: data[a.ics]: differs from the one in eu/gate.yaml\n"
 	for args, want := range map[string]string{
 		"validate -f eu us built": "0 3 manifests: valid, with 2 warnings.\n" +
 			"warning: us/gate.yaml: apps/a: is also defined in eu/gate.yaml: other warnings are given only for that one\n" +

@@ -28,7 +28,7 @@ type Decision struct {
 	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last
 	// one.
 	RequestedAt, ResetToDefaultAt *metav1.Time
-	// Request decided the state, nil if none did.
+	// Request is the request that decided the state, nil if none did.
 	Request *ledger.Request
 	// Errors are the errors of an invalid spec.
 	Errors field.ErrorList

@@ -44,20 +44,20 @@ func TestDeviationsAreReadWithAWarning(t *testing.T) {
 			[]string{"line 8: DTEND is the day of DTSTART: the event lasts that day"},
 		},
 		"a date that no occurrence has": {
-			event(append(series, "EXDATE:20260603T100000", "EXDATE;VALUE=DATE:20260602")...), []string{first}, []string{`line 10: EXDATE "20260603T100000" is no occurrence of the event`},
+			event(append(series, "EXDATE:20260603T100000", "EXDATE;VALUE=DATE:20260602")...), []string{first}, []string{`line 10: EXDATE "20260603T100000" is not an occurrence of the event`},
 		},
 		"a date before the time that is read": {event(append(series, "EXDATE:19990603T100000")...), []string{first, second}, nil},
 		"a change of no occurrence": {
 			daily + "\n" + changed(":20260609T080000Z", "STATUS:CANCELLED"),
 			[]string{"2026-06-01T08:00Z/2026-06-01T09:00Z Daily", "2026-06-02T08:00Z/2026-06-02T09:00Z Daily", "2026-06-03T08:00Z/2026-06-03T09:00Z Daily", "2026-06-04T08:00Z/2026-06-04T09:00Z Daily"},
-			[]string{"line 11: VEVENT has a RECURRENCE-ID that is no occurrence of the event with its UID"},
+			[]string{"line 11: VEVENT has a RECURRENCE-ID that matches no occurrence of the event with the same UID"},
 		},
 		"a change that repeats the rule": {
 			strings.Replace(daily, "COUNT=4", "COUNT=2", 1) + "\n" + changed(":20260602T080000Z", "DTSTART:20260605T080000Z", hour, "RRULE:FREQ=DAILY", "RDATE:20260701T080000Z", "EXDATE:20260605T080000Z"),
 			[]string{"2026-06-01T08:00Z/2026-06-01T09:00Z Daily", "2026-06-05T08:00Z/2026-06-05T09:00Z Changed"},
 			[]string{
-				"line 17: RRULE is ignored, because the event has a RECURRENCE-ID: it is one occurrence", "line 18: RDATE is ignored, because the event has a RECURRENCE-ID: it is one occurrence",
-				"line 19: EXDATE is ignored, because the event has a RECURRENCE-ID: it is one occurrence",
+				"line 17: RRULE is ignored, because an event with a RECURRENCE-ID is a single occurrence", "line 18: RDATE is ignored, because an event with a RECURRENCE-ID is a single occurrence",
+				"line 19: EXDATE is ignored, because an event with a RECURRENCE-ID is a single occurrence",
 			},
 		},
 		"busy times": {
@@ -135,7 +135,7 @@ func TestEventsWithTheSameUIDOnDifferentDays(t *testing.T) {
 		"a later SEQUENCE supersedes all of them": {
 			[]string{sameUID(1, stamp(1)), sameUID(2, stamp(3)), sameUID(3, stamp(2), "SEQUENCE:1")}, []string{third}, []string{third}, 0, "",
 		},
-		"the same SEQUENCE and DTSTAMP": {[]string{sameUID(1), sameUID(2)}, []string{first, second}, nil, 1, "DTSTAMP does not say which is later"},
+		"the same SEQUENCE and DTSTAMP": {[]string{sameUID(1), sameUID(2)}, []string{first, second}, nil, 1, "DTSTAMPs do not show which one is later"},
 		"a later version of one of them": {
 			[]string{sameUID(1, stamp(1)), sameUID(2, stamp(3)), sameUID(1, stamp(2), "STATUS:CANCELLED")}, []string{second}, []string{second}, 0, "",
 		},

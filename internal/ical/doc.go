@@ -18,7 +18,7 @@ Where RFC 5545 leaves a choice:
     floating times are in that zone. A wall-clock time means what it means in package schedule.
   - DTSTART always is an occurrence and counts for COUNT, even if the rule does not match it.
   - In DURATION, weeks and days are those of the calendar.
-  - An event that lasts no time is an error: it would close nothing.
+  - An event without a duration is an error, because it would close nothing.
   - An EXDATE that is a date removes the occurrences that start on that day, on the clock of
     the event. An EXDATE without an occurrence causes a warning.
   - In a series of dates, an EXDATE, RECURRENCE-ID or UNTIL with a time means its date

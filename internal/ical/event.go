@@ -97,7 +97,7 @@ func (r *reader) readInstance(e *event, p *property) error {
 		return err
 	}
 	if scope != "" {
-		return p.errorf("has RANGE=%s: a change of more than one occurrence is not understood", quote(scope))
+		return p.errorf("has RANGE=%s: changing more than one occurrence is not supported", quote(scope))
 	}
 	m, err := r.at(e.start).moment(p)
 	e.instance = &m
@@ -169,7 +169,7 @@ func (r *reader) length(c *component, start moment) (length, error) {
 	case start.date:
 		return length{wall: day}, nil
 	}
-	return length{}, c.errorf("has neither DTEND nor DURATION: an event that lasts no time closes nothing")
+	return length{}, c.errorf("has neither DTEND nor DURATION: an event without a duration closes nothing")
 }
 
 // lengthUntil returns the length of an event that ends at a value of a property.

@@ -129,7 +129,7 @@ func Parse(text string, o Options) (*Text, error) {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), MaxText)
 	}
 	if !o.From.Before(o.Until) {
-		return nil, errors.New("must be read from an instant to a later one")
+		return nil, errors.New("must be read for a range that ends after it starts")
 	}
 	utc, err := schedule.LoadZone("")
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *reader) expand(events []*event) {
 			continue
 		}
 		if at := e.instance.at(); at >= r.from && at < r.until {
-			e.warnings.add(e.component.errorf("has a RECURRENCE-ID that is no occurrence of the event with its UID"))
+			e.warnings.add(e.component.errorf("has a RECURRENCE-ID that matches no occurrence of the event with the same UID"))
 		}
 	}
 }

@@ -35,13 +35,13 @@ func (r *reader) starts(e *event, start moment, from, until int64, add func(*pro
 	if e.instance != nil {
 		for _, name := range []string{"RRULE", "RDATE"} {
 			for _, p := range c.all(name) {
-				r.warn(p, "is ignored, because the event has a RECURRENCE-ID: it is one occurrence")
+				r.warn(p, "is ignored, because an event with a RECURRENCE-ID is a single occurrence")
 			}
 		}
 		return nil
 	}
 	for _, p := range c.all("EXRULE") {
-		return p.errorf("is not understood: RFC 5545 has no such property any more")
+		return p.errorf("is not supported: RFC 5545 removed this property")
 	}
 	p, err := c.one("RRULE")
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *reader) follow(p *property, start moment, from, until int64, add func(*
 		}
 		return failed == nil
 	}) {
-		return p.errorf("takes too long to follow: the rules up to here look at more than %d days", effort)
+		return p.errorf("takes too long to evaluate: the rules up to this line visit more than %d days", effort)
 	}
 	return failed
 }
@@ -102,7 +102,7 @@ func (r *reader) addDates(p *property, start moment, add func(*property, moment,
 	for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
 		value, end, isPeriod := strings.Cut(value, "/")
 		if isPeriod != (kind == "PERIOD") {
-			return p.errorf("%s must be a start and an end with a slash between, and must have VALUE=PERIOD", quote(p.value))
+			return p.errorf("%s must have VALUE=PERIOD and the form start/end", quote(p.value))
 		}
 		m, err := r.parseMoment(p, value)
 		switch {
@@ -192,7 +192,7 @@ func (x *exclusions) has(m, event moment) bool {
 func (r *reader) warnOfUnmatched(x *exclusions) {
 	for _, e := range x.all {
 		if e.by != nil && !e.matched && e.at >= r.from && e.at < r.until {
-			r.warn(e.by, "%s is no occurrence of the event", quote(e.value))
+			r.warn(e.by, "%s is not an occurrence of the event", quote(e.value))
 		}
 	}
 }
@@ -204,7 +204,7 @@ func (r *reader) occur(e *event, instances []*event) error {
 	}
 	if r.left.occurrences < 0 || r.left.days < 0 || r.left.onsets < 0 {
 		e.unread = true
-		return e.component.errorf("was not read: the events up to here take too long, or make more than %d occurrences", MaxOccurrences)
+		return e.component.errorf("was not read: the events up to this line take too long to evaluate, or have more than %d occurrences", MaxOccurrences)
 	}
 	if e.component.name == vfreebusy {
 		return r.busy(e)
@@ -242,7 +242,7 @@ func (r *reader) occur(e *event, instances []*event) error {
 func (r *reader) exclude(e *event, start moment, except *exclusions) error {
 	for _, p := range e.component.all("EXDATE") {
 		if e.instance != nil {
-			r.warn(p, "is ignored, because the event has a RECURRENCE-ID: it is one occurrence")
+			r.warn(p, "is ignored, because an event with a RECURRENCE-ID is a single occurrence")
 			continue
 		}
 		for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
@@ -264,7 +264,7 @@ func (r *reader) add(e *event, p *property, from, until int64) error {
 	}
 	if r.left.occurrences--; r.left.occurrences < 0 {
 		e.occurrences = nil
-		return p.errorf("makes more than %d occurrences up to %s", MaxOccurrences, instant(r.until).Format("2006-01-02"))
+		return p.errorf("has more than %d occurrences up to %s", MaxOccurrences, instant(r.until).Format("2006-01-02"))
 	}
 	e.occurrences = append(e.occurrences, interval{from, until})
 	return nil
@@ -283,7 +283,7 @@ func (r *reader) busy(e *event) error {
 		for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
 			value, end, ok := strings.Cut(value, "/")
 			if !ok {
-				return p.errorf("%s must be a start and an end with a slash between", quote(p.value))
+				return p.errorf("%s must have the form start/end", quote(p.value))
 			}
 			m, err := r.parseMoment(p, value)
 			if err != nil {

@@ -111,7 +111,7 @@ func (u *rule) set(key, value string) (problem string) {
 	case "FREQ":
 		f, ok := frequencies[value]
 		if !ok {
-			return "only DAILY, WEEKLY, MONTHLY and YEARLY are understood"
+			return "only DAILY, WEEKLY, MONTHLY and YEARLY are supported"
 		}
 		u.frequency = f
 	case "INTERVAL":
@@ -144,7 +144,7 @@ func (u *rule) set(key, value string) (problem string) {
 		// A leap second is the one before it.
 		return each(value, 0, 60, func(n int) { u.seconds = append(u.seconds, min(int64(n), 59)) })
 	default:
-		return "this part is not known"
+		return "unknown part"
 	}
 	return ""
 }
@@ -210,18 +210,18 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	case seen["COUNT"] && seen["UNTIL"]:
 		return "has both COUNT and UNTIL"
 	case f == weekly && u.monthDays.any:
-		return "has BYMONTHDAY, which does not go with FREQ=WEEKLY"
+		return "has BYMONTHDAY, which is not allowed with FREQ=WEEKLY"
 	case f != yearly && u.yearDays.any:
-		return "has BYYEARDAY, which goes only with FREQ=YEARLY"
+		return "has BYYEARDAY, which is only allowed with FREQ=YEARLY"
 	case f != yearly && u.weeks.any:
-		return "has BYWEEKNO, which goes only with FREQ=YEARLY"
+		return "has BYWEEKNO, which is only allowed with FREQ=YEARLY"
 	case u.hasNth && f < monthly:
-		return "has BYDAY with a number, which goes only with FREQ=MONTHLY and FREQ=YEARLY"
+		return "has BYDAY with a number, which is only allowed with FREQ=MONTHLY and FREQ=YEARLY"
 	case u.hasNth && u.weeks.any:
-		return "has BYDAY with a number, which does not go with BYWEEKNO"
+		return "has BYDAY with a number, which is not allowed with BYWEEKNO"
 	case u.weeks.any && (u.interval > 1 || u.position.any):
 		// A week may lie in two years, and RFC 5545 does not define in which it counts.
-		return "has BYWEEKNO with INTERVAL or BYSETPOS, which is not understood"
+		return "has BYWEEKNO with INTERVAL or BYSETPOS, which is not supported"
 	case u.position.any && by == 0:
 		return "has BYSETPOS without another part that begins with BY"
 	case start.date && u.hours != nil, start.date && u.minutes != nil, start.date && u.seconds != nil:

@@ -37,7 +37,7 @@ func unfold(text string) (lines []line, wrong Errors) {
 		case len(lines) > 0:
 			parts = append(parts, physical[1:])
 		case strings.TrimSpace(physical) != "":
-			wrong.add(&Error{number, "TEXT", "begins with a blank, but there is no line that it could continue"})
+			wrong.add(&Error{number, "TEXT", "starts with white space, but no line precedes it that it could continue"})
 		}
 	}
 	end()

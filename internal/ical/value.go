@@ -160,11 +160,11 @@ func parseLength(p *property, value string) (length, error) {
 func (l length) check(p *property) error {
 	switch {
 	case l.wall+l.elapsed == 0:
-		return p.errorf("makes an event that lasts no time, which would close nothing")
+		return p.errorf("gives the event no duration, so it would close nothing")
 	case l.wall+l.elapsed < 0:
 		return p.errorf("is before the start of the event")
 	case l.total() > longest:
-		return p.errorf("makes an event that lasts until after the year 9999")
+		return p.errorf("ends the event after the year 9999")
 	}
 	return nil
 }

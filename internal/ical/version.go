@@ -124,11 +124,11 @@ func choose(starts []*event) {
 			continue
 		}
 		if e.stamp == latest.stamp {
-			e.ambiguous = e.component.errorf("has the UID %s and the SEQUENCE of the event in line %d, but starts at another time, "+
-				"and DTSTAMP does not say which is later", quote(e.uid), latest.line)
+			e.ambiguous = e.component.errorf("has the same UID %s and SEQUENCE as the event in line %d, but another start, "+
+				"and their DTSTAMPs do not show which one is later", quote(e.uid), latest.line)
 		}
 		e.closesOnly = fmt.Sprintf("the event in line %d has the same UID and SEQUENCE, and a later DTSTAMP", latest.line)
-		e.warnings.add(e.component.errorf("has the UID %s and the SEQUENCE of the event in line %d, but starts at another time: "+
+		e.warnings.add(e.component.errorf("has the same UID %s and SEQUENCE as the event in line %d, but another start: "+
 			"in close periods both count, in periods that open only the one with the latest DTSTAMP", quote(e.uid), latest.line))
 	}
 }

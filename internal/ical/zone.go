@@ -70,7 +70,7 @@ func (r *reader) prefixed(p *property, tzid string) (*schedule.Zone, error) {
 		}
 		_, name, more = strings.Cut(name, "/")
 	}
-	return nil, errors.New("no zone is known by this name")
+	return nil, errors.New("unknown time zone")
 }
 
 // onset is the start of an observance.
@@ -86,11 +86,11 @@ const tableStart = 0
 func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
 	defined := r.zones.defined[tzid]
 	if len(defined) == 0 {
-		return nil, p.errorf("has the TZID %s, which is not a zone that is known, and the calendar has no VTIMEZONE of it", quote(tzid))
+		return nil, p.errorf("has the unknown TZID %s, and the calendar does not define it in a VTIMEZONE", quote(tzid))
 	}
 	for _, other := range defined[1:] {
 		if !other.same(defined[0]) {
-			return nil, other.errorf("has the TZID %s, as the VTIMEZONE in line %d has, but differs from it", quote(tzid), defined[0].line)
+			return nil, other.errorf("has the same TZID %s as the VTIMEZONE in line %d, but different content", quote(tzid), defined[0].line)
 		}
 	}
 	var onsets []onset
@@ -153,16 +153,16 @@ func (r *reader) observance(c *component) ([]onset, error) {
 	var onsets []onset
 	err = inner.starts(&event{component: c}, start, tableStart, r.until+2*366*day, func(p *property, m moment, own *length) error {
 		if m.date || !m.floating || own != nil {
-			return p.errorf("is not a time on the clock of the VTIMEZONE")
+			return p.errorf("must be a local time of the VTIMEZONE")
 		}
 		if r.left.onsets--; r.left.onsets < 0 {
-			return p.errorf("has too many dates: the VTIMEZONEs up to here have more than %d", maxOnsets)
+			return p.errorf("has too many dates: the VTIMEZONEs up to this line have more than %d", maxOnsets)
 		}
 		onsets = append(onsets, onset{m.at(), before, after, c.name == "DAYLIGHT"})
 		return nil
 	})
 	for _, p := range c.all("EXDATE") {
-		return nil, p.errorf("is not understood in a VTIMEZONE")
+		return nil, p.errorf("is not supported in a VTIMEZONE")
 	}
 	return onsets, err
 }

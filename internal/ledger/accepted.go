@@ -28,7 +28,7 @@ const (
 // ErrClosedByPeople refuses an open request by a webhook while a manual close request is in force.
 var ErrClosedByPeople = errors.New(msgClosedByPeople)
 
-// inForce is an accepted request that has begun. end is when it ends, zero for never. Another request can end it earlier.
+// inForce is an accepted request that has begun. It is in force until end (zero: no end), unless another request ends it earlier.
 type inForce struct {
 	v1alpha1.AcceptedRequest
 	end time.Time

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrBusy is returned for work whose turn would come after its deadline, because earlier work has used up the time.
+// ErrBusy is returned for work that cannot begin before its deadline, because earlier work has used up the time.
 var ErrBusy = errors.New("too much is requested at once")
 
 const (
-	// maxShares is the number of viewers from which shares without work and without debt are evicted.
+	// maxShares is the number of shares above which the idle ones are evicted.
 	maxShares = 1000
-	// longest is how many times the burst one piece of work counts at most: a process that was stopped in between has not worked.
+	// longest caps the time of one piece of work at a multiple of the burst, because a suspended process does no work.
 	longest = 10
 )
 
-// Limiter bounds work. Viewers with a name have a share each; work of the viewer without a name counts in the total only.
+// Limiter bounds work. Each viewer with a name has a share. Work of the viewer without a name only counts toward the total.
 type Limiter struct {
 	total share
-	// each is the number of slots of a viewer.
+	// each is the number of slots that one viewer may use.
 	each int64
 
 	mu     sync.Mutex

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Characters of a bar: the state of a Gate during the interval that one stands for.
+// Characters of a bar. Each shows the state of a Gate in one interval.
 const (
 	BarOpened = '█'
 	BarClosed = '░'

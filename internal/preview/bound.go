@@ -20,8 +20,8 @@ const (
 	anyLookups = 200_000_000
 )
 
-// Within returns the same set, whose previews end with a context and make at most some lookups each, see [schedule.Budget]. The Gates of
-// the set share them equally, but each has enough for a typical Gate.
+// Within returns a copy of s whose previews end with ctx and make at most the given number of lookups, see [schedule.Budget]. The Gates
+// share the lookups equally, but each gets at least fewestLookups.
 func (s *Set) Within(ctx context.Context, lookups int) *Set {
 	bounded := *s
 	bounded.ctx, bounded.lookups = ctx, lookups

@@ -29,7 +29,7 @@ type configMap struct {
 type calendarIn struct {
 	timetable.CalendarKey
 	Range
-	// of is the Gate whose other calendars exhaust its budget, empty if the calendar is the same for all Gates.
+	// of is the Gate that has exhausted its budget on other calendars. It is empty if the calendar is the same for all Gates.
 	of string
 }
 
@@ -77,7 +77,7 @@ func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	case s.overlays && directory(file) != directory(other.file):
 		return
 	default:
-		added.err = fmt.Errorf("is another one in %s", other.file)
+		added.err = fmt.Errorf("differs from the one in %s", other.file)
 	}
 	s.configMaps[name] = added
 }

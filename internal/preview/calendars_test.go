@@ -120,7 +120,7 @@ func TestACalendarOfAManifestThatCannotBeReadIsAFault(t *testing.T) {
 	for name, tc := range map[string]struct{ manifest, want string }{
 		"a broken file":        {strings.Replace(holidays("Day"), "PT1H", "soon", 1), `gates.yaml: apps/days: data[no.ics]: `},
 		"a key that is absent": {strings.Replace(holidays("Day"), "no.ics", "se.ics", 1), `gates.yaml: apps/days: data[no.ics]: does not exist in the ConfigMap`},
-		"two of a name":        {holidays("a") + holidays("b"), `gates.yaml: apps/days: data[no.ics]: is another one in gates.yaml`},
+		"two of a name":        {holidays("a") + holidays("b"), `gates.yaml: apps/days: data[no.ics]: differs from the one in gates.yaml`},
 		"data of another type": {strings.Replace(holidays("Day"), "no.ics: |", "no.ics: 7\n  x: |", 1), `gates.yaml: apps/days: data[no.ics]: `},
 	} {
 		t.Run(name, func(t *testing.T) {

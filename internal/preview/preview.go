@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Range is the interval from an instant until a later one.
+// Range is the interval [From, Until).
 type Range struct {
 	From, Until time.Time
 }
@@ -58,13 +58,14 @@ type Cause struct {
 	State string `json:"state"`
 	// Reason is that of the condition Opened.
 	Reason string `json:"reason"`
-	// Period and Exception are the name of what decides, and Event is the calendar event of the period. Missing if none does.
+	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if the cause
+	// is another one.
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Event     string `json:"event,omitempty"`
 }
 
-// By returns the name of what decides, with the event, such as holidays (Christmas Day).
+// By returns the name of the deciding period or exception, with the event, such as holidays (Christmas Day).
 func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception), c.Event) }
 
 // ShortReason returns the reason in two or three words.

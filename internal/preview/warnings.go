@@ -17,7 +17,7 @@ const (
 	// searched bounds the search for an opening: any nine years contain a 29 February.
 	searched = 9 * 366 * 24 * time.Hour
 
-	// year bounds the search in a calendar, which is read for longer than that.
+	// year bounds the search in a calendar. A longer range of it is read.
 	year = 366 * 24 * time.Hour
 
 	// centuries bounds the search for a dated period.

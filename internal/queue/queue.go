@@ -43,11 +43,11 @@ type Queue[T comparable] struct {
 	mu sync.Mutex
 	// priorities has the priorities of items that wait or will be added.
 	priorities map[T]Priority
-	// waiting has the items that wait.
+	// waiting has the enqueued items that no worker has taken yet.
 	waiting map[T]*item[T]
 	came    uint64
-	// group returns which items share turns. groups has the groups with waiting items, and turn is that of the last item that left, of
-	// class Resync and of all others.
+	// group returns the group of an item. Groups take turns. groups has the groups with waiting items. turn is the turn of the last item
+	// that left, one for class Resync and one for the other classes.
 	group  func(T) string
 	groups map[string]*group[T]
 	turn   [2]int

@@ -49,7 +49,7 @@ type offsetSpan struct {
 // repeatEnd returns the instant until which the wall clock repeats times of the previous span: the start if it was not set back.
 func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offset) }
 
-// gapEnd returns the instant until which a clock that was not set forward would show the skipped times: the start if none are.
+// gapEnd returns the end of the skipped times on the clock before the change: the start if the clock was not set forward.
 func (s *offsetSpan) gapEnd() int64 { return s.start + max(0, s.offset-s.before) }
 
 // zones has a *Zone for each *time.Location of tz.

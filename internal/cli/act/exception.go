@@ -89,7 +89,7 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.until, "until", "", "When the exception ends, such as 16:00, which is the first one after --from. At most 90 days after --from.")
 	flags.StringVar(&f.lasts, "for", "", "How long the exception is in force, instead of --until, such as 2h or 3d.")
 	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which the exception opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
-	flags.StringVar(&f.lead, "lead-time", "", "The time before an open period in which the schedule does not close the Gate, or before a close period in which it does not open it, such as 1h.")
+	flags.StringVar(&f.lead, "lead-time", "", "How long before a period of the exception the schedule does not switch to the opposite state, such as 1h.")
 	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes the exception, such as 30d. Omit it for Git.")
 	flags.StringVar(&f.reason, "reason", "", "The reason, for the annotation kubernetes.io/description.")
 	flags.StringVar(&f.name, "name", "", "The name. Defaults to that of the Gate and the time of --from in UTC.")

@@ -139,10 +139,10 @@ func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
 			missed = "; 1 thing was not checked"
 		}
 	}
-	summary := t.Paint(term.Green, "The installation is sound")
+	summary := t.Paint(term.Green, "All checks passed")
 	switch {
 	case errors > 0:
-		summary = t.Paint(term.Red, "The installation is not sound")
+		summary = t.Paint(term.Red, "Some checks failed")
 	case unread > 0:
 		return "No error in what you may see" + missed + "."
 	}

@@ -16,8 +16,8 @@ func TestFindingsAreColoredBySeverity(t *testing.T) {
 	findings := []check.Finding{{Severity: check.Error, Object: "Gate a/b", Message: "it is\nwrong", Action: "kubectl gate status b"}, {Severity: check.Note, Object: "you", Message: "m"}}
 	for color, want := range map[string]string{
 		"always": "\x1b[31merror   \x1b[0m \x1b[1mGate a/b\x1b[0m: it is wrong\n         -> flux gate status b\n\x1b[2mnote    \x1b[0m \x1b[1myou\x1b[0m: m\n" +
-			"\x1b[31mThe installation is not sound\x1b[0m: 1 error, 0 warnings, 1 note.\n",
-		"never": "error    Gate a/b: it is wrong\n         -> flux gate status b\nnote     you: m\nThe installation is not sound: 1 error, 0 warnings, 1 note.\n",
+			"\x1b[31mSome checks failed\x1b[0m: 1 error, 0 warnings, 1 note.\n",
+		"never": "error    Gate a/b: it is wrong\n         -> flux gate status b\nnote     you: m\nSome checks failed: 1 error, 0 warnings, 1 note.\n",
 	} {
 		var out strings.Builder
 		s := &kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.IOStreams{Out: &out}, Program: "flux gate", Color: color}}
@@ -34,10 +34,10 @@ func TestUnreadInstallationsAreNotSound(t *testing.T) {
 		unread   int
 		want     string
 	}{
-		{nil, 0, "\x1b[32mThe installation is sound\x1b[0m: 0 errors, 0 warnings, 0 notes."},
+		{nil, 0, "\x1b[32mAll checks passed\x1b[0m: 0 errors, 0 warnings, 0 notes."},
 		{nil, 1, "No error in what you may see; 1 thing was not checked."},
 		{nil, 4, "No error in what you may see; 4 things were not checked."},
-		{wrong, 4, "\x1b[31mThe installation is not sound\x1b[0m: 1 error, 0 warnings, 0 notes; 4 things were not checked."},
+		{wrong, 4, "\x1b[31mSome checks failed\x1b[0m: 1 error, 0 warnings, 0 notes; 4 things were not checked."},
 	} {
 		if got := summarize((&kube.Factory{Terminal: &term.Terminal{Color: "always"}}).Terminal, tc.findings, tc.unread); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
