@@ -129,7 +129,7 @@ func TestSenderGetsNoErrorsAboutOtherGates(t *testing.T) {
 		"closed": with(map[string]string{v1alpha1.CloseRequestedAtAnnotation: testNow.Format(time.RFC3339), v1alpha1.CloseRequestedByAnnotation: "alice"}),
 	}}
 	handler := newHandler(nil, c)
-	const closed = "gate 'apps/closed' stays closed, a user has closed the gate, and a webhook cannot end that: close requested at "
+	const closed = "gate 'apps/closed' stays closed, a user has closed the gate, so a webhook cannot open it: close requested at "
 	for names, want := range map[string]struct {
 		code int
 		text string

@@ -13,7 +13,7 @@ import (
 // mostOccurrences bounds the occurrences in memory for the calendars of all Gates: about 50 MiB.
 const mostOccurrences = 1_000_000
 
-// errOverBudget is why a calendar is broken that exceeds the budget of its namespace.
+// errOverBudget is the error of a calendar that exceeds the budget of its namespace.
 var errOverBudget = errors.New(msgOverBudget)
 
 // budget divides the memory for calendars among namespaces. Once all Gates have been reconciled, the result depends only on the

@@ -70,7 +70,7 @@ func (f *followedConfigMap) stop() {
 	}
 }
 
-// brokenConfigMap is why a calendar is broken, in contrast to a temporary error.
+// brokenConfigMap is an error that lasts until the ConfigMap or the permission to read it changes, in contrast to a temporary error.
 type brokenConfigMap struct{ cause string }
 
 func (b *brokenConfigMap) Error() string { return b.cause }
@@ -124,7 +124,7 @@ func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	return ok && *f.latest == configMapVersion{seen.UID, seen.ResourceVersion}
 }
 
-// version identifies what calendars are read from.
+// version identifies the content that calendars are read from.
 func (f *followedConfigMap) version() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -216,7 +216,7 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 	e.enqueueDependents(ctx, obj)
 }
 
-// changeClass returns the class of a target after a change by another client. A change that passes the hold is urgent.
+// changeClass returns the class of a target after a change by another client. A change that circumvents the hold is urgent.
 func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	if before != nil && after != nil {
 		if _, passes := verdict.PassMoves(&target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}); passes {

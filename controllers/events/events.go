@@ -26,7 +26,8 @@ const (
 )
 
 const (
-	// MaxTargetEvents bounds the events on targets for one transition or one request of a Gate, which may hold ten thousand. An alert needs one.
+	// MaxTargetEvents bounds the events on targets for one transition or request of a Gate with many targets. One event suffices for an
+	// alert.
 	MaxTargetEvents = 100
 
 	// MaxQuoted bounds the characters of a refused value in an event. Times fit, but an annotation may have 256 KiB.

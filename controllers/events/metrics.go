@@ -28,7 +28,7 @@ type Metrics struct {
 	Skew               *prometheus.GaugeVec
 	deferred, bypassed *prometheus.CounterVec
 	emergencies        *prometheus.CounterVec
-	// passes counts those that have ended or were refused.
+	// passes counts passes that have ended or were refused.
 	passes *prometheus.CounterVec
 }
 

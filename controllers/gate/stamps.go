@@ -11,8 +11,8 @@ import (
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=gate-exception-stamp;gated-source-stamp;gate-approval,verbs=get
 
-// The names of the policies and of their bindings in config/policies that refuse unstamped exceptions, approvals of revisions, and requests
-// and approvals on Gates.
+// The names of the policies in config/policies, and of their bindings, that refuse unstamped exceptions, approvals of revisions, and
+// requests and approvals on Gates.
 const (
 	ExceptionStamp   = "gate-exception-stamp"
 	GatedSourceStamp = "gated-source-stamp"

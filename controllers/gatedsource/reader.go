@@ -41,7 +41,7 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 	if s.pinned, in.Pinned, err = r.source(ctx, s.before, s.before.PinnedName(), live); err != nil {
 		return s, err
 	}
-	if !in.Pinned.IsOf(s.before) { // one that has its pin keeps it
+	if !in.Pinned.IsOf(s.before) { // a GatedSource keeps the source that it has pinned
 		if in.Older, err = r.older(ctx, s.before); err != nil {
 			return s, err
 		}
@@ -137,7 +137,7 @@ func isUnchanged(obj *unstructured.Unstructured) bool {
 	return known
 }
 
-// isUnset returns whether a field has no effect: false is as good as missing.
+// isUnset returns whether a field has no effect: false and a missing field are equivalent.
 func isUnset(value any) bool { return value == nil || value == false }
 
 // older returns the name of the oldest GatedSource that is older than g and pins a source of the same kind and name, empty if there is

@@ -52,7 +52,7 @@ type Reconciler struct {
 	Slots   *rollout.Slots
 	// Queues enqueues Gates and GatedSources.
 	Queues enqueue.Enqueuer
-	// Stamped returns whether the API server stamps who approves.
+	// Stamped returns whether the API server stamps approvers.
 	Stamped func(context.Context) (bool, error)
 	// Shard selects the GatedSources of this process by their labels.
 	Shard labels.Selector

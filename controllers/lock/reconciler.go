@@ -90,7 +90,7 @@ func summaryKey(namespace string) target.Key {
 	}
 }
 
-// errLockFull is why a GateLock lacks some locks.
+// errLockFull is the error for locks that do not fit into a GateLock.
 var errLockFull = errors.New(msgLockFull)
 
 // recordOutcome records a failure if locks of Gates were left out or could not be written, and otherwise removes the failure.

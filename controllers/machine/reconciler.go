@@ -27,7 +27,7 @@ const (
 	retryDelay = time.Second
 	// pollInterval is the resync interval while a Machine is due: Gates of other shards have no events here.
 	pollInterval = time.Minute
-	// resyncInterval is that of a namespace with nothing due. Timers are late after the clock was set.
+	// resyncInterval is the resync interval of a namespace with nothing due. It bounds the delay of timers after the clock was set.
 	resyncInterval = 10 * time.Minute
 )
 
@@ -58,7 +58,7 @@ type pass struct {
 	now       time.Time
 	refreshes []v1alpha1.MachineCertificateRefresh
 	machines  []*metav1.PartialObjectMetadata
-	// installed means that the cluster has Machines, and unread why they could not be read.
+	// installed is true if the cluster serves Machines. unread is the error from listing them.
 	installed bool
 	unread    error
 	// next is when the next pass is due.

@@ -26,7 +26,7 @@ var (
 	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
 	ErrNotInstalled = errors.New(msgNotInstalled)
 
-	// ErrNotRead is returned while the objects of a kind are being read. Each of them will have an event.
+	// ErrNotRead is returned while the objects of a kind are being read. An event follows for each of them.
 	ErrNotRead = errors.New(msgBeingRead)
 
 	// errNotReadable is returned for a kind whose objects could not be read so far, such as for lack of permissions.

@@ -185,8 +185,8 @@ func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	return g
 }
 
-// Exists returns whether a Gate exists, from the API server unless a cache knows. It returns false for Gates that this process does not
-// watch and for invalid names.
+// Exists returns whether a Gate exists. It queries the API server only if no cache has the Gate. It returns false for Gates that this
+// process does not watch and for invalid names.
 func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if !i.Watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil

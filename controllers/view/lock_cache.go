@@ -20,7 +20,7 @@ import (
 // GateLockDefinition is the name of the definition of GateLocks. It is installed with the policies that read them.
 const GateLockDefinition = "gatelocks." + api.InternalGroup
 
-// errLocksUnread is why nothing is released while the GateLocks cannot be read.
+// errLocksUnread is the error that prevents releases while the GateLocks cannot be read.
 var errLocksUnread = errors.New(msgLocksUnread)
 
 // LockReader reads GateLocks.

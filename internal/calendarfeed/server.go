@@ -29,7 +29,7 @@ func newServer(handler http.Handler) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// It would only log about connections of unauthenticated clients.
+		// the server would only log connections of unauthenticated clients
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

@@ -107,8 +107,8 @@ func tagOf(image string) string {
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// Controllers finds controllers that do not run, and those of another release than this plugin. If there is no Deployment, lives tells
-// whether a controller runs elsewhere.
+// Controllers finds controllers that are not running, and those of another release than this plugin. lives is true if a controller runs
+// without a Deployment.
 func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
 	if len(all) == 0 && lives {
 		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to have its Deployment checked, add the label " + ControllerLabel}}

@@ -40,7 +40,7 @@ func Gates(gates []v1alpha1.Gate) (findings []Finding) {
 		stalled := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.StalledCondition)
 		switch {
 		case g.Spec.Suspend:
-			findings = append(findings, Finding{Warning, gateName(g), "it is suspended: it stays as it is, and what it holds stays held", patch(g, `{"spec":{"suspend":false}}`)})
+			findings = append(findings, Finding{Warning, gateName(g), "it is suspended: its state does not change, and held targets stay held", patch(g, `{"spec":{"suspend":false}}`)})
 		case stalled != nil && stalled.Status == metav1.ConditionTrue:
 			findings = append(findings, Finding{Error, gateName(g), "it is stalled: " + stalled.Message, "correct its spec"})
 		case g.Status.ObservedGeneration != g.Generation:

@@ -27,7 +27,7 @@ var ruling = []policy{
 	{validating, "gate-request-verb", "any user who may patch a Gate can open and close it"},
 	{mutating, "gate-request-stamp", "the users who open and close Gates are not recorded"},
 	{mutating, approval, "the users who approve open requests are not recorded"},
-	{validating, approval, "no open request of a Gate with spec.approvals.openRequests counts"},
+	{validating, approval, "open requests of Gates with spec.approvals.openRequests have no effect"},
 	{validating, "gate-pass-verb", "any user who may patch a held object can request a pass"},
 	{mutating, "gate-pass-stamp", "the users who request passes are not recorded"},
 	{validating, "gate-edit", "any user who may patch a Gate can change its spec"},
@@ -164,7 +164,7 @@ func (a Admission) unstamped(gates []v1alpha1.Gate) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
 		if n := g.RequiredExceptionApprovals(); n > 0 && !exceptions {
-			find(g, "it requires %d approvals of its GateExceptions, and none counts without the policy %s: only exceptions with nothing but closePeriods apply", n, stamp)
+			find(g, "it requires %d approvals of its GateExceptions, and none counts without the policy %s: only exceptions that have only closePeriods apply", n, stamp)
 		}
 		if n := g.RequiredApprovals(); n > 0 && !requests {
 			find(g, "it requires %d approvals of open requests, and none counts without the policy %s: no request opens it", n, approval)

@@ -199,18 +199,18 @@ func TestOverlappingExceptionsAreAWarning(t *testing.T) {
 		"the newest wins": {
 			[]string{named("a", created("2026-11-20T00:00:00Z"), morning, "2026-11-25T00"), named("b", created("2026-11-21T00:00:00Z"), evening, "2026-11-24T20")},
 			[]string{"17:00-18:00 Exception b"},
-			"warning: 0.yaml: flux-system/a: overlaps exception 'b', which is newer and wins from 2026-11-24T00:00:00Z until 2026-11-24T20:00:00Z\n",
+			"warning: 0.yaml: flux-system/a: overlaps exception 'b', which is newer and takes precedence from 2026-11-24T00:00:00Z until 2026-11-24T20:00:00Z\n",
 		},
 		"the older goes on when the newest is over": {
 			[]string{named("a", created("2026-11-22T00:00:00Z"), morning, "2026-11-24T07"), named("b", created("2026-11-21T00:00:00Z"), evening, "2026-11-25T00")},
 			[]string{"17:00-18:00 Exception b"},
 			"warning: 0.yaml: flux-system/a: spec.openPeriods[0]: has no time within validFrom and validUntil\n" +
-				"warning: 1.yaml: flux-system/b: overlaps exception 'a', which is newer and wins from 2026-11-24T00:00:00Z until 2026-11-24T07:00:00Z\n",
+				"warning: 1.yaml: flux-system/b: overlaps exception 'a', which is newer and takes precedence from 2026-11-24T00:00:00Z until 2026-11-24T07:00:00Z\n",
 		},
 		"without times of creation the first by name wins": {
 			[]string{named("b", "", evening, "2026-11-25T00"), named("a", "", morning, "2026-11-25T00")},
 			[]string{"07:00-08:00 Exception a"},
-			"warning: 0.yaml: flux-system/b: overlaps exception 'a', which is first by name and wins here (in a cluster, the one that is created later wins), from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z\n",
+			"warning: 0.yaml: flux-system/b: overlaps exception 'a', which is first by name and takes precedence here (in a cluster, the one created later does), from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z\n",
 		},
 		"one that follows another does not overlap": {
 			[]string{named("a", "", morning, "2026-11-24T12"), strings.Replace(named("b", "", evening, "2026-11-25T00"), "2026-11-24T00", "2026-11-24T12", 1)},

@@ -13,9 +13,9 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"-o json --state opened", "error: --state is for -o ics"},
 		{"-o ics --state ajar", `error: unknown state "ajar", use opened or closed`},
-		{"-f - -A", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
-		{"-f - -l a=b", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
-		{"gates.yaml", `error: "gates.yaml" is not a name of a gate: files are named with -f`},
+		{"-f - -A", "error: -A, -l and --status-selector select gates of a cluster and cannot be combined with -f"},
+		{"-f - -l a=b", "error: -A, -l and --status-selector select gates of a cluster and cannot be combined with -f"},
+		{"gates.yaml", `error: "gates.yaml" is not the name of a gate; to read a file, use -f`},
 		{"-f - --until 7d --days 7", "error: --until and --days exclude each other: use one of them\n"},
 		{"-f - --days 0", "error: --days 0: use a number from 1 to 3660\n"},
 		{"-f - --until 5000d", `error: --until "5000d": at most 3660 days are shown, until `},

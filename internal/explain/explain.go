@@ -75,7 +75,7 @@ func RefOf(obj *unstructured.Unstructured) Ref {
 	return Ref{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}
 }
 
-// Metadata has the name of the object, as every object of Kubernetes has it.
+// Metadata has the name of the object, in the form of Kubernetes object metadata.
 type Metadata struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -160,7 +160,7 @@ func (k Cluster) about(t *target.Object) []verdict.Gate {
 	return gates
 }
 
-// without returns the effect of a Gate that the user may not read, from its name on the object.
+// without returns the effect of a Gate that the user may not read. It derives the effect from the name of the Gate on the object.
 func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	namespace, _, _ := strings.Cut(name, "/")
 	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)

@@ -23,8 +23,7 @@ const (
 	maxApprovalQuote = 128
 )
 
-// FormatApproval returns the value of the annotation that approves an exception as it is
-// now.
+// FormatApproval returns the value of the annotation that approves the current version of an exception.
 func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
 	return annotations.ApproveException.Format(annotations.Value{At: at, Keys: keysOfException(e)})
 }

@@ -160,7 +160,7 @@ func TestCloses(t *testing.T) {
 
 func TestRefusedRequests(t *testing.T) {
 	runScripts(t, map[string]string{
-		"an open of a webhook after a close of a user": `opened; 12:00 alice closes; 12:30:00.5 ops/ci opens ! is refused, a user has closed the gate, and a webhook cannot end that: close requested at 2026-11-23T12:00:00Z by alice
+		"an open of a webhook after a close of a user": `opened; 12:00 alice closes; 12:30:00.5 ops/ci opens ! is refused, a user has closed the gate, so a webhook cannot open it: close requested at 2026-11-23T12:00:00Z by alice
 			12:30:00.5 is closed by alice`,
 		"an open that is not later": `opened; 12:00 alice closes; 12:30 bob opens 12:00 ! is refused, its time is not later than that of a close request in force, request it again: close requested at 2026-11-23T12:00:00Z by alice
 			12:30 is closed by alice`,

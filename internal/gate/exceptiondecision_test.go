@@ -124,8 +124,8 @@ func TestDecisionsOnExceptions(t *testing.T) {
 	newer := exception(byDefault(isOpened), called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
 	newest := exception(byDefault(isOpened), called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
 	older := exception(byDefault(isOpened), called("older"), created("2026-10-02T00:00:00Z"))
-	wins := "Exception 'newer' of gate 'flux-system/production' is newer and wins from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z"
-	winsLater := "Exception 'newest' of gate 'flux-system/production' is newer and wins from 2026-11-23T12:45:00Z until 2026-11-23T12:50:00Z"
+	wins := "Exception 'newer' of gate 'flux-system/production' is newer and takes precedence from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z"
+	winsLater := "Exception 'newest' of gate 'flux-system/production' is newer and takes precedence from 2026-11-23T12:45:00Z until 2026-11-23T12:50:00Z"
 	newerBroken, brokenClose := newer.DeepCopy(), newer.DeepCopy()
 	broken(newerBroken)
 	all(broken, closesIn(midday))(brokenClose)

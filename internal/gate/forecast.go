@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// maxAnnouncements is how many changes of the state are announced: the soonest. The status has room for more, for those that were the
-// soonest before the schedule changed.
+// maxAnnouncements bounds the announced changes of the state, the soonest first. The status has room for more, for changes that were
+// announced before the schedule changed.
 const maxAnnouncements = v1alpha1.MaxAnnounced / 2
 
 // Forecast has the announcements that are due at an instant, according to the schedule with requests, exceptions and calendars.
@@ -112,7 +112,7 @@ func (f *forecaster) announce() {
 			room--
 		}
 	}
-	if len(f.coming) >= maxAnnouncements { // another change is among the soonest after that
+	if len(f.coming) >= maxAnnouncements { // after it, another change is within the bound
 		f.Next = f.coming[0].At
 	}
 	for i, t := range f.coming {
@@ -228,7 +228,7 @@ func transition(t schedule.Transition) *v1alpha1.Transition {
 	return n
 }
 
-// Names returns the name of what decided, by, as the name of a period or of an exception, depending on the reason.
+// Names returns by, the name of what decided, as the name of a period or as that of an exception, depending on the reason.
 func Names(reason, by string) (period, exception string) {
 	if reason == v1alpha1.ExceptionAppliesReason {
 		return "", by

@@ -39,7 +39,7 @@ func TestLinesAreHandledInOrderBeforeAnnotations(t *testing.T) {
 		"a close after an open, both replaced":                       {lines: []string{"1|open|annotation|2026-11-23T11:59:10Z|alice|", "2|close|annotation|2026-11-23T11:59:00Z/2h|bob|"}, until: "2026-11-23T13:59:00Z"},
 		"an open in an annotation that may be older than the close":  {lines: []string{close2h}, open: "2026-11-23T11:59:59Z", until: "2026-11-23T13:59:00Z", refused: "a user has closed the gate since"},
 		"an open in an annotation that is later":                     {lines: []string{close2h}, open: "2026-11-23T12:00:00.5Z", until: isOpenAtNoon},
-		"an open of a webhook after the close of a person":           {lines: []string{close2h, "2|open|webhook|2026-11-23T11:59:30Z|GateReceiver ops/ci|"}, until: "2026-11-23T13:59:00Z", refused: "a user has closed the gate, and a webhook cannot end that"},
+		"an open of a webhook after the close of a person":           {lines: []string{close2h, "2|open|webhook|2026-11-23T11:59:30Z|GateReceiver ops/ci|"}, until: "2026-11-23T13:59:00Z", refused: "a user has closed the gate, so a webhook cannot open it"},
 		"a close that is over, and an open in an annotation":         {lines: []string{"1|close|annotation|2026-11-23T11:30:00Z/1m|alice|"}, open: "2026-11-23T11:29:00Z", until: "", refused: "a user has closed the gate since"},
 		"a planned close does not refuse an open":                    {lines: []string{"1|close|annotation|2026-11-23T15:00:00Z/1h|alice|"}, open: "2026-11-23T12:00:00Z", until: isOpenAtNoon},
 		"a line that cannot be read":                                 {lines: []string{"1|close|annotation|2026-11-23T11:59:00Z/2h|alice"}, open: "2026-11-23T11:59:59Z", until: "", refused: "a user has closed the gate since"},
@@ -171,7 +171,7 @@ func TestAWebhookDoesNotOpenWhatALineOfAPersonCloses(t *testing.T) {
 	g := closed()
 	withLines(g, "1|close|annotation|2026-11-23T11:59:00Z/2h|alice|incident")
 	err := ledger.WriteRequest(g, ledger.Request{Action: v1alpha1.RequestOpen, By: "GateReceiver ops/ci"}, noon)
-	if err == nil || !strings.Contains(err.Error(), "a user has closed the gate, and a webhook cannot end that: close requested at 2026-11-23T11:59:00Z for 2h0m0s by alice: incident") {
+	if err == nil || !strings.Contains(err.Error(), "a user has closed the gate, so a webhook cannot open it: close requested at 2026-11-23T11:59:00Z for 2h0m0s by alice: incident") {
 		t.Errorf("got %v", err)
 	}
 }

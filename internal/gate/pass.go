@@ -43,8 +43,8 @@ func PassCovers(list, name string) bool {
 	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
 }
 
-// ReadPass reads the request for a pass from the annotations of an object, and returns whether there is one. It refuses a time further
-// ahead than clocks may differ: such a request would still count after the Gates have closed again.
+// ReadPass reads the request for a pass from the annotations of an object, and returns whether there is one. It refuses a time that is
+// further ahead than the tolerated clock skew, because such a request would still count after the Gates have closed again.
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{

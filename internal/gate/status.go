@@ -124,7 +124,7 @@ func stampConditions(before, after *v1alpha1.Gate, now time.Time) {
 }
 
 // SuspendedStatus returns the status of a suspended Gate, which keeps the last decision. It removes Reconciling, and sets Ready if it was
-// never set: otherwise clients that wait for the Gate, such as a Kustomization with wait: true, would not take it as ready.
+// never set: otherwise clients that wait for the Gate, such as a Kustomization with wait: true, would not consider it ready.
 func SuspendedStatus(before *v1alpha1.Gate, now time.Time) v1alpha1.GateStatus {
 	g := *before
 	g.Status.Conditions = slices.Clone(g.Status.Conditions)

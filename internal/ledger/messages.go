@@ -2,7 +2,7 @@ package ledger
 
 // Messages for users: in conditions, events, the history, errors and logs.
 const (
-	msgClosedByPeople          = "a user has closed the gate, and a webhook cannot end that"
+	msgClosedByPeople          = "a user has closed the gate, so a webhook cannot open it"
 	msgRefused                 = "is refused, %w: %s"
 	msgNotAfterClose           = "its time is not later than that of a close request in force, request it again"
 	msgClosedSincePlanned      = "a user has closed the gate since this was planned"

@@ -78,7 +78,7 @@ func (t target) form() string {
 	return form
 }
 
-// selects returns a text that is equal for locks that select the same objects. Maps are sorted in it.
+// selects returns a text that is equal for locks that select the same objects. It sorts maps.
 func selects(l lockv1alpha1.SelectorLock) string {
 	l.Gates = nil
 	text, err := json.Marshal(l)
@@ -318,7 +318,7 @@ func selecting(locks []lockv1alpha1.SelectorLock, t target) int {
 	})
 }
 
-// same returns whether two selectors are equal. It is called for each pair of thousands.
+// same returns whether two selectors are equal. It is on a hot path: thousands of selectors are compared in pairs.
 func same(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Statuses that the provider reports for the refresh of a Machine. It reports none until it has acted on the Machine.
+// Statuses that the provider reports for the refresh of a Machine. Before it has acted on the Machine, it reports none.
 const (
 	StatusInProgress = "in-progress"
 	StatusDone       = "done"

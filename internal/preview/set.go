@@ -182,7 +182,7 @@ func (s *Set) isKnown(obj metav1.Object) bool {
 // keepsStatus returns whether a Gate has the requests and the status of the cluster.
 func (s *Set) keepsStatus(g *v1alpha1.Gate) bool { return s.isKnown(g) || s.kept[nameOf(g)] }
 
-// NotCreated is the creation time of an exception that does not exist in a cluster yet: later than all that do.
+// NotCreated is the creation time of an exception that does not exist in a cluster yet. It is later than that of all existing ones.
 var NotCreated = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // counting returns the exceptions of a Gate, except those of a cluster that wait for approval.

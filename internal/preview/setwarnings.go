@@ -125,9 +125,9 @@ func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (warn
 	counting := s.counting(g)
 	own := counting[slices.IndexFunc(counting, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })]
 	for _, winner := range gate.Overlapping(own, WithoutApprovals(g), counting, from) {
-		why := "which is newer and wins"
+		why := "which is newer and takes precedence"
 		if winner.CreationTimestamp.Equal(&own.CreationTimestamp) {
-			why = "which is first by name and wins here (in a cluster, the one that is created later wins),"
+			why = "which is first by name and takes precedence here (in a cluster, the one created later does),"
 		}
 		warnings = append(warnings, s.fault(e, "", fmt.Sprintf("overlaps exception '%s', %s from %s until %s", winner.Name, why,
 			winner.Spec.ValidFrom.UTC().Format(time.RFC3339), winner.Spec.ValidUntil.UTC().Format(time.RFC3339))))

@@ -23,7 +23,7 @@ type Source struct {
 	Unchanged bool
 	// Failed is true if source-controller could not fetch it with its current spec. Revision is that of an earlier artifact then.
 	Failed bool
-	// GatedBy is the GatedSource that has pinned it, empty if none has.
+	// GatedBy is the GatedSource that has pinned it, empty if it is not pinned.
 	GatedBy string
 	// Owned is true if it is deleted with its GatedSource.
 	Owned bool

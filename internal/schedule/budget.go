@@ -23,7 +23,7 @@ const (
 type Budget struct {
 	ctx  context.Context //nolint:containedctx // a budget lasts as long as one request
 	left int
-	// within is a larger budget that is spent, too.
+	// within is the enclosing budget, which is charged as well.
 	within *Budget
 }
 

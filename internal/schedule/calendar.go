@@ -30,7 +30,7 @@ func Calendar(name string, spans []CalendarEvent) Period {
 	return p
 }
 
-// event is the interval in which an event is the one to name.
+// event is the interval in which decisions name an event.
 type event struct {
 	span
 	name string
@@ -58,9 +58,9 @@ func (p *Period) cover(s span, name string) {
 	p.events = append(p.events, event{s, name})
 }
 
-// Event returns the name of the calendar event that covers an instant, and until when it is the one to name. Of several events it is the
-// one that ends last, because users wait for that; another may take over before it ends. It returns false if no event covers the instant,
-// or if the period has another form.
+// Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one
+// that ends last, because users wait for that; another event may take over earlier. It returns false if no event covers the instant, or if
+// the period has another form.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	name, end := p.eventAt(at.Unix())
 	if end == never {

@@ -67,7 +67,7 @@ func ParseCron(expression string) (CronExpression, error) {
 	}
 	steps := stepsOf(expression)
 	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Step > s.Values }); i >= 0 {
-		return CronExpression{}, fmt.Errorf("has the step %d for the %s, which has only %d values: it would fire at the first of them alone", steps[i].Step, steps[i].Field, steps[i].Values)
+		return CronExpression{}, fmt.Errorf("has the step %d for the %s, which has only %d values: it would fire only at the first of them", steps[i].Step, steps[i].Field, steps[i].Values)
 	}
 	t := ticks{
 		minutes:     spec.Minute &^ starBit,

@@ -236,7 +236,7 @@ type moment struct {
 	flip   int64
 }
 
-// event returns the name of the event that decides, and until when it is the one to name.
+// event returns the name of the event that decides, and until when decisions name it.
 func (m *moment) event() (name string, until int64) {
 	if m.period == nil {
 		return "", never

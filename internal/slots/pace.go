@@ -7,13 +7,13 @@ const (
 	// tick is the shortest time between two batches. Faster paces release several at once.
 	tick = time.Second
 
-	// arrears bounds how much of the pace is made up for after a delay. Older releases stay late: a restart after an hour must not release
+	// arrears bounds how many overdue releases are caught up after a delay. The others stay late: a restart after an hour must not release
 	// an hour's worth at once.
 	arrears = 2 * tick
 )
 
-// Due returns how many releases a pace permits now, and when the one after them is permitted. next is when the next one was permitted, zero
-// for the first. This is the virtual scheduling algorithm of ITU-T I.371.
+// Due returns how many releases a pace permits now, and when the following one is permitted. next is the previous value of that time, zero
+// for the first call. This is the virtual scheduling algorithm of ITU-T I.371.
 func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	interval := time.Minute / time.Duration(perMinute)
 	if next.IsZero() || next.After(now.Add(interval+arrears)) {

@@ -104,7 +104,7 @@ func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K,
 	return taken, len(rest)
 }
 
-// Recall takes back the slots of keys that were not enqueued.
+// Recall withdraws the slots of keys that were not enqueued.
 func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

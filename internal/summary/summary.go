@@ -62,7 +62,7 @@ type Failure struct {
 // Sums counts the targets of a Gate by outcome.
 type Sums struct {
 	Total, Held, WouldHold, SuspendedByOthers, Exempt, Pending, Failed int64
-	// Awaits is true if the Gate has decided and its targets are not marked as pending yet.
+	// Awaits is true if the Gate has decided, but its targets are not marked as pending yet.
 	Awaits bool
 }
 

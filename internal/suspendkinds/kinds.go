@@ -28,7 +28,7 @@ type Resource struct {
 	HasConditions bool
 }
 
-// Guess returns the resource name that most kinds have.
+// Guess returns the regular plural of a kind, which is the resource name of most kinds.
 func Guess(k target.Kind) Resource {
 	plural, _ := meta.UnsafeGuessKindToResource(k.WithVersion(""))
 	return Resource{Kind: k, Plural: plural.Resource, HasConditions: !k.IsBuiltIn()}

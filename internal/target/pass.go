@@ -53,7 +53,7 @@ const (
 	leastTimeout   = 30 * time.Second
 	defaultTimeout = time.Minute
 	helmTimeout    = 5 * time.Minute
-	// passGrace is added for the time before a reconciliation starts, and until its result is reported.
+	// passGrace is the time for a reconciliation to start and for its result to be reported.
 	passGrace = 30 * time.Second
 )
 

@@ -21,7 +21,7 @@ type Timetable struct {
 	Warnings []Ambiguity
 
 	config schedule.Config
-	// exceptions compiles each exception when it is first needed: of many exceptions, most are over.
+	// exceptions compiles each exception on first use, because most exceptions have ended.
 	exceptions map[string]func() compiledException
 }
 

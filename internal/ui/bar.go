@@ -19,7 +19,7 @@ type bar struct {
 	Parts []part
 	// Now is the position of the current time, negative if it is outside the drawing.
 	Now float64
-	// Grid is true if the axis above it has its days and its current time: then it is the same all day.
+	// Grid is true if the axis above the drawing has its days and its current time. The drawing is then the same all day.
 	Grid bool
 }
 

@@ -62,7 +62,7 @@ func (c *cache[V]) add(key string, e entry[V]) {
 	c.young[key] = e
 }
 
-// renderCache returns a rendered page again for a moment, so that many who request the same page cost as much as one.
+// renderCache stores rendered pages for a moment, so that many requests for the same page cost as much as one.
 type renderCache struct {
 	clock clock.PassiveClock
 	pages *cache[moment]
@@ -70,7 +70,7 @@ type renderCache struct {
 	turns *limit.Limiter
 }
 
-// moment is a page with the time during which it is returned again.
+// moment is a page and the time during which it is served from the cache.
 type moment struct {
 	*packed
 	from, until time.Time
@@ -80,8 +80,8 @@ func newRenderCache(clock clock.PassiveClock) *renderCache {
 	return &renderCache{clock, newCache[moment](maxRendered), limit.New(math.MaxInt, 1, 0, 0)}
 }
 
-// page returns the page of a key, rendered by a function that also says for how long it is returned again. Without a key, the page is not stored.
-// If a request is cancelled while it renders a page, the next one renders it.
+// page returns the page of a key from the cache, or renders it. The function that renders it also returns how long to cache it. Without a
+// key, the page is not cached. If a request is canceled while it renders a page, the next one renders it.
 func (c *renderCache) page(ctx context.Context, key string, render func() (*packed, time.Duration, error)) (*packed, error) {
 	if key == "" {
 		page, _, err := render()

@@ -65,7 +65,7 @@ type one struct {
 	*v1alpha1.Gate
 	known *Visible
 	set   *preview.Set
-	// bare is true if its timeline has only states and times.
+	// bare is true if the timeline has only states and times.
 	bare bool
 }
 

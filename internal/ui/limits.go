@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// maxPages is how many pages are read at once, of which one is rendered. maxForms is how many uploads are in memory. Others wait.
+	// maxPages bounds the pages that are read at once, of which one is rendered. maxForms bounds the uploads in memory. Further requests
+	// wait.
 	maxPages, maxForms = 8, 8
-	// maxSending is how many large pages are sent at once. One more is rendered, but not sent.
+	// maxSending bounds the large pages that are sent at once. One further page may be rendered meanwhile.
 	maxSending = 32
 	// cpuShare is the part of a processor that rendering takes in the long run, and cpuBurst the time before any page waits.
 	cpuShare, cpuBurst = 0.2, time.Second
@@ -49,7 +50,7 @@ func (h *handler) limitsOf(asks *request) *viewerLimits {
 	return h.authenticated
 }
 
-// sends are the large pages that are being sent, with the number of their readers: those of the same page take its memory once.
+// sends are the large pages that are being sent, with the number of their readers, because readers of the same page share its memory.
 type sends struct {
 	mu      sync.Mutex
 	readers map[*packed]int

@@ -31,7 +31,7 @@ const (
 // everywhere means all namespaces.
 const everywhere = ""
 
-// live notifies pages of changes. It watches only while there are listeners.
+// live notifies pages of changes. It watches the cluster only while there are listeners.
 type live struct {
 	viewers Viewers
 	clock   clock.PassiveClock

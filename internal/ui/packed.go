@@ -14,17 +14,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-// packed is a rendered page, compressed: a slow reader takes little memory. A page that fails to render is not sent.
+// packed is a rendered and compressed page, so that a slow reader takes little memory. A page that fails to render is not sent.
 type packed struct{ body []byte }
 
 const (
-	// small is up to how many bytes a page takes so little memory that any number of them may be sent at once.
+	// small is the size in bytes up to which the number of concurrently sent pages is not limited.
 	small = 32 << 10
 	// unpacking is the time to decompress a byte.
 	unpacking = 10 * time.Nanosecond
 )
 
-// packers compress. One takes a megabyte, which is far more than most pages do.
+// packers are pooled because each takes a megabyte, far more than most pages.
 var packers = sync.Pool{New: func() any {
 	packs, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *li
 		_, _ = w.Write(p.body)
 		return
 	}
-	header.Set("Content-Length", strconv.Itoa(p.size())) // a reader can see that a page is cut off
+	header.Set("Content-Length", strconv.Itoa(p.size())) // lets the reader detect that the page is truncated
 	if r.Method == http.MethodHead {
 		w.WriteHeader(code)
 		return

@@ -92,7 +92,7 @@ func (h *handler) known(asks *request, name string, of func(*request) (content, 
 	return h.read(asks, name, of)
 }
 
-// read returns a page of a moment ago, or reads what it is made of and renders it.
+// read returns the page from the cache, or reads its inputs and renders it.
 func (h *handler) read(asks *request, name string, of func(*request) (content, error)) (*packed, error) {
 	return h.rendered.page(asks.Context(), h.live.edition.key(asks), func() (page *packed, lasts time.Duration, err error) {
 		end, err := h.limitsOf(asks).begin(asks.Context(), asks.viewer.Person)
@@ -102,7 +102,7 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 		begin, took := h.Clock.Now(), time.Duration(0)
 		defer func() { end(took) }()
 		c, err := of(asks)
-		if asks.view.Bare { // it waits for no other process
+		if asks.view.Bare { // read from memory, so the elapsed time is processor time
 			took = h.Clock.Since(begin)
 		}
 		if err != nil {

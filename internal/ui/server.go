@@ -26,8 +26,8 @@ var files embed.FS
 
 // Visible has the Gates of a cluster that a viewer may see.
 type Visible struct {
-	// Set has the Gates with their exceptions and calendars, to compute when they are open. It is complete even for a viewer who may only
-	// see the results.
+	// Set has the Gates with their exceptions and calendars, to compute when they are open. It is complete even if the viewer may see only
+	// the results.
 	Set *preview.Set
 	// Gates and Exceptions are those of the set, as the viewer may see them.
 	Gates      []*v1alpha1.Gate
@@ -66,7 +66,7 @@ type Viewer struct {
 	Key string
 	// Person is equal for all tokens of a user. Shared resources are divided among users.
 	Person string
-	// Bare is true if the viewer may see only names, states and times. The Reader returns Gates with nothing else then.
+	// Bare is true if the viewer may see only names, states and times. The Reader then returns Gates without other fields.
 	Bare bool
 }
 
@@ -129,7 +129,7 @@ type handler struct {
 	live  *live
 	// forms bounds the uploads that are in memory until their pages are rendered.
 	forms *limit.Limiter
-	// rendering limits to one the pages that are rendered at once, which bounds their memory.
+	// rendering lets one page at a time be rendered, which bounds the memory.
 	rendering *limit.Limiter
 	// authenticated and anonymous are the limits of these viewers.
 	authenticated, anonymous *viewerLimits
@@ -141,7 +141,7 @@ type handler struct {
 const (
 	// maxRendered and maxDrawn bound the stored pages and bars in bytes: half is enough for 1,000 Gates of ten periods.
 	maxRendered, maxDrawn = 4 << 20, 18 << 20
-	// making and sending are how long that may take.
+	// making and sending bound the time to render a page and to send it.
 	making, sending = 30 * time.Second, 20 * time.Second
 )
 
@@ -156,7 +156,7 @@ func New(o Options) http.Handler {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /static/{file}", http.FileServerFS(files)) // only files, no folders and no templates
+	mux.Handle("GET /static/{file}", http.FileServerFS(files)) // serves files only, neither folders nor templates
 	mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
 	mux.HandleFunc("GET /gate/{namespace}/{name}", h.page("gate", h.gate))
 	mux.HandleFunc("GET /gate/{namespace}/{name}/month", h.page("month", h.month))

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// functions are those of the templates.
+// functions are the functions that templates can call.
 var functions = template.FuncMap{
 	"words":     preview.ShortReason,
 	"printable": format.Printable,

@@ -37,7 +37,8 @@ type Pass struct {
 	Since time.Time
 	// Until bounds its end. Ended is when it ended.
 	Until, Ended time.Time
-	// Was is what Flux had reported before it, and Is is what Flux has reported since. The second change of any part ends the pass.
+	// Was is the progress that Flux had reported before the pass. Is is what Flux has reported since. The second change of any part ends
+	// the pass.
 	Was, Is target.Progress
 	// Before and After are the revisions of the target before and after it.
 	Before, After string
@@ -56,7 +57,7 @@ const (
 	PassInterrupted = "Interrupted"
 )
 
-// CanPass returns whether a target can have a pass. The policies protect the record on no others.
+// CanPass returns whether a target can have a pass. The policies protect the record only on such targets.
 func CanPass(obj *target.Object) bool {
 	_, isAdded := target.Added(obj.GroupVersionKind().GroupKind())
 	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))

@@ -76,7 +76,7 @@ func TestRefusedPasses(t *testing.T) {
 		"nothing, held by a closed gate":        {asking(now, held), governing(closed("a")), handles, ""},
 		"nothing, held by what somebody closed": {asking(now, held), governing(closed("a", byHand)), handles, ""},
 		"a value that is not a time":            {asking("now", held), governing(closed("a")), handles, "must be TIME[/DURATION]"},
-		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is ahead of now"},
+		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is in the future"},
 		"a value that is ahead, right after the gate closed": {
 			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-20*time.Second))), handles, "has closed less than a minute ago"},
 		"nothing, ahead of a gate that is closed for long": {

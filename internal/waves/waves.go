@@ -46,7 +46,7 @@ type Member struct {
 	Message string
 }
 
-// wave returns the wave of a member: the last one that matches. A member that no wave matches is in the wave after all others.
+// wave returns the last wave that matches a member. A member that no wave matches is in an additional wave after all others.
 func (m Member) wave(rest int) int {
 	if m.Matches == 0 {
 		return rest
@@ -130,7 +130,7 @@ type Release struct {
 // rest returns the wave of the targets that no wave matches.
 func (r *Release) rest() int { return len(r.Soaks) }
 
-// IsNeeded returns whether any target must be released.
+// IsNeeded returns whether any target is still to be released.
 func (r *Release) IsNeeded() bool {
 	for _, m := range r.Members {
 		if m.Phase == Held || m.Phase == Blocked {

@@ -16,14 +16,15 @@ const (
 	// maxTokens and maxDecisions bound the memory for reviews: some hundreds of bytes each.
 	maxTokens, maxDecisions = 1000, 20000
 
-	// knownAge is how long a token that was valid once is not limited like an unknown one, and the rate of a user is stored.
+	// knownAge is how long a token that was valid once is exempt from the limits for unknown tokens, and how long the rate of a user is
+	// stored.
 	knownAge = time.Hour
 
 	// unknownPerSecond and unknownBurst bound the reviews of tokens that were not valid before: a client can send any number of them.
 	unknownPerSecond, unknownBurst = 20, 100
 
-	// accessPerSecond and accessBurst bound the access reviews for one user, so that requests for made-up names do not use up what the API
-	// server has for the controller. A page for a user with rights in maxNamespaces single namespaces takes about a thousand.
+	// accessPerSecond and accessBurst bound the access reviews for one user, so that requests with invented names do not exhaust the API
+	// server's capacity for the controller. A page for a user with rights in maxNamespaces single namespaces takes about a thousand.
 	accessPerSecond, accessBurst = 100, 2000
 
 	// maxToken is the length of a token, in bytes. Those with many groups have some thousands.
@@ -32,7 +33,7 @@ const (
 	// maxNamespaces is the number of namespaces that are reviewed for a viewer who may not list in all. The page shows how many are left out.
 	maxNamespaces = 500
 
-	// maxNamed is the number of namespaces that a page names of those that a viewer may see.
+	// maxNamed bounds how many of the visible namespaces a page names.
 	maxNamed = 10
 
 	// readTimeout bounds the wait for a ConfigMap whose watch has just begun, and readInterval is how often it is checked.

@@ -36,7 +36,7 @@ type Reviews struct {
 	log     logr.Logger
 	metrics *Metrics
 
-	// users has the users of tokens that were valid, and invalid the other tokens: however many there are, they evict no user.
+	// users has the users of valid tokens. invalid has the other tokens separately, so that they cannot evict users.
 	users, invalid, decisions *cache.LRUExpireCache
 
 	slots *limit.Limiter
@@ -51,7 +51,7 @@ type Reviews struct {
 // user is an authenticated user.
 type user struct {
 	authorizationv1.SubjectAccessReviewSpec
-	// key is the same for the same user with the same rights. It differs between tokens of a service account, which have an ID each.
+	// key identifies a user with their rights. It differs between tokens of a service account, because each token has an ID.
 	key      string
 	reviewed time.Time
 }

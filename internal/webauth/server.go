@@ -23,7 +23,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		// It would log only about connections without a valid token.
+		// the server would only log connections without a valid token
 		ErrorLog: log.New(io.Discard, "", 0),
 	}, endpoint.Limits{Connections: maxConnections, Grace: shutdownTimeout})
 }

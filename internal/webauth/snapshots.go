@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-// snapshots cache the targets of each Gate for all viewers. They are read for one Gate at a time.
+// snapshots caches the targets of each Gate for all viewers. It reads the targets of one Gate at a time.
 type snapshots struct {
 	clock   clock.PassiveClock
 	limiter *limit.Limiter

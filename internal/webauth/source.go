@@ -24,7 +24,7 @@ import (
 
 // ConfigMapWatch is a watch of one ConfigMap.
 type ConfigMapWatch interface {
-	// Latest returns the ConfigMap as it was seen last, nil if it does not exist, and false if it is not read yet.
+	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if it has not been read yet.
 	Latest() (*corev1.ConfigMap, bool)
 	// Failed returns why the watch is broken, nil if it is not.
 	Failed() error

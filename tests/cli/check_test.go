@@ -98,7 +98,7 @@ func (w *world) checkRights() {
 	dora := w.as("dora").gate("check")
 	w.expect(dora, 1, `note     you: you may not list deployments.apps, validatingadmissionpolicies.admissionregistration.k8s.io, `, "")
 	w.expect(dora, 1, " gitrepositories.source.toolkit.fluxcd.io, ", "")
-	w.expect(dora, 1, " things were not checked.", "")
+	w.expect(dora, 1, " checks were skipped.", "")
 	w.expect(dora, 1, "Gate "+w.Namespace+"/stalled: it is stalled", "")
 	w.may("erin", "gate-viewer")
 	w.expect(w.as("erin").gate("check"), 1, "gates.gating.toolkit.fluxcd.io of all namespaces", "")
@@ -106,7 +106,7 @@ func (w *world) checkRights() {
 	grace := w.as("grace").gate("check")
 	w.expect(grace, 0, "gates.gating.toolkit.fluxcd.io of all namespaces, gates.gating.toolkit.fluxcd.io", "")
 	w.expect(grace, 0, `you may not list and get gates in namespace "`+w.Namespace+`", which kubectl gate list needs`, "")
-	w.expect(grace, 0, "\nNo error in what you may see; ", "")
+	w.expect(grace, 0, "\nNo errors in the resources that you may read; ", "")
 	if strings.Contains(grace.out, "error  ") || strings.Contains(grace.out, "sound") {
 		w.Errorf("%+v", grace)
 	}

@@ -41,7 +41,7 @@ func TestPassRefusesWhatCannotPassInOneLine(t *testing.T) {
 		{"ks/free", "no gate holds it, so it needs no pass", 2},
 		{"ks/none", "there is no Kustomization \"none\"", 2},
 		{"", "name one object, as KIND/NAME", 2},
-		{"ks/apps --wait --dry-run=server", "--wait has nothing to wait for with --dry-run", 2},
+		{"ks/apps --wait --dry-run=server", "--wait cannot be combined with --dry-run", 2},
 	} {
 		if got := w.gate(append([]string{"pass"}, strings.Fields(tc.args)...)...); got.code != tc.code || !strings.Contains(got.errOut, tc.want) {
 			t.Errorf("%q: %+v", tc.args, got)

@@ -109,7 +109,7 @@ func approvals(w *world) {
 	w.Opened("production", "True")
 	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gtex", "hotfix", "--type=merge", `-p={"spec":{"ttlAfterExpired":"1h"}}`)
 	w.Must(err)
-	w.expect(bob.gate("approve", "exception/hotfix", "--generation=1"), exitError, "generation 2", "error: generation 1 is not the current one, which is 2")
+	w.expect(bob.gate("approve", "exception/hotfix", "--generation=1"), exitError, "generation 2", "error: generation 1 is outdated, the current one is 2")
 	w.expect(bob.gate("approve", "exception/hotfix", "--dry-run=server", "-o", "jsonpath={.kind}"), 0, v1alpha1.GateExceptionKind, "  authors    alice, ")
 	w.expect(bob.gate("approve", "exception/hotfix"), 0, "approved by bob, 1 of 2 approvals, waits for 1 more", "")
 }

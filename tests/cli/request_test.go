@@ -141,7 +141,7 @@ func TestIneffectiveRequestsAreReported(t *testing.T) {
 	w.EditGate(w.ReadGate("staging"), func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
 	w.Decided(w.ReadGate("production"))
 	w.expect(w.gate("open", "production", "--for=1h"), exitIncomplete, "closed, close period freeze",
-		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides, which has override: Deny; only an edit opens it: kubectl edit gate production")
+		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides, which has override: Deny; to open it, change that period: kubectl edit gate production")
 	w.expect(w.gate("close", "staging"), exitError, "", "error: "+w.Namespace+"/staging: requests are not handled while spec.suspend is true\n")
 	if value, ok := w.ReadGate("staging").Annotations[v1alpha1.CloseRequestedAtAnnotation]; ok {
 		t.Errorf("it was asked at %s, which counts later", value)

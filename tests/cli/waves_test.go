@@ -80,9 +80,9 @@ func TestProceedRefusesWithoutAWaitingRelease(t *testing.T) {
 		return nil
 	})
 	for name, want := range map[string]string{
-		"all-at-once": "it has no spec.release.waves: nothing waits for a wave",
+		"all-at-once": "it has no spec.release.waves, so no wave is waiting",
 		"closed":      "it is not open, so there is no release to continue; to open it: kubectl gate open closed -n " + w.Namespace,
-		"released":    "all waves are released: nothing waits",
+		"released":    "all waves are released, so no wave is waiting",
 		"missing":     "not found",
 	} {
 		if name == "missing" {

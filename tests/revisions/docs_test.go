@@ -168,7 +168,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 	if out := w.bash(history); !strings.Contains(out, first) || !strings.Contains(out, "admin") || !strings.Contains(out, "seen in staging") {
 		t.Errorf("it prints\n%s", out)
 	}
-	if out := w.bash(command("")); !strings.Contains(out, "nothing waits") {
+	if out := w.bash(command("")); !strings.Contains(out, "no revision is waiting") {
 		t.Errorf("it prints\n%s", out)
 	}
 }

@@ -41,14 +41,14 @@ func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
 
 			const body = `{"reason":"smoke tests passed"}`
 			got := w.post(opens, body, "X-Signature", sign(body))
-			want := "gate '" + w.Namespace + "/production' stays closed, a user has closed the gate, and a webhook cannot end that: close requested at " + closedAt + " by alice: incident\n"
+			want := "gate '" + w.Namespace + "/production' stays closed, a user has closed the gate, so a webhook cannot open it: close requested at " + closedAt + " by alice: incident\n"
 			if got.code != http.StatusForbidden || got.body != want {
 				t.Errorf("got %d %q, want %q", got.code, got.body, want)
 			}
 			if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != "" {
 				t.Errorf("an open is requested at %s", at)
 			}
-			if text := <-events.Events; !strings.HasPrefix(text, "Warning RequestRefused open requested by GateReceiver "+w.Namespace+"/smoke is refused, a user has closed the gate, and a webhook cannot end that: close requested") {
+			if text := <-events.Events; !strings.HasPrefix(text, "Warning RequestRefused open requested by GateReceiver "+w.Namespace+"/smoke is refused, a user has closed the gate, so a webhook cannot open it: close requested") {
 				t.Errorf("told %q", text)
 			}
 			if !handled { // Flux may remove what nobody has seen, and the close would be lost

@@ -160,7 +160,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	authors := exceptionAuthors(e)
 	switch {
 	case generation != 0 && generation != e.Generation:
-		return fmt.Errorf("generation %d is not the current one, which is %d: read it again, and approve what you have read", generation, e.Generation)
+		return fmt.Errorf("generation %d is outdated, the current one is %d: read it again, and approve what you have read", generation, e.Generation)
 	case e.ExpiredBy(now):
 		return fmt.Errorf("it ended at %s: an approval has no effect", term.FormatTime(e.Spec.ValidUntil.In(now.Location())))
 	case len(authors) == 0:

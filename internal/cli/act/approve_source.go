@@ -91,7 +91,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 	case g.Spec.Revision != "":
 		return fmt.Errorf("it takes no approvals: its spec.revision is %s", g.Spec.Revision)
 	case revision == "" && g.Status.Pending == nil:
-		return errors.New("nothing waits; to roll back, name a revision with --revision")
+		return errors.New("no revision is waiting; to roll back, name one with --revision")
 	case revision == "":
 		return fmt.Errorf("name what you approve: %s approve source/%s -n %s --revision %s", command, g.Name, g.Namespace, annotations.ShellQuote(g.Status.Pending.Revision))
 	case !seen:

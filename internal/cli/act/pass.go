@@ -57,7 +57,7 @@ that holds it. What keeps a Gate closed in spite of an open request, such as a c
 			err = kube.ValidateDryRun(f.dryRun)
 		}
 		if err == nil && f.wait && f.dryRun == "server" {
-			err = errors.New("--wait has nothing to wait for with --dry-run")
+			err = errors.New("--wait cannot be combined with --dry-run")
 		}
 		if err != nil {
 			return err

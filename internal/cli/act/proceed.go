@@ -33,7 +33,7 @@ func NewProceedCommand(k *kube.Factory) *cobra.Command {
 The controller releases the next wave at once. It does not wait for the soak of the current wave, and failures in this or an earlier wave no longer
 stop the release. If the waves are invalid, the release continues with them as they are, and the current wave stays the same. If the release has
 reached another wave in the meantime, nothing happens. You need the verb open, which the ClusterRole gate-opener has.`,
-		Example: `  # What has failed is a flake
+		Example: `  # The failure is a known flake
   kubectl gate proceed production --reason "the canary of the search is known to fail"`,
 		Args: kube.ExactlyOne("a gate"),
 	}
@@ -102,13 +102,13 @@ func mayProceed(g *v1alpha1.Gate) error {
 	release := g.Status.Release
 	switch {
 	case !gate.HasWaves(g):
-		return errors.New("it has no spec.release.waves: nothing waits for a wave")
+		return errors.New("it has no spec.release.waves, so no wave is waiting")
 	case g.Spec.Suspend:
 		return errors.New("the controller does not reconcile it while spec.suspend is true")
 	case describe.State(g) != string(v1alpha1.StateOpened):
 		return errors.New("it is not open, so there is no release to continue; to open it: kubectl gate open " + g.Name + " -n " + g.Namespace)
 	case gate.IsReleased(g):
-		return errors.New("all waves are released: nothing waits")
+		return errors.New("all waves are released, so no wave is waiting")
 	case release == nil || release.Waves == nil || release.Waves.OpenedAt == nil || release.Waves.Current == "":
 		return errors.New("it has just opened, and the controller has not started the release: try again in a moment")
 	}

@@ -27,7 +27,7 @@ type requestFlags struct {
 	timeout                          time.Duration
 	// everything means all Gates: neither names nor labels are required.
 	everything bool
-	// by is the user as the API server knows them, empty if it does not return the name.
+	// by is the name of the user according to the API server, empty if it does not return the name.
 	by string
 }
 
@@ -61,7 +61,7 @@ func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobr
 // add adds the flags that all commands with requests share.
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.Selector, "selector", "l", "", "All gates with these labels, instead of names.")
-	cmd.Flags().BoolVarP(&f.All, "all-namespaces", "A", false, "The gates of all namespaces; with --selector, those of them that have the labels.")
+	cmd.Flags().BoolVarP(&f.All, "all-namespaces", "A", false, "All gates in all namespaces, or those that match --selector.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")
@@ -274,11 +274,11 @@ func (f *requestFlags) check() error {
 	}
 	switch {
 	case f.wait && f.dryRun == "server":
-		return errors.New("--wait has nothing to wait for with --dry-run")
+		return errors.New("--wait cannot be combined with --dry-run")
 	case named && selected:
 		return errors.New("name the gates or choose them with --selector, not both")
 	case named && f.All:
-		return errors.New("--all-namespaces is for --selector: write namespace/name for a gate of another namespace")
+		return errors.New("--all-namespaces requires --selector; for a gate of another namespace, write namespace/name")
 	case f.everything, named, selected:
 		return nil
 	}

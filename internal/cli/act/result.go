@@ -110,7 +110,7 @@ func (r *result) ineffective() error {
 	switch {
 	case opened == nil:
 	case opened.Reason == v1alpha1.ClosePeriodReason:
-		text += fmt.Sprintf(", which has override: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
+		text += fmt.Sprintf(", which has override: Deny; to open it, change that period: kubectl edit gate %s; your request stays in force, to withdraw it: kubectl gate reset %s", where, where)
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
 		text += "; it opens when all its dependencies are ready"
 	default:
@@ -157,7 +157,7 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	case requested && end.IsZero() && next == nil:
 		text += ", until a user " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[describe.State(g)] + " it"
 	case requested && !end.IsZero() && (next == nil || next.At.Sub(end) > time.Second):
-		text += fmt.Sprintf(" until %s; it stays so then", term.FormatTime(end.In(now.Location())))
+		text += fmt.Sprintf(" until %s; it then stays %s", term.FormatTime(end.In(now.Location())), describe.State(g))
 	}
 	if next != nil {
 		text += ", until " + term.FormatTime(next.At.In(now.Location())) + " (" + term.FormatDistance(next.At.Sub(now)) + ")"

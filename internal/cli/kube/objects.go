@@ -71,7 +71,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 			do(&list.Items[i])
 		}
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
-			if kind.GroupVersionKind.Group != v1alpha1.GroupVersion.Group { // who sees Gates sees our kinds, which says nothing of Flux's
+			if kind.GroupVersionKind.Group != v1alpha1.GroupVersion.Group { // permission to list Gates does not imply permission to list Flux's kinds
 				o.ListsRead++
 			}
 			return nil

@@ -36,8 +36,8 @@ func NewDiffCommand(k *kube.Factory) *cobra.Command {
 	f := &diffFlags{}
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE...",
-		Short: "Print what a change of manifests changes in the schedule of Gates",
-		Long: `Print what a change of manifests changes in the schedule of Gates: against the cluster, or with --old against other manifests, without a
+		Short: "Print how a change of manifests affects the schedules of Gates",
+		Long: `Print how a change of manifests affects the schedules of Gates: against the cluster, or with --old against other manifests, without a
 cluster.
 
 Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
@@ -59,7 +59,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "Treat objects that no manifest has as deleted, in the namespaces of the manifests, as when Flux prunes them.")
-	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only what has these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only objects with these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
 	f.Output = term.NewFormats(cmd, "")
 	return cmd
 }
@@ -108,7 +108,7 @@ func diffRange(t *term.Terminal, f *diffFlags) (preview.Range, error) {
 	case len(f.files) == 0:
 		return r, errors.New("no files: name them with -f")
 	case f.prune && len(f.old) > 0:
-		return r, errors.New("--prune is for a cluster: with --old, what only the old manifests have is deleted anyway")
+		return r, errors.New("--prune cannot be combined with --old: objects that only the old manifests have always count as deleted")
 	case f.selector != "" && !f.prune:
 		return r, errors.New("--selector needs --prune")
 	}

@@ -64,7 +64,7 @@ type GateTimeline struct {
 	preview.Timeline
 }
 
-// gateChange is what a change of manifests changes in one Gate. Its JSON is a public format.
+// gateChange describes how a change of manifests affects one Gate. Its JSON is a public format.
 type gateChange struct {
 	reportRange
 	preview.Change

@@ -131,13 +131,13 @@ func calendarName(report *preview.Report) string {
 func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) (*preview.Set, error) {
 	if len(f.files) > 0 {
 		if f.All || f.Selector != "" || f.StatusSelector != "" {
-			return nil, fmt.Errorf("-A, -l and --status-selector choose gates of a cluster, they are not for -f")
+			return nil, fmt.Errorf("-A, -l and --status-selector select gates of a cluster and cannot be combined with -f")
 		}
 		return readManifests(k, f.files, args, cmp.Or(*k.Flags.Namespace, "default"))
 	}
 	for _, arg := range args {
 		if arg == "-" || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
-			return nil, fmt.Errorf("%q is not a name of a gate: files are named with -f", arg)
+			return nil, fmt.Errorf("%q is not the name of a gate; to read a file, use -f", arg)
 		}
 	}
 	c, err := k.Cluster()

@@ -129,14 +129,14 @@ func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding,
 	return nil
 }
 
-// summarize returns a summary of findings in one line. An installation with unread resources is never called sound.
+// summarize returns a summary of findings in one line. It reports no success if resources could not be read.
 func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
 	errors, warnings, notes := countSeverity(findings, check.Error), countSeverity(findings, check.Warning), countSeverity(findings, check.Note)
 	missed := ""
 	if unread > 0 {
-		missed = "; " + format.Count(unread, "thing") + " were not checked"
+		missed = "; " + format.Count(unread, "check") + " were skipped"
 		if unread == 1 {
-			missed = "; 1 thing was not checked"
+			missed = "; 1 check was skipped"
 		}
 	}
 	summary := t.Paint(term.Green, "All checks passed")
@@ -144,7 +144,7 @@ func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
 	case errors > 0:
 		summary = t.Paint(term.Red, "Some checks failed")
 	case unread > 0:
-		return "No error in what you may see" + missed + "."
+		return "No errors in the resources that you may read" + missed + "."
 	}
 	return fmt.Sprintf("%s: %s, %s, %s%s.", summary, format.Count(errors, "error"), format.Count(warnings, "warning"), format.Count(notes, "note"), missed)
 }

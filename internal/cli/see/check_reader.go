@@ -334,12 +334,12 @@ func (r *checkReader) unreadFindings() (findings []check.Finding) {
 			case u.verb == verb && u.why == "":
 				resources = append(resources, u.resource)
 			case u.verb == verb:
-				findings = append(findings, check.Finding{Severity: check.Warning, Object: u.resource, Message: "it cannot be read, and what depends on it is not checked: " + u.why})
+				findings = append(findings, check.Finding{Severity: check.Warning, Object: u.resource, Message: "it cannot be read, so the checks that need it are skipped: " + u.why})
 			}
 		}
 		if len(resources) > 0 {
 			findings = append(findings, check.Finding{
-				Severity: check.Note, Object: "you", Message: fmt.Sprintf("you may not %s %s: what depends on that is not checked", verb, strings.Join(resources, ", ")),
+				Severity: check.Note, Object: "you", Message: fmt.Sprintf("you may not %s %s, so the checks that need it are skipped", verb, strings.Join(resources, ", ")),
 				Action: "run the command as a user with these permissions",
 			})
 		}

@@ -35,9 +35,9 @@ func TestUnreadInstallationsAreNotSound(t *testing.T) {
 		want     string
 	}{
 		{nil, 0, "\x1b[32mAll checks passed\x1b[0m: 0 errors, 0 warnings, 0 notes."},
-		{nil, 1, "No error in what you may see; 1 thing was not checked."},
-		{nil, 4, "No error in what you may see; 4 things were not checked."},
-		{wrong, 4, "\x1b[31mSome checks failed\x1b[0m: 1 error, 0 warnings, 0 notes; 4 things were not checked."},
+		{nil, 1, "No errors in the resources that you may read; 1 check was skipped."},
+		{nil, 4, "No errors in the resources that you may read; 4 checks were skipped."},
+		{wrong, 4, "\x1b[31mSome checks failed\x1b[0m: 1 error, 0 warnings, 0 notes; 4 checks were skipped."},
 	} {
 		if got := summarize((&kube.Factory{Terminal: &term.Terminal{Color: "always"}}).Terminal, tc.findings, tc.unread); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)

@@ -205,7 +205,7 @@ func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	}
 }
 
-// printNames prints the names of the objects, for kubectl.
+// printNames prints the names of the objects in the format of kubectl.
 func printNames(t *term.Terminal, f *pendingFlags, all []pendingItem) error {
 	items := make([]runtime.Object, len(all))
 	for i := range all {
