@@ -28,17 +28,16 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sharedCache has the targets of all worlds, their Gates and the exceptions of these. The client of the
-// cluster is one of its clients.
+// sharedCache has the targets, Gates and exceptions of all worlds. The client of the cluster waits for it.
 var sharedCache *targetCache
 
-// targetCache is a TargetCache that sees the whole controlPlane. A write by one of its clients
-// ends once the cache has seen it, so that a later read returns what was written.
+// targetCache is a TargetCache of the whole controlPlane. Its clients return from a write once the cache has seen it, so that a later read
+// returns what was written.
 type targetCache struct {
 	*view.TargetCache
 
 	eventMu sync.Mutex
-	// seen is what events told of each object.
+	// seen has the last event of each object.
 	seen map[seenKey]sighted
 	// event is closed by the next event.
 	event chan struct{}
@@ -56,7 +55,7 @@ type sighted struct {
 	going, gone bool
 }
 
-// shareTargets starts the TargetCache of all worlds.
+// shareTargets starts the TargetCache of all worlds, and returns a function that stops it.
 func shareTargets(ctx context.Context) (func() error, error) {
 	sharedCache = &targetCache{seen: map[seenKey]sighted{}, event: make(chan struct{})}
 	targets, run, err := NewTargetCache(controlPlane.Config, controlPlane.Client.RESTMapper(), sharedCache)
@@ -85,8 +84,8 @@ func shareTargets(ctx context.Context) (func() error, error) {
 	return stop, nil
 }
 
-// followOurs has the cache look up Gates and exceptions as that of the manager does. The API
-// server would take a third of a second for each list of exceptions by their Gate.
+// followOurs adds Gates and exceptions to the cache, with the indexes of the manager. The API server would take a third of a second for
+// each list of exceptions by their Gate.
 func (s *targetCache) followOurs(ctx context.Context) error {
 	if err := controllers.IndexFields(ctx, s.Cache); err != nil {
 		return err
@@ -103,9 +102,9 @@ func (s *targetCache) followOurs(ctx context.Context) error {
 	return nil
 }
 
-// follow has the cache follow a definition that is there, or that is gone.
+// follow makes the cache watch a kind whose definition was created, or stop watching one whose definition was deleted.
 func (s *targetCache) follow(ctx context.Context, kind schema.GroupKind) error {
-	// The API server does not serve a new definition at once.
+	// The API server serves a new definition only after a delay.
 	if err := harness.Eventually(ctx, harness.Patience, view.DefinitionFor(kind)+" is served", func() error {
 		_, err := s.Sync(ctx, kind)
 		return err
@@ -122,8 +121,7 @@ func (s *targetCache) follow(ctx context.Context, kind schema.GroupKind) error {
 	}
 }
 
-// FollowPolicies has the cache of all worlds follow the definition that comes and goes in
-// tests.
+// FollowPolicies makes the shared cache follow the definition that tests create and delete.
 func FollowPolicies(ctx context.Context, t testing.TB) {
 	t.Helper()
 	if err := sharedCache.follow(ctx, schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}); err != nil {
@@ -131,8 +129,7 @@ func FollowPolicies(ctx context.Context, t testing.TB) {
 	}
 }
 
-// of returns the cache as a world has it: what is read from the API server is read as that
-// world reads it.
+// of returns the shared cache for a world: it reads from the API server through the world's APIReader.
 func (s *targetCache) of(w *World) *view.TargetCache {
 	s.Mu.RLock()
 	defer s.Mu.RUnlock()
@@ -141,7 +138,7 @@ func (s *targetCache) of(w *World) *view.TargetCache {
 	return c
 }
 
-// apiReader is the APIReader that a world has by then.
+// apiReader reads with the current APIReader of a world.
 type apiReader struct{ w *World }
 
 func (r apiReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -177,7 +174,7 @@ func (s *targetCache) sees(obj any, gone bool) {
 	s.event = make(chan struct{})
 }
 
-// followed returns an object if the cache has those of its kind, nil if it does not.
+// followed returns an object if the cache has its kind, otherwise nil.
 func (s *targetCache) followed(written any) (client.Object, seenKey) {
 	obj, ok := written.(client.Object)
 	if !ok {
@@ -194,13 +191,13 @@ func (s *targetCache) followed(written any) (client.Object, seenKey) {
 	return obj, key
 }
 
-// ours are the kinds of our own that the cache has.
+// ours are the kinds of our API group that the cache has.
 var ours = []schema.GroupKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind).GroupKind(),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind).GroupKind(),
 }
 
-// written waits until the cache has what was written, as the API server returned it.
+// written waits until the cache has an object in the version that the API server returned for a write.
 func (s *targetCache) written(written any, err error) error {
 	obj, key := s.followed(written)
 	if err != nil || obj == nil {
@@ -216,7 +213,7 @@ func (s *targetCache) written(written any, err error) error {
 	return s.await(key, func(has sighted) bool { return has.version >= version })
 }
 
-// deleted waits until the cache knows that an object is gone, or will be.
+// deleted waits until the cache has observed that an object is deleted or being deleted.
 func (s *targetCache) deleted(deleted client.Object, err error) error {
 	obj, key := s.followed(deleted)
 	if err != nil || obj == nil {
@@ -225,7 +222,7 @@ func (s *targetCache) deleted(deleted client.Object, err error) error {
 	return s.await(key, func(has sighted) bool { return has.going || has.gone })
 }
 
-// await waits until the cache has an object as it is to be.
+// await waits until the state of an object in the cache meets a condition.
 func (s *targetCache) await(key seenKey, isSo func(sighted) bool) error {
 	late := time.NewTimer(harness.Patience)
 	defer late.Stop()
@@ -244,7 +241,7 @@ func (s *targetCache) await(key seenKey, isSo func(sighted) bool) error {
 	}
 }
 
-// client returns a client whose writes end once the cache has them.
+// client returns a client whose writes return once the cache has seen them.
 func (s *targetCache) client(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -277,7 +274,7 @@ func (s *targetCache) client(c client.WithWatch) client.WithWatch {
 	})
 }
 
-// NewTargetCache returns a TargetCache, and what runs it.
+// NewTargetCache returns a TargetCache, and the function that runs it.
 func NewTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *view.TargetCache, run func(context.Context) error, err error) {
 	scheme, err := harness.Scheme()
 	if err != nil {
@@ -294,5 +291,5 @@ func NewTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolsca
 	return view.NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
 }
 
-// WaitForCache returns a client whose writes end once the shared cache has them.
+// WaitForCache returns a client whose writes return once the shared cache has seen them.
 func WaitForCache(c client.WithWatch) client.WithWatch { return sharedCache.client(c) }

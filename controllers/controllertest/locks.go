@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/view"
 )
 
-// LiveLocks is the cache of GateLocks, as if they were installed or not.
+// LiveLocks is a LockReader that reads from the API server. Tests set whether GateLocks count as installed.
 type LiveLocks struct {
 	World     *World
 	Installed bool

@@ -40,8 +40,7 @@ func InGit(namespace, name string, labels map[string]string) *target.Object {
 	return obj
 }
 
-// GitApply applies an object as kustomize-controller does, with spec.suspend if
-// that is given.
+// GitApply applies an object as kustomize-controller does, with spec.suspend if it is given.
 func GitApply(ctx context.Context, obj *target.Object, suspend ...bool) error {
 	config := InGit(obj.GetNamespace(), obj.GetName(), obj.GetLabels())
 	for _, s := range suspend {
@@ -51,13 +50,13 @@ func GitApply(ctx context.Context, obj *target.Object, suspend ...bool) error {
 		client.FieldOwner("kustomize-controller"), client.ForceOwnership)
 }
 
-// NewKustomization creates a target as kustomize-controller does.
+// NewKustomization creates a Kustomization as kustomize-controller applies it.
 func (w *World) NewKustomization(name string, labels map[string]string) *target.Object {
 	w.Helper()
 	return w.NewKustomizationIn(w.Namespace, name, labels)
 }
 
-// NewKustomizations creates some without labels.
+// NewKustomizations creates n Kustomizations without labels.
 func (w *World) NewKustomizations(n int) []*target.Object {
 	w.Helper()
 	all := make([]*target.Object, n)
@@ -75,16 +74,16 @@ func (w *World) NewKustomizationIn(namespace, name string, labels map[string]str
 	return w.Reload(obj)
 }
 
-// Git applies a target again, with spec.suspend if that is given.
+// Git applies a target again, with spec.suspend if it is given.
 func (w *World) Git(obj *target.Object, suspend ...bool) {
 	w.Helper()
 	w.Must(GitApply(w.Context(), obj, suspend...))
 }
 
-// Suspend is flux suspend.
+// Suspend suspends a target as flux suspend does.
 func (w *World) Suspend(obj *target.Object) { w.PatchAsFlux(obj, `{"spec":{"suspend":true}}`) }
 
-// Resume is flux resume.
+// Resume resumes a target as flux resume does.
 func (w *World) Resume(obj *target.Object) { w.PatchAsFlux(obj, `{"spec":{"suspend":null}}`) }
 
 // PatchAsFlux patches a target as the flux CLI does.
@@ -100,7 +99,7 @@ func (w *World) Reload(obj *target.Object) *target.Object {
 	return obj
 }
 
-// Suspension is what a test looks at in a target.
+// Suspension has the fields of a target that tests compare.
 type Suspension struct {
 	// Suspend is spec.suspend: true, false or nil.
 	Suspend any
@@ -111,7 +110,7 @@ type Suspension struct {
 	Owners []string
 }
 
-// Suspension reads a target and returns what is recorded about its hold.
+// Suspension reads a target and returns the recorded state of its hold.
 func (w *World) Suspension(obj *target.Object) Suspension {
 	w.Helper()
 	w.Reload(obj)
@@ -133,7 +132,7 @@ func (w *World) Suspension(obj *target.Object) Suspension {
 	return l
 }
 
-// Expect fails the test if the hold of a target is not as wanted.
+// Expect fails the test if the hold of a target differs from want.
 func (w *World) Expect(obj *target.Object, want Suspension) {
 	w.Helper()
 	got := w.Suspension(obj)
@@ -142,7 +141,7 @@ func (w *World) Expect(obj *target.Object, want Suspension) {
 	}
 }
 
-// ExpectHeld checks all that makes a target held by Gates.
+// ExpectHeld checks that a target is completely held by Gates: field, annotation and condition.
 func (w *World) ExpectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	w.Expect(obj, Suspension{
@@ -151,7 +150,7 @@ func (w *World) ExpectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	})
 }
 
-// ExpectHolder checks who holds a target, and not what its condition says so far.
+// ExpectHolder checks which Gates hold a target. It ignores the condition, which follows later.
 func (w *World) ExpectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	if got := w.Suspension(obj); got.Suspend != true || got.HeldBy != target.FormatHeldBy(Keys(gates)) {
@@ -159,7 +158,7 @@ func (w *World) ExpectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
 	}
 }
 
-// ExpectFree checks that nothing holds a target, and that it says so.
+// ExpectFree checks that no Gate holds a target, and that its condition reports that.
 func (w *World) ExpectFree(obj *target.Object) {
 	w.Helper()
 	if got := w.Suspension(obj); got.Suspend != nil || got.HeldBy != "" || !strings.HasPrefix(got.Approved, "True GateOpened Released: ") {
@@ -167,7 +166,7 @@ func (w *World) ExpectFree(obj *target.Object) {
 	}
 }
 
-// explain returns why Gates hold a target, by their status.
+// explain returns why Gates hold a target, according to their status.
 func (w *World) explain(gates []*v1alpha1.Gate) string {
 	w.Helper()
 	var holders []verdict.Gate
@@ -176,13 +175,13 @@ func (w *World) explain(gates []*v1alpha1.Gate) string {
 		if g == nil {
 			w.Fatalf("gate %s does not exist", name)
 		}
-		g.Spec.Suspend = false // the condition keeps the reason from before
+		g.Spec.Suspend = false // the condition keeps its previous reason
 		holders = append(holders, verdict.Governing(name, g, w.FakeClock.Now()))
 	}
 	return verdict.Explain(holders, w.FakeClock.Now())
 }
 
-// Keys returns the keys of Gates as the annotation orders them.
+// Keys returns the keys of Gates in the order of the annotation.
 func Keys(gates []*v1alpha1.Gate) []string {
 	var all []string
 	for _, g := range gates {
@@ -191,8 +190,8 @@ func Keys(gates []*v1alpha1.Gate) []string {
 	return target.ParseHeldBy(target.FormatHeldBy(all))
 }
 
-// ExpectReleased checks that a target is as if no Gate had ever held it, except for the condition: it names the Gate if that
-// governs it still, because it is open or has mode Audit.
+// ExpectReleased checks that a target has no trace of a hold except the condition, which names the Gate if that still governs the target,
+// because it is open or has mode Audit.
 func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
 	var gates []verdict.Gate
@@ -204,7 +203,7 @@ func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Expect(obj, Suspension{Approved: "True GateOpened " + verdict.Judge(verdict.Observed{}, gates).Released()})
 }
 
-// ExpectUntouched checks that no Gate ever touched a target.
+// ExpectUntouched checks that a target has no trace of a Gate.
 func (w *World) ExpectUntouched(obj *target.Object) {
 	w.Helper()
 	w.Expect(obj, Suspension{})

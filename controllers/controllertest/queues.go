@@ -17,11 +17,11 @@ import (
 // Queues are the queues of the controllers, except that the progress of a Gate is due at once.
 type Queues struct {
 	*enqueue.Queues
-	// gates are the Gates that have left their queue and were not reconciled.
+	// gates are the Gates that were taken from their queue but not reconciled.
 	gates map[types.NamespacedName]bool
 }
 
-// NewQueues returns empty queues that end with a test.
+// NewQueues returns empty queues that shut down at the end of a test.
 func NewQueues(t testing.TB) *Queues {
 	q := &Queues{enqueue.NewQueues(runtimectrl.GetDefaultRateLimiter), map[types.NamespacedName]bool{}}
 	t.Cleanup(func() {
@@ -36,7 +36,7 @@ func NewQueues(t testing.TB) *Queues {
 // GateSoon implements enqueue.Enqueuer.
 func (q *Queues) GateSoon(key types.NamespacedName) { q.Gate(key) }
 
-// process handles the items that wait in a queue, in their order.
+// process handles the waiting items of a queue in order.
 func process[T comparable](q workqueue.TypedInterface[T], do func(T)) {
 	for n := q.Len(); n > 0; n-- {
 		item, _ := q.Get()
@@ -70,7 +70,7 @@ func (q *Queues) locks(do func(namespace string)) {
 	process(q.LockQueue, func(r reconcile.Request) { do(r.Name) })
 }
 
-// Clear removes the targets and GateLocks.
+// Clear drops the enqueued targets and GateLocks.
 func (q *Queues) Clear() {
 	q.TakeTargets()
 	q.locks(func(string) {})

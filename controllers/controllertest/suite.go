@@ -21,8 +21,7 @@ func RunTests(m *testing.M, cluster **harness.ControlPlane) int {
 	return harness.RunTestsAfter(setup, onWrongZones{m}, &controlPlane, append(slices.Clone(harness.CRDs), harness.Lock)...)
 }
 
-// onWrongZones runs the tests, but not the control plane, where the zones of the machine
-// are wrong.
+// onWrongZones runs the tests with wrong time zones on the machine. The control plane has correct ones.
 type onWrongZones struct{ *testing.M }
 
 func (m onWrongZones) Run() int { return tztest.Run(m.M) }

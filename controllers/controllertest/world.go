@@ -1,5 +1,5 @@
-// Package controllertest is the environment of the tests of the controllers: a namespace on a real API server, the reconcilers on that, and
-// a clock that the test moves. Only tests import it.
+// Package controllertest is the environment of the tests of the controllers: a namespace on a real API server, its reconcilers, and a fake
+// clock. Only tests import it.
 package controllertest
 
 import (
@@ -29,10 +29,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// Start is when the fake clock of each test begins: a Monday.
+// Start is the initial time of the fake clock of each test, a Monday.
 var Start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// World is a namespace with reconcilers that the test calls, under a clock that it moves.
+// World is a namespace with reconcilers that the test calls, and a fake clock.
 type World struct {
 	*harness.World
 	*controllers.Gating
@@ -43,9 +43,9 @@ type World struct {
 	// State is the state of the controllers in memory.
 	State  *controllers.State
 	Queues *Queues
-	// retries enqueue what has failed.
+	// retries enqueue again what has failed.
 	retries []func()
-	// RequeueAfter has when targets are requeued.
+	// RequeueAfter has the requested delays of targets.
 	RequeueAfter map[target.Key]time.Duration
 	// Unstamped is true if config/policies are not installed.
 	Unstamped bool
@@ -79,7 +79,7 @@ func (w *World) ResetState() {
 	w.State.Summary.Changed = func(g summary.Gate, _ bool) { w.Queues.Gate(g.NamespacedName) }
 }
 
-// Reconcilers returns the reconcilers with the present fields of the world.
+// Reconcilers returns reconcilers with the current fields of the world.
 func (w *World) Reconcilers() *controllers.Reconcilers { return w.NewReconcilers(w.State, w.Queues) }
 
 // NewNamespace creates another namespace of this world and returns its name.
@@ -89,7 +89,7 @@ func (w *World) NewNamespace() string {
 	return w.AllNamespaces[len(w.AllNamespaces)-1]
 }
 
-// In moves the clock to a time after start.
+// In sets the clock to a time after Start.
 func (w *World) In(d time.Duration) time.Time {
 	w.FakeClock.SetTime(Start.Add(d))
 	return Start.Add(d)
@@ -158,7 +158,7 @@ func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 // MaxRounds bounds how often the queues are processed.
 const MaxRounds = 12
 
-// GetGate reads a Gate, nil if there is none.
+// GetGate reads a Gate, nil if it does not exist.
 func (w *World) GetGate(key client.ObjectKey) *v1alpha1.Gate {
 	w.Helper()
 	if key.Name == "" {
@@ -248,7 +248,7 @@ func reconcileTarget(ctx context.Context, l *controllers.Reconcilers, key target
 	return l.Targets.Reconcile(ctx, key)
 }
 
-// Reconcile is Try that must not fail.
+// Reconcile is Try, and fails the test on an error.
 func (w *World) Reconcile(g *v1alpha1.Gate) ctrl.Result {
 	w.Helper()
 	result, err := w.Try(g)
@@ -256,27 +256,27 @@ func (w *World) Reconcile(g *v1alpha1.Gate) ctrl.Result {
 	return result
 }
 
-// Open requests that a Gate opens at a time.
+// Open requests to open a Gate at a time.
 func (w *World) Open(g *v1alpha1.Gate, at time.Time) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, at.Format(time.RFC3339Nano))
 }
 
-// Close requests that a Gate closes at a time.
+// Close requests to close a Gate at a time.
 func (w *World) Close(g *v1alpha1.Gate, at time.Time) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, at.Format(time.RFC3339Nano))
 }
 
-// Key returns the name of a Gate in the annotation of its targets.
+// Key returns the name of a Gate as in the annotation of its targets.
 func Key(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// Named refers to one Kustomization.
+// Named returns a reference to one Kustomization.
 func Named(name string) v1alpha1.TargetReference {
 	return v1alpha1.TargetReference{Kind: "Kustomization", Name: name}
 }
 
-// All refers to all Kustomizations, or to those with labels given as key, value.
+// All returns a reference to all Kustomizations, or to those with labels given as key and value.
 func All(labels ...string) v1alpha1.TargetReference {
 	ref := Named(v1alpha1.AnyName)
 	for i := 0; i < len(labels); i += 2 {

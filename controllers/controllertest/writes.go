@@ -22,26 +22,24 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// ErrBroken is what a write returns that a test makes fail.
+// ErrBroken is the error of a write that a test makes fail.
 var ErrBroken = errors.New("the line is broken")
 
-// Writes notes what a client writes, as "verb Kind/name", and lets a test
-// interfere.
+// Writes records the writes of a client, as "verb Kind/name". A test can make them fail, or act before and after them.
 type Writes struct {
 	mu  sync.Mutex
 	log []string
 	n   int
-	// Whole are those whose answer is asked for whole.
+	// Whole are the writes whose response is requested in full, not as metadata only.
 	Whole []string
 
-	// Before is called before a write, which is not made if it returns an error.
+	// Before is called before a write. If it returns an error, the write is not sent.
 	Before func(write string) error
-	// After is called after a write that was made, so that the caller sees an
-	// error all the same.
+	// After is called after a successful write. Its error is returned to the caller.
 	After func(write string) error
 }
 
-// Client returns a client that notes its writes.
+// Client returns a client whose writes are recorded.
 func (w *Writes) Client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: listIndexed,
@@ -76,7 +74,7 @@ func (w *Writes) Client(c client.WithWatch) client.Client {
 	})
 }
 
-// ListsIndexed is a client that looks Gates up by targetField.
+// ListsIndexed is a client whose lists support the indexes of the manager's cache.
 type ListsIndexed struct{ client.WithWatch }
 
 // List implements client.Client.
@@ -84,7 +82,7 @@ func (c ListsIndexed) List(ctx context.Context, list client.ObjectList, opts ...
 	return listIndexed(ctx, c.WithWatch, list, opts...)
 }
 
-// listIndexed looks Gates and exceptions up by their fields, as the cache of the manager does.
+// listIndexed lists Gates and exceptions by indexed fields, as the cache of the manager does.
 func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	switch list.(type) {
 	case *v1alpha1.GateList, *v1alpha1.GateExceptionList:
@@ -146,14 +144,14 @@ func (w *Writes) note(verb string, obj any, do func() error) error {
 	return nil
 }
 
-// Count returns how many writes were made.
+// Count returns the number of writes.
 func (w *Writes) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.n
 }
 
-// Take returns the writes since the last call that have a substring.
+// Take returns the writes since the last call that contain a substring.
 func (w *Writes) Take(of string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +160,7 @@ func (w *Writes) Take(of string) []string {
 	return taken
 }
 
-// matching returns the entries that have a substring.
+// matching returns the entries that contain a substring.
 func matching(all []string, of string) []string {
 	var found []string
 	for _, entry := range all {
@@ -180,7 +178,7 @@ func (w *Writes) Reset() {
 	w.Before, w.After = nil, nil
 }
 
-// Failing returns a hook that fails every write that has a substring.
+// Failing returns a hook that fails every write that contains a substring.
 func Failing(of string) func(string) error {
 	return func(write string) error {
 		if strings.Contains(write, of) {
@@ -190,7 +188,7 @@ func Failing(of string) func(string) error {
 	}
 }
 
-// Once returns a hook that calls do at the first write that has a substring.
+// Once returns a hook that calls do at the first write that contains a substring.
 func Once(of string, do func() error) func(string) error {
 	var done atomic.Bool
 	return func(write string) error {
@@ -201,16 +199,16 @@ func Once(of string, do func() error) func(string) error {
 	}
 }
 
-// Conflict returns the error of the API server for a write of an outdated version.
+// Conflict returns the error of the API server for a write on an outdated version.
 func Conflict() error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "kustomizations"}, "apps", errors.New("injected"))
 }
 
-// Recorder keeps events as "type Kind/name reason: message".
+// Recorder records events as "type Kind/name reason: message".
 type Recorder struct {
 	mu     sync.Mutex
 	Events []string
-	// metadata is that of the events.
+	// metadata has the metadata of the events.
 	metadata []map[string]string
 }
 
@@ -242,8 +240,7 @@ func (r *Recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]strin
 	r.metadata = append(r.metadata, metadata)
 }
 
-// TakeMetadata is take of the metadata of one event, with the keys of a prefix,
-// without it.
+// TakeMetadata takes the metadata of one event: the keys with a prefix, without the prefix.
 func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]string {
 	t.Helper()
 	r.mu.Lock()
@@ -266,7 +263,7 @@ func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]stri
 	return found[0]
 }
 
-// Take returns the events since the last call that have a substring.
+// Take returns the events since the last call that contain a substring.
 func (r *Recorder) Take(of string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,15 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ArtifactServer serves tar.gz artifacts on loopback, the way that
-// source-controller does.
+// ArtifactServer serves tar.gz artifacts on loopback, as source-controller does.
 type ArtifactServer struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	files  map[string][]byte
 }
 
-// StartArtifactServer starts one without artifacts.
+// StartArtifactServer starts a server without artifacts.
 func StartArtifactServer() *ArtifactServer {
 	s := &ArtifactServer{files: map[string][]byte{}}
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,11 +41,11 @@ func StartArtifactServer() *ArtifactServer {
 	return s
 }
 
-// Stop ends the server.
+// Stop stops the server.
 func (s *ArtifactServer) Stop() { s.server.Close() }
 
-// Publish makes files, named by path, the revision of an ExternalArtifact that
-// it creates if need be. A Kustomization that refers to it applies them.
+// Publish publishes files, keyed by path, as a revision of an ExternalArtifact, and creates the ExternalArtifact if it is missing. A
+// Kustomization that refers to it applies the files.
 func (s *ArtifactServer) Publish(ctx context.Context, c client.Client, key client.ObjectKey, revision string, files map[string]string) error {
 	content, err := Tarball(files)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *ArtifactServer) Publish(ctx context.Context, c client.Client, key clien
 	return c.Status().Patch(ctx, obj, client.MergeFrom(before))
 }
 
-// Tarball returns files, named by path, as a tar.gz.
+// Tarball returns a tar.gz with files, keyed by path.
 func Tarball(files map[string]string) ([]byte, error) {
 	var buffer bytes.Buffer
 	zipped := gzip.NewWriter(&buffer)

@@ -18,7 +18,7 @@ const (
 	issuer = "ca"
 )
 
-// StartCertManager starts the real one, with its self-signed and CA issuers.
+// StartCertManager starts the cert-manager controller with its self-signed and CA issuers.
 func (c *ControlPlane) StartCertManager(ctx context.Context) (*Process, error) {
 	return c.startCertManager(ctx)
 }
@@ -29,8 +29,7 @@ func (c *ControlPlane) startCertManager(ctx context.Context, args ...string) (*P
 	return c.run(ctx, tool("cert-manager"), health, nil, args...)
 }
 
-// CreateIssuer creates the issuer of NewCertificate in a namespace, with a root
-// of its own, and waits until it is ready.
+// CreateIssuer creates the issuer of NewCertificate in a namespace, with its own root certificate, and waits until it is ready.
 func (c *ControlPlane) CreateIssuer(ctx context.Context, namespace string) error {
 	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: namespace, Name: name} }
 	selfSigned := Object(certManagerAPI, "Issuer", key("self-signed"))
@@ -57,8 +56,8 @@ func (c *ControlPlane) CreateIssuer(ctx context.Context, namespace string) error
 	})
 }
 
-// NewCertificate returns a Certificate with a lifetime, which cert-manager
-// renews some time after its issue. Its Secret has the same name.
+// NewCertificate returns a Certificate with a lifetime. cert-manager renews it a given time after its issuance. Its Secret has the same
+// name.
 func NewCertificate(key client.ObjectKey, lifetime, renewAfter time.Duration) *unstructured.Unstructured {
 	obj := Object(certManagerAPI, "Certificate", key)
 	obj.Object["spec"] = map[string]any{
@@ -72,7 +71,7 @@ func NewCertificate(key client.ObjectKey, lifetime, renewAfter time.Duration) *u
 	return obj
 }
 
-// RenewCertificate does what cmctl renew does.
+// RenewCertificate requests a renewal as cmctl renew does.
 func (c *ControlPlane) RenewCertificate(ctx context.Context, key client.ObjectKey) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		obj := Object(certManagerAPI, "Certificate", key)
@@ -99,8 +98,7 @@ func (c *ControlPlane) RenewCertificate(ctx context.Context, key client.ObjectKe
 	})
 }
 
-// Condition returns the status and the reason of a condition, empty if it is not
-// there.
+// Condition returns the status and the reason of a condition, empty if it is missing.
 func Condition(obj *unstructured.Unstructured, name string) (metav1.ConditionStatus, string) {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, entry := range conditions {

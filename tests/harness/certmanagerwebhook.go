@@ -12,12 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// UnvalidatedLabel is what a namespace has, with the value true, whose objects
-// cert-manager's webhook does not validate. It refuses lifetimes below an hour.
+// UnvalidatedLabel is a namespace label. If it is true, cert-manager's webhook does not validate the objects in the namespace. The webhook
+// refuses lifetimes below an hour.
 const UnvalidatedLabel = "cert-manager.io/disable-validation"
 
-// StartCertManagerWebhook starts the real webhook and has the API server ask it
-// for the rest of its days.
+// StartCertManagerWebhook starts cert-manager's webhook and registers it with the API server, until the control plane stops.
 func (c *ControlPlane) StartCertManagerWebhook(ctx context.Context) (*Process, error) {
 	addr := FreeAddress()
 	caFile := filepath.Join(c.dir, "cert-manager-webhook.pem")
@@ -35,8 +34,7 @@ func (c *ControlPlane) StartCertManagerWebhook(ctx context.Context) (*Process, e
 	return process, nil
 }
 
-// installWebhook creates the configurations of cert-manager's chart and waits
-// until the API server knows them.
+// installWebhook creates the webhook configurations of cert-manager's chart, and waits until they take effect.
 func (c *ControlPlane) installWebhook(ctx context.Context, url string, ca []byte) error {
 	const name, hook = "cert-manager-webhook", "webhook.cert-manager.io"
 	fail, none, equivalent := admissionv1.Fail, admissionv1.SideEffectClassNone, admissionv1.Equivalent
@@ -81,8 +79,7 @@ func (c *ControlPlane) installWebhook(ctx context.Context, url string, ca []byte
 	return Eventually(ctx, readyTimeout, "the webhook is asked", func() error { return c.webhookAsked(ctx) })
 }
 
-// webhookAsked tries to create a Certificate without a name, which only the
-// webhook refuses.
+// webhookAsked tries to create a Certificate without a name, which only the webhook refuses.
 func (c *ControlPlane) webhookAsked(ctx context.Context) error {
 	probe := Object(certManagerAPI, "Certificate", client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "probe"})
 	probe.Object["spec"] = map[string]any{"secretName": "probe", "issuerRef": map[string]any{"name": issuer}}

@@ -1,5 +1,5 @@
-// Package harness starts the real parts that tests and the demo need: etcd and
-// kube-apiserver, controllers as processes of their own, and artifacts for them.
+// Package harness starts the real components that tests and the demo need: etcd and kube-apiserver, controllers as separate processes, and
+// servers of artifacts.
 package harness
 
 import (
@@ -39,7 +39,7 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Tools returns the folder with what tests/tools/build.sh has built.
+// Tools returns the folder with the output of tests/tools/build.sh.
 func Tools() string { return filepath.Join(Root(), ".cache", "tools", "current") }
 
 func tool(name string) string { return filepath.Join(Tools(), "bin", name) }
@@ -47,10 +47,10 @@ func tool(name string) string { return filepath.Join(Tools(), "bin", name) }
 // assets is the folder of etcd, kube-apiserver and kubectl.
 var assets = filepath.Join(Tools(), "bin")
 
-// Assets is the folder that UseAssets has named, or that of tests/tools/build.sh.
+// Assets returns the folder that was set with UseAssets. The default is that of tests/tools/build.sh.
 func Assets() string { return assets }
 
-// UseAssets takes etcd, kube-apiserver and kubectl from a folder, and not from that of tests/tools/build.sh.
+// UseAssets sets the folder of etcd, kube-apiserver and kubectl.
 func UseAssets(folder string) { assets = folder }
 
 func asset(name string) string { return filepath.Join(assets, name) }
@@ -60,7 +60,7 @@ type ControlPlane struct {
 	// Config and Client have all permissions.
 	Config *rest.Config
 	Client client.WithWatch
-	// Kubeconfig is the path of a file with the same permissions.
+	// Kubeconfig is the path of a kubeconfig with all permissions.
 	Kubeconfig string
 
 	dir             string
@@ -68,26 +68,25 @@ type ControlPlane struct {
 	ready           rest.Interface
 	etcd, apiServer *Process
 	people          people
-	// users is how many kubeconfigs there are.
+	// users counts the kubeconfigs that were written.
 	users atomic.Int64
 }
 
-// CRDs are the folders with the definitions of the objects that Gates govern.
-// They are named as their projects.
+// CRDs are the folders with the CRDs of the objects that Gates govern, by the name of the project.
 var CRDs = []string{
 	"kustomize-controller", "source-controller", "helm-controller",
 	"image-reflector-controller", "image-automation-controller",
 	"cert-manager", "cluster-api",
 }
 
-// Lock and Machines are the definitions of config/lock and config/machines alone, without policies.
+// Lock and Machines are the CRDs of config/lock and config/machines, without policies.
 const (
 	addOn    = "gating-controller/"
 	Lock     = addOn + "lock"
 	Machines = addOn + "machines"
 )
 
-// CRDPath returns where the definitions of one of CRDs are, or of Lock or Machines.
+// CRDPath returns the path of the CRDs of one of CRDs, or of Lock or Machines.
 func CRDPath(project string) string {
 	if name, ok := strings.CutPrefix(project, addOn); ok {
 		return filepath.Join(Root(), "config", name, "crd.yaml")
@@ -95,28 +94,27 @@ func CRDPath(project string) string {
 	return filepath.Join(Tools(), "crds", project)
 }
 
-// StartControlPlane starts etcd and kube-apiserver with the definition of Gates
-// and those in the folders named by projects.
+// StartControlPlane starts etcd and kube-apiserver, and installs our CRDs and those of the given projects.
 func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	return startControlPlane(here(), projects...)
 }
 
-// StartControlPlaneWith is StartControlPlane with more arguments for the API server.
+// StartControlPlaneWith is StartControlPlane with additional arguments for the API server.
 func StartControlPlaneWith(args []string, projects ...string) (*ControlPlane, error) {
 	at := here()
 	at.args = append(at.args, args...)
 	return startControlPlane(at, projects...)
 }
 
-// place is where an API server is, and its arguments there.
+// place is the address of an API server, and its arguments.
 type place struct {
 	host, port string
 	args       []string
 }
 
-// here is on loopback, where there are no Pods.
+// here returns a place on loopback, for a control plane without Pods.
 func here() place {
-	// Nobody creates the service accounts of namespaces.
+	// no controller creates the service accounts of namespaces
 	return place{host: loopback(), port: freePort(), args: []string{"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"}}
 }
 
@@ -143,11 +141,11 @@ func startControlPlane(at place, projects ...string) (*ControlPlane, error) {
 	return c, nil
 }
 
-// lessGarbageCollection saves a fifth of the CPU of a server, for memory. An API server with 10,000 targets would take all of a machine
-// without a limit, and stand still.
+// lessGarbageCollection trades memory for a fifth of the CPU of a server. Without the limit, an API server with 10,000 targets would
+// exhaust the memory of the machine.
 var lessGarbageCollection = []string{"GOGC=400", "GOMEMLIMIT=12GiB"}
 
-// start starts both programs.
+// start starts etcd and kube-apiserver.
 func (c *ControlPlane) start(ctx context.Context, at place) (err error) {
 	clients := "http://" + FreeAddress()
 	if c.pki, err = newPKI(c.dir, at.host); err != nil {
@@ -178,9 +176,9 @@ func (c *ControlPlane) start(ctx context.Context, at place) (err error) {
 	})
 }
 
-// connect makes the clients for the API server at a URL.
+// connect creates the clients for the API server at a URL.
 func (c *ControlPlane) connect(url string) (err error) {
-	// Tests are many clients in one.
+	// The client of a test stands for many clients.
 	c.Config = &rest.Config{Host: url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.serving}}
 	if c.Config.CertData, c.Config.KeyData, err = c.pki.user("admin", "system:masters"); err != nil {
 		return err
@@ -207,8 +205,7 @@ func (c *ControlPlane) answers(ctx context.Context) error {
 	return err
 }
 
-// KubeconfigFor writes a kubeconfig for another user and returns its path. RBAC
-// says what the user may do.
+// KubeconfigFor writes a kubeconfig for another user and returns its path. RBAC determines the permissions of the user.
 func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (path string, err error) {
 	config := rest.CopyConfig(c.Config)
 	if config.CertData, config.KeyData, err = c.pki.user(user, groups...); err != nil {
@@ -227,7 +224,7 @@ func (c *ControlPlane) writeKubeconfig(name string, config *rest.Config) (string
 	}, path)
 }
 
-// Kubectl runs kubectl with all permissions and returns what it printed.
+// Kubectl runs kubectl with all permissions and returns its output.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, asset("kubectl"), args...) //nolint:gosec // the arguments are those of tests
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
@@ -238,16 +235,15 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 	return string(out), nil
 }
 
-// Dir is a folder for files that are gone after Stop.
+// Dir returns a folder for files that Stop removes.
 func (c *ControlPlane) Dir() string { return c.dir }
 
-// Stop ends the processes and removes their files. Nobody needs them to end in order.
+// Stop kills the processes and removes their files. No test depends on a graceful shutdown.
 func (c *ControlPlane) Stop() error {
 	return errors.Join(c.apiServer.Kill(), c.etcd.Kill(), os.RemoveAll(c.dir))
 }
 
-// Scheme returns the scheme of the types that tests use; targets are
-// unstructured.
+// Scheme returns the scheme of the types that tests use. Targets are unstructured.
 func Scheme() (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), lockv1alpha1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))

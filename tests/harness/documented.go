@@ -29,9 +29,8 @@ var documented = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 }
 
-// Documented creates namespaces that a page of the docs names, for a test that runs its
-// commands. At the end of the test everything is gone that was created in the meantime,
-// so that it can run again. No other test runs beside it.
+// Documented creates the namespaces that a page of the docs names, for a test that runs the commands of the page. At the end of the test,
+// it deletes all objects that were created meanwhile, so that the test can run again. The test must not run in parallel with others.
 func (c *ControlPlane) Documented(t testing.TB, namespaces ...string) {
 	t.Helper()
 	for _, name := range namespaces {
@@ -52,7 +51,7 @@ func (c *ControlPlane) Documented(t testing.TB, namespaces ...string) {
 	})
 }
 
-// names returns those of all objects of the kinds.
+// names returns the names of all objects of the documented kinds.
 func (c *ControlPlane) names(ctx context.Context) (all []string, err error) {
 	err = c.eachDocumented(ctx, func(obj *metav1.PartialObjectMetadata) error {
 		all = append(all, nameOf(obj))
@@ -61,14 +60,14 @@ func (c *ControlPlane) names(ctx context.Context) (all []string, err error) {
 	return all, err
 }
 
-// deleteOthers deletes all objects that are not among some. The error has what is there.
+// deleteOthers deletes all documented objects except the given ones. It returns an error as long as such objects exist.
 func (c *ControlPlane) deleteOthers(ctx context.Context, some []string) error {
 	return c.eachDocumented(ctx, func(obj *metav1.PartialObjectMetadata) error {
 		if slices.Contains(some, nameOf(obj)) {
 			return nil
 		}
 		err := client.IgnoreNotFound(c.Client.Delete(ctx, obj))
-		if len(obj.Finalizers) > 0 { // their controller may not run
+		if len(obj.Finalizers) > 0 { // their controller may not be running
 			before := obj.DeepCopy()
 			obj.Finalizers = nil
 			err = errors.Join(err, client.IgnoreNotFound(c.Client.Patch(ctx, obj, client.MergeFrom(before))))
@@ -77,7 +76,7 @@ func (c *ControlPlane) deleteOthers(ctx context.Context, some []string) error {
 	})
 }
 
-// nameOf is the same for an object that was deleted and is there again.
+// nameOf returns the kind, namespace and name of an object. A recreated object has the same name.
 func nameOf(obj *metav1.PartialObjectMetadata) string {
 	return obj.Kind + " " + obj.Namespace + "/" + obj.Name
 }

@@ -1,7 +1,7 @@
 package harness
 
-// StartEmulated is StartControlPlane with an API server that acts as one of an older version of Kubernetes, such as 1.34: it has the APIs
-// and the features of that version, see https://kubernetes.io/docs/concepts/cluster-administration/compatibility-version/.
+// StartEmulated is StartControlPlane with an API server that emulates an older version of Kubernetes, such as 1.34: it has the APIs and the
+// features of that version, see https://kubernetes.io/docs/concepts/cluster-administration/compatibility-version/.
 func StartEmulated(version string, projects ...string) (*ControlPlane, error) {
 	at := here()
 	at.args = append(at.args, "--emulated-version="+version)

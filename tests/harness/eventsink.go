@@ -12,7 +12,7 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 )
 
-// EventSink takes events as notification-controller does, for --events-addr.
+// EventSink accepts events as notification-controller does, for --events-addr.
 type EventSink struct {
 	*httptest.Server
 
@@ -22,7 +22,7 @@ type EventSink struct {
 	refuse map[string]int
 }
 
-// StartEventSink starts one on loopback. Close ends it.
+// StartEventSink starts a sink on loopback. Close stops it.
 func StartEventSink() *EventSink {
 	s := &EventSink{refuse: map[string]int{}}
 	s.Server = httptest.NewServer(s)
@@ -57,15 +57,14 @@ func (s *EventSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// Refuse has the sink answer 500 to the next event with a reason.
+// Refuse makes the sink respond with 500 to the next event with a reason.
 func (s *EventSink) Refuse(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse[reason]++
 }
 
-// Take returns what was posted since the last call, also what was refused, and
-// what was not an event.
+// Take returns all bodies that were posted since the last call, including refused ones and those that are not events.
 func (s *EventSink) Take() (events []eventv1.Event, faults []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,11 +73,10 @@ func (s *EventSink) Take() (events []eventv1.Event, faults []string) {
 	return events, faults
 }
 
-// EventKey is by what notification-controller takes an event for one that it had in
-// the five minutes before. Its source is fluxcd/notification-controller: cleanupMetadata
-// in internal/server/event_server.go drops metadata without the prefix of the object's
-// API group, and eventKeyFunc there (EventKey in internal/notifier since) takes name, namespace,
-// kind, message, and of the metadata revision and token.
+// EventKey returns the key by which notification-controller deduplicates events for five minutes. Its source is
+// fluxcd/notification-controller: cleanupMetadata in internal/server/event_server.go drops metadata without the prefix of the object's API
+// group, and eventKeyFunc there (EventKey in later versions of internal/notifier) uses name, namespace, kind, message, and from the
+// metadata the revision and the token.
 func EventKey(event eventv1.Event) string {
 	object := event.InvolvedObject
 	group := object.GroupVersionKind().Group

@@ -19,11 +19,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// FaultProxy stands between one client and the API server and answers wrongly, late or
-// not at all, as its dice say. It has the credentials, so that the API server sees the
-// user that it stands for.
+// FaultProxy is a proxy between one client and the API server. It injects faults at random: wrong, late and missing responses. It has the
+// credentials, so that the API server authenticates the user of the client.
 type FaultProxy struct {
-	// Kubeconfig is the path of a file for the client.
+	// Kubeconfig is the path of the kubeconfig for the client.
 	Kubeconfig string
 
 	server *http.Server
@@ -33,21 +32,21 @@ type FaultProxy struct {
 	random *rand.Rand
 	rate   float64
 	cut    bool
-	// held is how long writes are held back.
+	// held is the delay of writes.
 	held time.Duration
-	// refused is a part of the path of the writes that are refused, empty for none.
+	// refused is the resource whose writes are refused, empty for none.
 	refused string
 	// onWrite is called before and after each write, nil for none.
 	onWrite func(path string, made bool) bool
-	// hanging is how many requests hang, and lastHang when one ended that did.
+	// hanging counts the hanging requests. lastHang is when the last one ended.
 	hanging  int
 	lastHang time.Time
 	counts   map[string]int
-	// watches are those that are under way.
+	// watches are the open watches.
 	watches map[*http.Request]context.CancelFunc
 }
 
-// StartFaultProxy starts one for a user. It does no harm until SetRate.
+// StartFaultProxy starts a proxy for a user. It injects no faults before SetRate.
 func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed uint64, user string, groups ...string) (*FaultProxy, error) {
 	kubeconfig, err := c.KubeconfigFor(user, groups...)
 	if err != nil {
@@ -82,7 +81,7 @@ func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed ui
 			}
 			return nil
 		},
-		// A response that cannot be had from the API server is not an answer at all.
+		// If the API server does not respond, the client must not get a response from the proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: readyTimeout, ErrorLog: log.New(discard{}, "", 0)}
@@ -101,38 +100,36 @@ type losesKey struct{}
 
 func loses(ctx context.Context) bool { return ctx.Value(losesKey{}) != nil }
 
-// SetRate says how many of the requests meet a fault, from 0 to 1.
+// SetRate sets the fraction of requests with a fault, from 0 to 1.
 func (p *FaultProxy) SetRate(rate float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rate = rate
 }
 
-// Cut breaks every request from now on, or mends the line again.
+// Cut breaks all requests until it is called with false.
 func (p *FaultProxy) Cut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
 }
 
-// HoldWrites has writes reach the API server later by a time, so that others write
-// between what their client has read and what it writes. Zero ends that.
+// HoldWrites delays every write, to open a window for conflicting writers. Zero disables the delay.
 func (p *FaultProxy) HoldWrites(length time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = length
 }
 
-// RefuseWrites has all writes of one resource fail, as an admission webhook does that is
-// down. An empty one ends that.
+// RefuseWrites fails all writes of a resource, as an unavailable admission webhook does. An empty resource disables that.
 func (p *FaultProxy) RefuseWrites(resource string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = resource
 }
 
-// OnWrite has a function see the path of each write: before it reaches the API server, and
-// once it is made. If it returns false, the write is not made, or its answer is lost. Nil ends that.
+// OnWrite calls lets with the path of each write: before the write is forwarded, and after the API server has responded. If lets returns
+// false, the write is dropped, or its response is lost. Nil disables that.
 func (p *FaultProxy) OnWrite(lets func(path string, made bool) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +155,7 @@ func (p *FaultProxy) holdsWrites() time.Duration {
 	return p.held
 }
 
-// CutWatches cuts all watches that are under way. Their client has to watch again, and
-// knows nothing of what is written until then.
+// CutWatches ends all open watches. Until the client watches again, it misses all changes.
 func (p *FaultProxy) CutWatches() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +165,7 @@ func (p *FaultProxy) CutWatches() {
 	}
 }
 
-// watch returns the context of a watch, which ends after a time unless that is zero, and
-// a function for its end.
+// watch returns the context of a watch, and a function to call at its end. The context ends after length, unless that is zero.
 func (p *FaultProxy) watch(r *http.Request, length time.Duration) (context.Context, func()) {
 	if length == 0 {
 		length = 24 * time.Hour
@@ -187,7 +182,7 @@ func (p *FaultProxy) watch(r *http.Request, length time.Duration) (context.Conte
 	}
 }
 
-// hangs takes note of a request that hangs, until the function that is returned.
+// hangs counts a hanging request until the returned function is called.
 func (p *FaultProxy) hangs() func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +195,7 @@ func (p *FaultProxy) hangs() func() {
 	}
 }
 
-// LastHang returns when a request hung last, which is now if one does, zero if none did.
+// LastHang returns when the last hanging request ended: now if one is hanging, zero if none ever hung.
 func (p *FaultProxy) LastHang() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +205,7 @@ func (p *FaultProxy) LastHang() time.Time {
 	return p.lastHang
 }
 
-// Counts returns how many faults of each sort there were.
+// Counts returns the number of injected faults by kind.
 func (p *FaultProxy) Counts() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,23 +216,23 @@ func (p *FaultProxy) Counts() map[string]int {
 	return counts
 }
 
-// Stop ends the proxy and all connections.
+// Stop stops the proxy and closes all connections.
 func (p *FaultProxy) Stop() error { return p.server.Close() }
 
-// faults are the sorts of faults, those of writes first.
+// faults are the kinds of faults. Those that only writes can have come first.
 var faults = []string{"conflict", "answer-lost", "answer-late", "too-many", "internal", "unavailable", "timeout", "no-answer", "broken"}
 
-// writeFaults is how many of the faults are those of writes.
+// writeFaults is the number of faults that only writes can have.
 const writeFaults = 3
 
-// One of so many requests without an answer hangs for longer than clients wait.
+// One in oneHangs requests without a response hangs for longer than clients wait.
 const (
 	oneHangs     = 4
 	shortestHang = 3 * time.Second
 	longestHang  = 15 * time.Second
 )
 
-// throw returns the fault of a request, empty if there is none, and how long it takes.
+// throw selects the fault of a request at random, empty for none, and its duration.
 func (p *FaultProxy) throw(watch, write bool) (string, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -327,7 +322,7 @@ func wait(ctx context.Context, length time.Duration) {
 	}
 }
 
-// refuse answers as the API server does.
+// refuse responds with an error in the format of the API server.
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,

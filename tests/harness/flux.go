@@ -12,21 +12,21 @@ import (
 // RuntimeNamespace is the namespace of the controllers.
 const RuntimeNamespace = "gating-system"
 
-// quick are settings that make controllers of Flux answer soon and predictably.
+// quick are settings with which Flux controllers react quickly and predictably.
 var quick = []string{
 	"--metrics-addr=0", "--interval-jitter-percentage=0", "--requeue-dependency=1s",
 	"--min-retry-delay=200ms", "--max-retry-delay=2s",
 }
 
-// StartKustomizeController starts the real one. It takes artifacts from
-// ExternalArtifacts, see ArtifactServer, and from source-controller.
+// StartKustomizeController starts kustomize-controller. It fetches artifacts from ExternalArtifacts, see ArtifactServer, and from
+// source-controller.
 func (c *ControlPlane) StartKustomizeController(ctx context.Context) (*Process, error) {
 	health := FreeAddress()
 	return c.run(ctx, tool("kustomize-controller"), health, c.fluxEnv(),
 		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true")...)
 }
 
-// StartSourceController starts the real one.
+// StartSourceController starts source-controller.
 func (c *ControlPlane) StartSourceController(ctx context.Context) (*Process, error) {
 	health := FreeAddress()
 	storage := FreeAddress()
@@ -38,13 +38,12 @@ func (c *ControlPlane) StartSourceController(ctx context.Context) (*Process, err
 		append(quick, "--health-addr="+health, "--storage-path="+data, "--storage-addr="+storage, "--storage-adv-addr="+storage)...)
 }
 
-// fluxEnv keeps the files of a controller in the folder of the control plane.
+// fluxEnv returns an environment that keeps the files of a controller in the folder of the control plane.
 func (c *ControlPlane) fluxEnv() []string {
 	return append([]string{"KUBECONFIG=" + c.Kubeconfig, "HOME=" + c.dir, "TMPDIR=" + c.dir, "RUNTIME_NAMESPACE=" + RuntimeNamespace}, lessGarbageCollection...)
 }
 
-// Install builds the gating-controller from this tree and applies
-// config/default without its Deployment: the process runs here.
+// Install builds the gating-controller from this tree and applies config/default without its Deployment, because the tests run the process.
 func (c *ControlPlane) Install(ctx context.Context) error {
 	if err := c.build(ctx); err != nil {
 		return err
@@ -64,8 +63,8 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	return err
 }
 
-// build builds the gating-controller into bin, where it is linked again only if something has
-// changed, and takes a copy. Packages of tests do so at the same time.
+// build builds the gating-controller into bin, which links it only after a change, and returns a copy. Test packages may build
+// concurrently.
 func (c *ControlPlane) build(ctx context.Context) error {
 	bin := filepath.Join(Root(), "bin")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
@@ -93,24 +92,23 @@ func (c *ControlPlane) build(ctx context.Context) error {
 	return os.WriteFile(c.ControllerBinary(), content, 0o700) //nolint:gosec // it is run
 }
 
-// InstallComponent installs an optional component, by its folder in config.
+// InstallComponent installs an optional component, named by its folder in config.
 func (c *ControlPlane) InstallComponent(ctx context.Context, name string) error {
 	_, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(Root(), "config", name))
 	return err
 }
 
-// RemoveComponent removes what InstallComponent has installed.
+// RemoveComponent removes a component that InstallComponent has installed.
 func (c *ControlPlane) RemoveComponent(ctx context.Context, name string) error {
 	_, err := c.Kubectl(ctx, "delete", "-k", filepath.Join(Root(), "config", name))
 	return err
 }
 
-// ControllerBinary is the path of the gating-controller that Install has built.
+// ControllerBinary returns the path of the gating-controller that Install has built.
 func (c *ControlPlane) ControllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
 
-// StartGatingController starts the controller as its service account, so that
-// it has the permissions of config/rbac and no others. Install comes first. Several
-// are replicas with --enable-leader-election.
+// StartGatingController starts the controller as its service account, so that it has exactly the permissions of config/rbac. Call Install
+// first. With --enable-leader-election, several controllers are replicas.
 func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string) (*Process, error) {
 	kubeconfig, err := c.KubeconfigFor(controllerUser, controllerGroups...)
 	if err != nil {
@@ -120,7 +118,7 @@ func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string
 	return c.startGatingController(ctx, []string{"KUBECONFIG=" + kubeconfig}, health, args...)
 }
 
-// controllerUser is the service account of the controller, in controllerGroups.
+// controllerUser is the service account of the controller, controllerGroups are its groups.
 const controllerUser = "system:serviceaccount:" + RuntimeNamespace + ":gating-controller"
 
 var controllerGroups = []string{"system:serviceaccounts", "system:authenticated"}
@@ -130,9 +128,8 @@ func (c *ControlPlane) StartControllerProxy(ctx context.Context, name string, se
 	return c.StartFaultProxy(ctx, name, seed, controllerUser, controllerGroups...)
 }
 
-// StartGatingControllerThrough starts the controller behind a proxy that may keep it
-// from being ready, so that nobody waits for that. It panics if it changes what is in a
-// cache of its own.
+// StartGatingControllerThrough starts the controller behind a proxy. It does not wait until the controller is ready, because the proxy may
+// prevent that. The controller panics if it changes objects in its cache.
 func (c *ControlPlane) StartGatingControllerThrough(ctx context.Context, proxy *FaultProxy, args ...string) (*Process, error) {
 	env := []string{"KUBECONFIG=" + proxy.Kubeconfig, "KUBE_CACHE_MUTATION_DETECTOR=true"}
 	return c.startGatingController(ctx, env, "", append([]string{"--health-addr=0"}, args...)...)

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// GitServer serves bare Git repositories on loopback by git http-backend, the way that a real server does.
+// GitServer serves bare Git repositories on loopback through git http-backend.
 type GitServer struct {
 	server *httptest.Server
 	dir    string
 }
 
-// StartGitServer starts one without repositories, which are kept in a folder.
+// StartGitServer starts a server without repositories, and keeps them in a folder.
 func StartGitServer(ctx context.Context, dir string) (*GitServer, error) {
 	path, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
 	if err != nil {
@@ -30,14 +30,14 @@ func StartGitServer(ctx context.Context, dir string) (*GitServer, error) {
 	return &GitServer{server: httptest.NewServer(backend), dir: dir}, nil
 }
 
-// Stop ends the server.
+// Stop stops the server.
 func (s *GitServer) Stop() { s.server.Close() }
 
-// URL is that of a repository.
+// URL returns the URL of a repository.
 func (s *GitServer) URL(repository string) string { return s.server.URL + "/" + repository + ".git" }
 
-// Commit makes a commit with one file the head of the branch main of a repository, which it creates if need be, and returns its
-// hash. Without a parent it is a force-push that leaves nothing of what was there.
+// Commit creates a commit with one file as the head of the branch main, creates the repository if it is missing, and returns the hash.
+// Without a parent, it is a force-push that drops the previous history.
 func (s *GitServer) Commit(ctx context.Context, repository, parent, file, content string) (string, error) {
 	dir := filepath.Join(s.dir, repository+".git")
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
@@ -68,7 +68,7 @@ func (s *GitServer) Commit(ctx context.Context, repository, parent, file, conten
 	return commit, err
 }
 
-// Branch makes a commit the head of a branch of a repository. Without a commit it deletes the branch.
+// Branch sets a branch of a repository to a commit. Without a commit, it deletes the branch.
 func (s *GitServer) Branch(ctx context.Context, repository, branch, commit string) error {
 	args := []string{"-C", filepath.Join(s.dir, repository+".git"), "update-ref", "refs/heads/" + branch, commit}
 	if commit == "" {
@@ -78,7 +78,7 @@ func (s *GitServer) Branch(ctx context.Context, repository, branch, commit strin
 	return err
 }
 
-// Prune removes all that no branch has.
+// Prune removes all objects that are not reachable from a branch.
 func (s *GitServer) Prune(ctx context.Context, repository string) error {
 	_, err := s.git(ctx, "", "-C", filepath.Join(s.dir, repository+".git"), "-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")
 	return err

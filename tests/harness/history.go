@@ -13,14 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// History has all versions that objects had since it began, in the order in which they
-// were stored. A watch leaves none out.
+// History has all versions of objects since it was started, in the order in which they were stored. A watch reports every version.
 type History struct {
 	mu       sync.Mutex
 	versions []*unstructured.Unstructured
 }
 
-// Record begins the History of the objects of a kind in the namespace.
+// Record starts the History of the objects of a kind in the namespace.
 func (w *World) Record(kind schema.GroupVersionKind) *History {
 	w.Helper()
 	h := &History{}
@@ -32,8 +31,8 @@ func (w *World) Record(kind schema.GroupVersionKind) *History {
 	return h
 }
 
-// Follow has each version that objects of a kind in the namespace have from now on, in the
-// order in which they are stored, until the test ends.
+// Follow calls a function with each new version of the objects of a kind in the namespace, in the order in which they are stored, until the
+// test ends.
 func (w *World) Follow(kind schema.GroupVersionKind, do func(*unstructured.Unstructured)) {
 	w.Helper()
 	list := &unstructured.UnstructuredList{}

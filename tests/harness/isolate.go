@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// isolated is set in a process that Isolate has started.
+// isolated is an environment variable that Isolate sets in the process that it starts.
 const isolated = "HARNESS_ISOLATED"
 
-// namespaces are those that a node gets. All that runs in them ends with the first process, and what it has mounted and
-// connected is gone.
+// namespaces are the namespaces of a node. When the first process ends, the kernel kills all others in them, and removes their mounts and
+// network devices.
 const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
 
-// IsIsolated says whether Isolate has started this process.
+// IsIsolated returns whether Isolate has started this process.
 func IsIsolated() bool { return os.Getenv(isolated) != "" }
 
-// WhyNoNode says why this machine cannot run StartNode, empty if it can.
+// WhyNoNode returns why this machine cannot run StartNode, empty if it can.
 func WhyNoNode() string {
 	if os.Geteuid() != 0 {
 		return "a node needs root"
@@ -39,7 +39,7 @@ func WhyNoNode() string {
 	return ""
 }
 
-// tryOut does what a node needs of a machine.
+// tryOut checks the features of the machine that a node needs.
 const tryOut = `mount --make-rprivate /
 mount -t tmpfs run /run
 mkdir /run/new /run/work
@@ -47,8 +47,8 @@ mount -t overlay -o lowerdir=/var/lib,upperdir=/run/new,workdir=/run/work lib /v
 ip link add one type veth peer name other
 "$1" --version`
 
-// Isolate runs this program once more, as the first process of namespaces of its own, and returns its exit code. There, it has
-// an empty /run, /var/log and /var/lib/kubelet, and an isolated network. Its other writes go to a folder.
+// Isolate runs this program again, as the first process of new namespaces, and returns its exit code. That process has an empty /run,
+// /var/log and /var/lib/kubelet, and an isolated network. Its other writes go to a folder.
 func Isolate(ctx context.Context, folder string) (code int, err error) {
 	endWithGo()
 	before, err := podCgroups()
@@ -71,10 +71,10 @@ func Isolate(ctx context.Context, folder string) (code int, err error) {
 	return again.ProcessState.ExitCode(), errors.Join(err, removeCgroups(before))
 }
 
-// IsolatedFolder is the folder that Isolate was called with.
+// IsolatedFolder returns the folder that Isolate was called with.
 func IsolatedFolder() string { return os.Getenv(isolated) }
 
-// podCgroups returns the cgroups that containerd has made for Pods on this machine, which no namespace hides, and those above them.
+// podCgroups returns the cgroups that containerd has created for Pods on this machine, and their parents. Namespaces do not hide them.
 func podCgroups() (all []string, err error) {
 	for _, pattern := range []string{"/sys/fs/cgroup/k8s.io", "/sys/fs/cgroup/*/k8s.io"} {
 		for _, of := range []string{pattern, pattern + "/*"} {
@@ -85,21 +85,21 @@ func podCgroups() (all []string, err error) {
 			all = append(all, found...)
 		}
 	}
-	// A file is none.
+	// A file is not a cgroup.
 	return slices.DeleteFunc(all, func(path string) bool {
 		info, err := os.Stat(path)
 		return err != nil || !info.IsDir()
 	}), nil
 }
 
-// removeCgroups removes those of Pods that were not there before. Nothing runs in them any more.
+// removeCgroups removes the cgroups of Pods that did not exist before. Their processes have ended.
 func removeCgroups(before []string) error {
 	now, err := podCgroups()
 	if err != nil {
 		return err
 	}
 	slices.Sort(now)
-	for _, path := range slices.Backward(now) { // what is below comes first
+	for _, path := range slices.Backward(now) { // children first
 		if !slices.Contains(before, path) {
 			err = errors.Join(err, os.Remove(path))
 		}
@@ -107,14 +107,14 @@ func removeCgroups(before []string) error {
 	return err
 }
 
-// Enter makes the namespaces what Isolate says. It comes first in a process that Isolate has started.
+// Enter sets up the namespaces as described at Isolate. Call it first in a process that Isolate has started.
 func Enter() error {
-	// Mounts stay here. Containers see them.
+	// Mounts do not propagate to the host, but to containers.
 	err := errors.Join(
 		mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""), mount("", "/", "", syscall.MS_SHARED|syscall.MS_REC, ""),
 		mount("proc", "/proc", "proc", 0, ""), mount("run", "/run", "tmpfs", 0, ""), mount("log", "/var/log", "tmpfs", 0, ""),
 		os.Mkdir("/run/new", 0o755), os.Mkdir("/run/work", 0o755), //nolint:gosec // as they are everywhere
-		// Existing files stay readable, and new ones are gone with the rest.
+		// Existing files stay readable. New ones are removed with the overlay.
 		mount("lib", "/var/lib", "overlay", 0, "lowerdir=/var/lib,upperdir=/run/new,workdir=/run/work"),
 	)
 	for _, folder := range []string{kubeletFolder, containerdFolder} {

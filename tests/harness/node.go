@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// apiServerAddress is that of the Service of the API server. The API server is just there, so that nobody has to pass
-	// requests on.
+	// apiServerAddress is the IP address of the Service of the API server. The API server listens on it, so that no proxy must forward
+	// requests.
 	apiServerAddress = "10.0.0.1"
 	nodeAddress      = "10.0.1.1"
 	podNetwork       = "10.0.2.0/24"
@@ -30,12 +30,12 @@ const (
 // Node runs Pods: a kubelet with containerd and runc.
 type Node struct {
 	cluster *ControlPlane
-	// keeps are the processes that are not part of it.
+	// keeps are the processes of the namespaces that are not part of the node.
 	keeps               map[int]bool
 	containerd, kubelet *Process
 }
 
-// StartCluster starts a control plane for Pods, with all of kube-controller-manager and the scheduler, after Enter.
+// StartCluster starts a control plane for Pods, with the scheduler and all controllers of kube-controller-manager. Call Enter before.
 func StartCluster(ctx context.Context, projects ...string) (*ControlPlane, error) {
 	c, err := startControlPlane(place{host: apiServerAddress, port: "443", args: []string{
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
@@ -53,8 +53,8 @@ func StartCluster(ctx context.Context, projects ...string) (*ControlPlane, error
 	return c, nil
 }
 
-// StartNode starts a node in a cluster of StartCluster. It takes all images from a registry, an address, whichever host their
-// names have. A sandbox of a Pod runs the image pause.
+// StartNode starts a node in a cluster of StartCluster. It pulls all images from the registry at an address, regardless of the host in
+// their names. The sandbox of a Pod runs the image pause.
 func (c *ControlPlane) StartNode(ctx context.Context, registry, pause string) (*Node, error) {
 	n := &Node{cluster: c, keeps: map[int]bool{}}
 	running, err := processes()
@@ -86,11 +86,11 @@ func (c *ControlPlane) StartNode(ctx context.Context, registry, pause string) (*
 
 func (n *Node) file(name string) string { return filepath.Join(n.cluster.dir, name) }
 
-// networkConfig gives each Pod a connection of its own to the node, see https://www.cni.dev/plugins/current/main/ptp/.
+// networkConfig gives each Pod its own connection to the node, see https://www.cni.dev/plugins/current/main/ptp/.
 const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": {
   "type": "host-local", "dataDir": "/run/cni", "ranges": [[{"subnet": "` + podNetwork + `"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}`
 
-// containerdConfig takes the image of sandboxes, and where registries, CNI plug-ins, networks and runc are.
+// containerdConfig has parameters for the image of sandboxes, and for the paths of registries, CNI plugins, networks and runc.
 const containerdConfig = `version = 3
 root = '` + containerdFolder + `'
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
@@ -110,8 +110,8 @@ runtime_type = 'io.containerd.runc.v2'
 BinaryName = '%s'
 `
 
-// kubeletConfig takes the authority for its clients. It is for a machine that has other things to do: no quality of
-// service, and no pod is evicted.
+// kubeletConfig has a parameter for the CA of its clients. It is for a machine with other work: no quality of service, and no eviction of
+// Pods.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: ` + nodeAddress + `
@@ -166,7 +166,7 @@ func (n *Node) ready(ctx context.Context) func() error {
 	}
 }
 
-// Crash ends all of the node at once, as a power failure does: no process ends in order, and all that is not on a disk is gone.
+// Crash kills all processes of the node at once, as a power failure does. Only files on disk remain.
 func (n *Node) Crash(ctx context.Context) error {
 	if err := Eventually(ctx, stopTimeout, "nobody runs", func() error {
 		running, err := processes()
@@ -199,7 +199,7 @@ func (n *Node) Crash(ctx context.Context) error {
 	return errors.Join(err, syscall.Unmount("/run", syscall.MNT_DETACH), mount("run", "/run", "tmpfs", 0, ""))
 }
 
-// processes returns the IDs of all that run.
+// processes returns the IDs of all running processes.
 func processes() ([]int, error) {
 	folders, err := os.ReadDir("/proc")
 	if err != nil {
@@ -211,7 +211,7 @@ func processes() ([]int, error) {
 		if err != nil {
 			continue
 		}
-		// Zombies have no memory.
+		// A zombie has no memory.
 		if status, err := os.ReadFile(filepath.Join("/proc", folder.Name(), "status")); err == nil && strings.Contains(string(status), "\nVmSize:") {
 			running = append(running, pid)
 		}

@@ -22,8 +22,7 @@ const (
 	fluxContent = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// Registry is as much of an OCI registry on loopback as source-controller and
-// containerd need: it serves what was pushed.
+// Registry is a minimal OCI registry on loopback for source-controller and containerd. It serves the content that was pushed.
 type Registry struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -36,14 +35,14 @@ type served struct {
 	body      []byte
 }
 
-// StartRegistry starts one without content.
+// StartRegistry starts a registry without content.
 func StartRegistry() *Registry {
 	r := &Registry{content: map[string]served{}}
 	r.server = httptest.NewServer(http.HandlerFunc(r.serve))
 	return r
 }
 
-// Stop ends the server.
+// Stop stops the server.
 func (r *Registry) Stop() { r.server.Close() }
 
 // URL returns the address of a repository for an OCIRepository.
@@ -62,7 +61,7 @@ func (r *Registry) Push(repository, tag string, files map[string]string) error {
 	return r.manifest(repository, tag, r.blob(repository, fluxConfig, []byte("{}")), r.blob(repository, fluxContent, layer))
 }
 
-// PushLayout stores the first image of an OCI layout, a folder, under a tag.
+// PushLayout stores the first image of the OCI layout in a folder under a tag.
 func (r *Registry) PushLayout(repository, tag, folder string) error {
 	var index struct {
 		Manifests []struct{ Digest string }
@@ -95,7 +94,7 @@ func (r *Registry) PushLayout(repository, tag, folder string) error {
 	return nil
 }
 
-// PushProgram stores an image of one program for this machine, which runs as nobody.
+// PushProgram stores an image with one program for this machine, which runs as the user nobody.
 func (r *Registry) PushProgram(repository, tag, path string) error {
 	content, err := os.ReadFile(path) //nolint:gosec // built by a test
 	if err != nil {
@@ -123,7 +122,7 @@ func (r *Registry) PushProgram(repository, tag, path string) error {
 		r.blob(repository, "application/vnd.oci.image.layer.v1.tar", layer.Bytes()))
 }
 
-// manifest stores the one of an image under a tag.
+// manifest stores the manifest of an image under a tag.
 func (r *Registry) manifest(repository, tag string, config map[string]any, layers ...any) error {
 	manifest, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": ociManifest, "config": config, "layers": layers})
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *Registry) manifest(repository, tag string, config map[string]any, layer
 	return nil
 }
 
-// Address is where the server listens.
+// Address returns the address of the server.
 func (r *Registry) Address() string { return strings.TrimPrefix(r.server.URL, "http://") }
 
 // blob stores content and returns its descriptor.

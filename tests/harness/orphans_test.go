@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// role is that of a process that TestAKilledTestRunLeavesNobodyBehind starts.
+// role is the environment variable with the role of a process that TestAKilledTestRunLeavesNobodyBehind starts.
 const role = "HARNESS_ROLE"
 
-// The first thread never ends, so that it is not for others.
+// The first thread never ends, so goroutines must not run on it.
 func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// asGo does what the go command does: it runs tests and waits.
+// asGo acts as the go command: it runs tests and waits.
 func asGo() error {
 	tests := exec.Command("/proc/self/exe")
 	tests.Env = append(os.Environ(), role+"=tests")
@@ -42,7 +42,7 @@ func asGo() error {
 	return tests.Run()
 }
 
-// asTests starts a control plane on a thread that ends, and says which processes it has.
+// asTests starts a control plane on a thread that ends, and prints its processes.
 func asTests() error {
 	endWithGo()
 	var c *ControlPlane

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Person is a user of the cluster with credentials of their own. RBAC says what
-// they may do.
+// Person is a user of the cluster with their own credentials. RBAC determines their permissions.
 type Person struct {
 	Name       string
 	Kubeconfig string
@@ -21,13 +20,13 @@ type Person struct {
 	cluster *ControlPlane
 }
 
-// people are those of a control plane by name and groups.
+// people are the users of a control plane by name and groups.
 type people struct {
 	sync.Mutex
 	known map[string]*Person
 }
 
-// Person returns a user, the same one each time.
+// Person returns the user with a name, the same one each time.
 func (c *ControlPlane) Person(name string, groups ...string) (*Person, error) {
 	c.people.Lock()
 	defer c.people.Unlock()
@@ -43,7 +42,7 @@ func (c *ControlPlane) Person(name string, groups ...string) (*Person, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1 // attacks are as fast as they can be
+	config.QPS = -1 // not rate-limited, because an attacker is not
 	other, err := client.NewWithWatch(config, client.Options{Scheme: c.Client.Scheme(), Mapper: c.Client.RESTMapper()})
 	if err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func (w *World) Person(name string, groups ...string) *Person {
 	return p
 }
 
-// Kubectl runs it as this person and returns what it printed.
+// Kubectl runs kubectl as this user and returns its output.
 func (p *Person) Kubectl(ctx context.Context, namespace string, args ...string) (string, error) {
 	return p.cluster.Kubectl(ctx, append([]string{"--kubeconfig=" + p.Kubeconfig, "--namespace=" + namespace}, args...)...)
 }

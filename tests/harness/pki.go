@@ -18,17 +18,17 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// pki is what proves who is who on a control plane.
+// pki has the certificates of a control plane.
 type pki struct {
 	dir string
-	// serving is the certificate of the API server, for those who call it.
+	// serving is the certificate of the API server, which clients verify.
 	serving []byte
 	// ca signs the certificates of users.
 	ca    *x509.Certificate
 	caKey *ecdsa.PrivateKey
 }
 
-// newPKI writes the files for an API server at an IP address into a folder.
+// newPKI writes the certificates and keys of an API server at an IP address into a folder.
 func newPKI(dir, ip string) (*pki, error) {
 	p := &pki{dir: dir}
 	var err error

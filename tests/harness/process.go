@@ -16,27 +16,26 @@ import (
 )
 
 const (
-	// readyTimeout is generous: two cores may be busy with other tests.
+	// readyTimeout is long, because other tests may use all cores.
 	readyTimeout = 2 * time.Minute
-	// stopTimeout exceeds the 30 seconds that kustomize-controller sleeps at most between two attempts to fetch an artifact.
+	// stopTimeout is more than the 30 seconds that kustomize-controller sleeps at most between two attempts to fetch an artifact.
 	stopTimeout  = 45 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 
-// program is what a Process runs.
+// program is the program that a Process runs.
 type program struct {
 	path      string
 	args, env []string
-	// ready is called until it returns nil. Without it, the start does not wait.
+	// ready is called until it returns nil. If it is nil, start does not wait.
 	ready func(context.Context) error
 }
 
-// Process is a program that runs as a process of its own. It ends with this one, however
-// that ends.
+// Process is a running program. The kernel kills it when this process ends for any reason.
 type Process struct {
-	// Log is the path of what it printed.
+	// Log is the path of its output.
 	Log string
-	// Webhooks is the URL where it takes them, if it does.
+	// Webhooks is the URL at which it accepts webhooks, if it does.
 	Webhooks string
 
 	program program
@@ -45,7 +44,7 @@ type Process struct {
 	exited  chan struct{}
 }
 
-// start starts a program, with its log in the folder dir, and waits until it is ready.
+// start starts a program with its log in the folder dir, and waits until it is ready.
 func (p program) start(ctx context.Context, dir string) (*Process, error) {
 	name := filepath.Base(p.path)
 	log, err := os.CreateTemp(dir, name+"-*.log")
@@ -69,7 +68,7 @@ func (p program) start(ctx context.Context, dir string) (*Process, error) {
 	return process, nil
 }
 
-// run runs a program and waits until its health endpoint is ready, if there is one.
+// run starts a program and waits until its health endpoint is ready, if it has one.
 func (c *ControlPlane) run(ctx context.Context, path, health string, env []string, args ...string) (*Process, error) {
 	p := program{path: path, args: args, env: env}
 	if health != "" {
@@ -92,7 +91,7 @@ func (p *Process) becomesReady(ctx context.Context) error {
 	})
 }
 
-// forks are what the thread has to do that forks.
+// forks passes functions to the thread that starts all processes.
 var forks = sync.OnceValue(func() chan<- func() {
 	forks := make(chan func())
 	go func() {
@@ -104,10 +103,10 @@ var forks = sync.OnceValue(func() chan<- func() {
 	return forks
 })
 
-// fork starts a command that is killed when this process ends. The kernel does that when
-// the thread ends that forked, so it is a thread that lives as long as the process.
+// fork starts a command that the kernel kills when this process ends. The kernel does so when the thread that started the command ends, so
+// a thread that lives as long as the process starts it.
 func fork(cmd *exec.Cmd) error {
-	// Ctrl-C is for us: we end the processes in order.
+	// Only this process handles Ctrl-C, and then stops the others in order.
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -138,19 +137,19 @@ func answers(url string) func(context.Context) error {
 	}
 }
 
-// Stop ends the process and waits for its end.
+// Stop terminates the process and waits for its end.
 func (p *Process) Stop() error { return p.signal(syscall.SIGTERM) }
 
-// Signal sends a signal and waits for nothing.
+// Signal sends a signal without waiting for its effect.
 func (p *Process) Signal(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
 
-// ID is that of the process.
+// ID returns the process ID.
 func (p *Process) ID() int { return p.cmd.Process.Pid }
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Kill ends the process without a chance to tidy up.
+// Kill kills the process without a graceful shutdown.
 func (p *Process) Kill() error { return p.signal(syscall.SIGKILL) }
 
 func (p *Process) signal(signal syscall.Signal) error {
@@ -170,7 +169,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 		return nil
 	case <-time.After(stopTimeout):
 	}
-	// SIGQUIT makes the process log its goroutines, and so what it waits for. The log goes with the control plane.
+	// SIGQUIT makes the process log its goroutines, which shows what blocks it. The log is removed with the control plane.
 	err := errors.Join(fmt.Errorf("%s did not stop", p.name), p.cmd.Process.Signal(syscall.SIGQUIT))
 	select {
 	case <-p.exited:

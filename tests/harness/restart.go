@@ -9,19 +9,17 @@ import (
 	"syscall"
 )
 
-// KillAPIServer kills the kube-apiserver. It is there again after the function that
-// is returned, with the same arguments.
+// KillAPIServer kills the kube-apiserver. The returned function starts it again with the same arguments.
 func (c *ControlPlane) KillAPIServer() (func(context.Context) error, error) {
 	return c.restart(&c.apiServer), c.apiServer.Kill()
 }
 
-// KillEtcd kills etcd. It is there again after the function that is returned, with the
-// same data.
+// KillEtcd kills etcd. The returned function starts it again with the same data.
 func (c *ControlPlane) KillEtcd() (func(context.Context) error, error) {
 	return c.restart(&c.etcd), c.etcd.Kill()
 }
 
-// restart starts a part again and waits until the API server is ready.
+// restart starts a program again and waits until the API server is ready.
 func (c *ControlPlane) restart(part **Process) func(context.Context) error {
 	return func(ctx context.Context) error {
 		process, err := (*part).program.start(ctx, c.dir)
@@ -33,8 +31,8 @@ func (c *ControlPlane) restart(part **Process) func(context.Context) error {
 	}
 }
 
-// PauseAPIServer stops the kube-apiserver in the middle of what it does, as if it were
-// cut off: connections stay open without responses. The returned function resumes it.
+// PauseAPIServer suspends the kube-apiserver, which looks like a network partition: connections stay open without responses. The returned
+// function resumes it.
 func (c *ControlPlane) PauseAPIServer() (func() error, error) {
 	paused := c.apiServer
 	if err := paused.Signal(syscall.SIGSTOP); err != nil {

@@ -18,19 +18,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// parallel is how many tests run at the same time unless -parallel says so: they wait for
-// others most of the time, so more than there are cores.
+// parallel is the number of concurrent tests unless -parallel is set. It exceeds the number of cores, because tests mostly wait.
 const parallel = "16"
 
-// gcPercent is that of the test programs themselves. Less garbage collection saves processor time.
+// gcPercent is the GOGC of the test programs. Less garbage collection saves processor time.
 const gcPercent = 400
 
-// Setup prepares what the tests of a package share. It returns how to end it, also with
-// an error; nil if there is nothing to end.
+// Setup prepares the shared state of the tests of a package. It returns a function for the cleanup, also with an error, or nil if there is
+// nothing to clean up.
 type Setup func(context.Context) (func() error, error)
 
-// RunTests runs the tests of a package, a testing.M, on a control plane of their
-// own that it stores in cluster, and returns their exit code.
+// RunTests runs the tests of a package, a testing.M, on a new control plane that it stores in cluster, and returns their exit code.
 func RunTests(m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
 	return RunTestsAfter(nil, m, cluster, projects...)
 }
@@ -51,8 +49,7 @@ func RunTestsAfter(setup Setup, m interface{ Run() int }, cluster **ControlPlane
 	return code
 }
 
-// endWithGo has this process killed when the go command is that runs it. It would go on
-// alone.
+// endWithGo makes the kernel kill this process when the go command that runs it is killed. Otherwise the process would continue.
 func endWithGo() {
 	parent := os.Getppid()
 	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent))
@@ -72,7 +69,7 @@ func runTests(setup Setup, m interface{ Run() int }, cluster **ControlPlane, pro
 	}
 	*cluster = c
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	// The output of kubectl gate check must not depend on the day.
+	// The output of kubectl gate check must not depend on the date.
 	zones := filepath.Join(c.Dir(), "zoneinfo.zip")
 	if err := errors.Join(tztest.Fresh(zones, time.Now()), os.Setenv("GATE_ZONEINFO", zones)); err != nil {
 		return 1, err

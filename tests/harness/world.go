@@ -21,11 +21,11 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Patience is how long a World waits for what must happen; two cores may be busy.
+// Patience is how long a World waits for an expected state. It is long, because other tests may use all cores.
 const Patience = time.Minute
 
-// World is a namespace of its own on a control plane, and what a test does there. All
-// that it does must succeed, or the test fails. Packages of tests embed it in worlds of theirs.
+// World is a namespace on a control plane, with helpers for a test. If one of them fails, the test fails. Test packages embed it in their
+// own types.
 type World struct {
 	testing.TB
 	*ControlPlane
@@ -76,7 +76,7 @@ func (w *World) Throughout(length time.Duration, what string, check func() error
 	w.Must(Throughout(w.Context(), length, what, check))
 }
 
-// Key is that of an object in the namespace.
+// Key returns the key of an object in the namespace.
 func (w *World) Key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: w.Namespace, Name: name}
 }
@@ -96,9 +96,9 @@ func (w *World) Read(obj client.Object) {
 	w.Must(w.TryRead(obj))
 }
 
-// TryRead is Read that may fail.
+// TryRead is Read without failing the test.
 func (w *World) TryRead(obj client.Object) error {
-	// Decoded into what was there before, maps would keep what is gone.
+	// Decoding into the existing object would keep removed keys of maps.
 	value := reflect.ValueOf(obj).Elem()
 	fresh, ok := reflect.New(value.Type()).Interface().(client.Object)
 	if !ok {
@@ -112,7 +112,7 @@ func (w *World) TryRead(obj client.Object) error {
 	return err
 }
 
-// Edit writes what a change does to an object.
+// Edit applies a change to an object and patches it.
 func (w *World) Edit(obj client.Object, change func()) {
 	w.Helper()
 	before := w.copyOf(obj)
@@ -120,8 +120,7 @@ func (w *World) Edit(obj client.Object, change func()) {
 	w.Must(w.Client.Patch(w.Context(), obj, client.MergeFrom(before)))
 }
 
-// Rewrite reads an object and has somebody write it whole, once more if the controller writes it
-// in between.
+// Rewrite reads an object and calls write to replace it. It repeats both if another client has written the object in between.
 func (w *World) Rewrite(obj client.Object, write func() error) error {
 	w.Helper()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -139,8 +138,7 @@ func (w *World) copyOf(obj client.Object) client.Object {
 	return other
 }
 
-// Annotate sets annotations of an object, given as key and value, as kubectl annotate does.
-// An empty value removes one.
+// Annotate sets annotations of an object, given as key and value, as kubectl annotate does. An empty value removes an annotation.
 func (w *World) Annotate(obj client.Object, pairs ...string) {
 	w.Helper()
 	annotations := map[string]any{}
@@ -160,8 +158,7 @@ func (w *World) Merge(obj client.Object, format string, args ...any) error {
 	return w.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
 }
 
-// Flux sends a merge patch for an object as the flux CLI does. The object itself stays as
-// it was read.
+// Flux sends a merge patch for an object as the flux CLI does. The given object does not change.
 func (w *World) Flux(obj client.Object, patch string) error {
 	w.Helper()
 	return w.Client.Patch(w.Context(), w.copyOf(obj), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("flux"))
@@ -189,18 +186,18 @@ func (w *World) ReadGate(name string) *v1alpha1.Gate {
 	return g
 }
 
-// EditGate changes a Gate as a user does, who looks at it first.
+// EditGate reads a Gate and changes it, as a user does.
 func (w *World) EditGate(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
 	w.Helper()
 	w.Read(g)
 	w.Edit(g, func() { change(g) })
 }
 
-// Decided has the controller decide on a Gate, and reads it then.
+// Decided makes the controller decide on a Gate, and then reads the Gate.
 func (w *World) Decided(g *v1alpha1.Gate) {
 	w.Helper()
 	token := time.Now().Format(time.RFC3339Nano)
-	// Not as kubectl, whose annotations Flux takes away.
+	// Not with the field manager of kubectl, whose annotations Flux removes.
 	w.Must(w.Merge(g, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, token))
 	w.Eventually("the controller decides on "+g.Name, func() error {
 		if w.Read(g); g.Status.LastHandledReconcileAt != token {
@@ -210,7 +207,7 @@ func (w *World) Decided(g *v1alpha1.Gate) {
 	})
 }
 
-// Opened waits until the condition Opened of a Gate is as wanted, and returns the Gate.
+// Opened waits until the condition Opened of a Gate has the wanted status, and returns the Gate.
 func (w *World) Opened(name string, want metav1.ConditionStatus) *v1alpha1.Gate {
 	w.Helper()
 	var g *v1alpha1.Gate
@@ -227,15 +224,14 @@ func (w *World) Opened(name string, want metav1.ConditionStatus) *v1alpha1.Gate 
 	return g
 }
 
-// Kustomization returns one of a source that does not exist, so that nobody but the
-// gating-controller writes it.
+// Kustomization returns a Kustomization whose source does not exist, so that only the gating-controller writes it.
 func (w *World) Kustomization(name string) *unstructured.Unstructured {
 	obj := Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key(name))
 	obj.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "none"}}
 	return obj
 }
 
-// ShowLogs has a test that fails show the end of the logs of processes.
+// ShowLogs prints the ends of the logs of processes if the test fails.
 func (w *World) ShowLogs(processes func() []*Process) {
 	w.Cleanup(func() {
 		if !w.Failed() {
@@ -254,5 +250,5 @@ func Suspended(obj *unstructured.Unstructured) bool {
 	return value
 }
 
-// HeldBy returns the Gates that an object says it is held by.
+// HeldBy returns the Gates in the annotation of an object that is held by them.
 func HeldBy(obj client.Object) string { return obj.GetAnnotations()[v1alpha1.HeldByAnnotation] }
