@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxWrites is how many writes a transition may cost per target that one Gate governs.
+	// maxWrites bounds the writes of a transition per target that one Gate governs.
 	maxWrites = 2
-	// fewWrites is by how many writes per target the bare client may differ from the controller.
+	// fewWrites bounds the difference in writes per target between the bare client and the controller.
 	fewWrites = 0.02
-	// edges is how often a Gate closes and opens for the quantiles of a size.
+	// edges is the number of transitions for the quantiles of a size.
 	edges = 5
 )
 
-// cluster is shared by all benchmarks, which are run in the order of this file: each finds the targets that those before it made.
+// cluster is shared by all benchmarks, which run in the order of this file: each uses the targets that earlier ones have created.
 var cluster bench
 
 func TestMain(m *testing.M) {
@@ -59,17 +59,17 @@ func must(b *testing.B, err error) {
 // figures are values by their units.
 type figures map[string]float64
 
-// report reports what its parent has measured as a benchmark of its own, so that benchstat can compare it.
+// report reports the measurements of its parent as a separate benchmark, so that benchstat can compare them.
 func report(b *testing.B, name string, all figures) {
 	b.Run(name, func(b *testing.B) {
-		b.ReportMetric(0, "ns/op") // the parent measured, this takes no time
+		b.ReportMetric(0, "ns/op") // the parent has measured, so this takes no time
 		for unit, value := range all {
 			b.ReportMetric(value, unit)
 		}
 	})
 }
 
-// BenchmarkMemory is the memory of a controller with a Gate over all targets, open after a start and held.
+// BenchmarkMemory measures the memory of a controller with a Gate for all targets: open after a start, and with all targets held.
 func BenchmarkMemory(b *testing.B) {
 	c := started(b)
 	for n := *targets / 10; n <= *targets; n *= 10 {
@@ -97,8 +97,8 @@ func memoryOf(b *testing.B, c *bench, n int) {
 	}
 }
 
-// BenchmarkTransition closes and opens all targets by the controller and, as the baseline, by a client that sends the same patches and
-// decides nothing: once without a watch, and once with an informer on all targets.
+// BenchmarkTransition closes and opens all targets with the controller and, as the baseline, with a client that sends the same patches
+// without decisions: once without a watch, and once with an informer on all targets.
 func BenchmarkTransition(b *testing.B) {
 	c := started(b)
 	for _, name := range []string{"one", "many"} {
@@ -123,7 +123,7 @@ func BenchmarkTransition(b *testing.B) {
 	}
 }
 
-// reportTransition reports a turn, and fails if the controller was early or wrote too much.
+// reportTransition reports a turn. It fails if the controller was early or wrote too much.
 func reportTransition(b *testing.B, name string, f *fleet, t turn, closed bool) {
 	b.Helper()
 	ours, n := t.controller[closed], float64(len(f.targets))
@@ -148,7 +148,7 @@ func reportTransition(b *testing.B, name string, f *fleet, t turn, closed bool) 
 	}
 }
 
-// BenchmarkPrecision is the time from a scheduled instant to the first and the last target of Gates of several sizes.
+// BenchmarkPrecision measures the time from a scheduled instant to the first and the last target, for Gates of several sizes.
 func BenchmarkPrecision(b *testing.B) {
 	c := started(b)
 	must(b, c.startController(b.Context()))
@@ -186,7 +186,7 @@ func BenchmarkFairness(b *testing.B) {
 	must(b, c.stopController())
 }
 
-// BenchmarkIdle is the cost while nothing changes: an hour of reconciliations in two minutes, by a shorter resync interval.
+// BenchmarkIdle measures the cost while nothing changes: the reconciliations of an hour in two minutes, with a shorter resync interval.
 func BenchmarkIdle(b *testing.B) {
 	c := started(b)
 	f, err := c.closedFleet(b.Context())
@@ -210,7 +210,7 @@ func BenchmarkIdle(b *testing.B) {
 	must(b, c.stopController())
 }
 
-// BenchmarkStartup is a restart while all targets are held. The controller must write nothing.
+// BenchmarkStartup restarts the controller while all targets are held. The controller must not write anything.
 func BenchmarkStartup(b *testing.B) {
 	c := started(b)
 	f, err := c.closedFleet(b.Context())
@@ -227,5 +227,5 @@ func BenchmarkStartup(b *testing.B) {
 	c.closed = nil
 }
 
-// BenchmarkMemoryLargest is BenchmarkMemory with the most targets. It is the last: the cluster stays as large.
+// BenchmarkMemoryLargest is BenchmarkMemory with the largest number of targets. It runs last, because the cluster stays as large.
 func BenchmarkMemoryLargest(b *testing.B) { memoryOf(b, started(b), *largest) }

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// call is what the API server counts requests by.
+// call is a combination of labels by which the API server counts requests.
 type call struct{ verb, resource, subresource string }
 
 func (c call) String() string {
@@ -34,18 +34,17 @@ func (c call) write() bool {
 	return slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, c.verb)
 }
 
-// calls are requests that the API server has counted.
+// calls are the counts of requests from the API server.
 type calls map[call]float64
 
-// requests returns what the API server has counted so far, all codes together.
+// requests returns the counts so far, summed over response codes.
 func (b *bench) requests(ctx context.Context) (calls, error) {
 	counted, _, err := b.counted(ctx)
 	return counted, err
 }
 
-// counted returns all requests that the API server has counted so far, and those among
-// them that it refused because the object had changed meanwhile. Leases are left out:
-// the API server writes its own as well.
+// counted returns the counts of all requests so far, and of those that the API server refused because of a conflict. It omits Leases,
+// because the API server writes some itself.
 func (b *bench) counted(ctx context.Context) (counted, conflicts calls, err error) {
 	families, err := scrape(ctx, b.http, b.server+"/metrics", "apiserver_request_total")
 	if err != nil {
@@ -66,14 +65,14 @@ func (b *bench) counted(ctx context.Context) (counted, conflicts calls, err erro
 	return counted, conflicts, nil
 }
 
-// sliDuration is what the SLOs of Kubernetes for the latency of requests are defined by: the duration of a request without that of webhooks.
+// sliDuration is the metric by which the SLOs of Kubernetes for request latency are defined: the duration of a request without webhooks.
 // https://github.com/kubernetes/community/blob/main/sig-scalability/slos/api_call_latency.md
 const sliDuration = "apiserver_request_sli_duration_seconds"
 
-// latencies are the numbers of writes that took at most as many seconds as the key says.
+// latencies are the numbers of writes by the upper bound of their duration in seconds.
 type latencies map[float64]float64
 
-// latencies returns those of all writes so far, except of leases.
+// latencies returns the latencies of all writes so far, except those of Leases.
 func (b *bench) latencies(ctx context.Context) (latencies, error) {
 	families, err := scrape(ctx, b.http, b.server+"/metrics", sliDuration, sliDuration+"_bucket", sliDuration+"_sum", sliDuration+"_count")
 	if err != nil {
@@ -92,7 +91,7 @@ func (b *bench) latencies(ctx context.Context) (latencies, error) {
 	return all, nil
 }
 
-// since returns the latencies of the writes that were made after earlier ones.
+// since returns the latencies of the writes since an earlier measurement.
 func (l latencies) since(before latencies) latencies {
 	added := latencies{}
 	for bound, n := range l {
@@ -101,7 +100,7 @@ func (l latencies) since(before latencies) latencies {
 	return added
 }
 
-// quantile returns the bound that a share q of the writes did not exceed.
+// quantile returns the bound that a fraction q of the writes did not exceed.
 func (l latencies) quantile(q float64) float64 {
 	for _, bound := range slices.Sorted(maps.Keys(l)) {
 		if l[bound] >= q*l[math.Inf(1)] {
@@ -111,7 +110,7 @@ func (l latencies) quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// since returns what was added to earlier calls.
+// since returns the calls since an earlier measurement.
 func (c calls) since(before calls) calls {
 	added := calls{}
 	for call, n := range c {
@@ -122,22 +121,21 @@ func (c calls) since(before calls) calls {
 	return added
 }
 
-// writes returns only what changes objects.
+// writes returns only the calls that change objects.
 func (c calls) writes() calls {
 	writes := maps.Clone(c)
 	maps.DeleteFunc(writes, func(call call, _ float64) bool { return !call.write() })
 	return writes
 }
 
-// reads returns what does not.
+// reads returns only the calls that do not change objects.
 func (c calls) reads() calls {
 	reads := maps.Clone(c)
 	maps.DeleteFunc(reads, func(call call, _ float64) bool { return call.write() })
 	return reads
 }
 
-// lookups returns the reads of clients. Events of a watch are not reads, and the API server asks
-// itself for endpoints.
+// lookups returns the reads of clients. It omits watches, and the API server's own reads of endpoints.
 func (c calls) lookups() calls {
 	lookups := c.reads()
 	maps.DeleteFunc(lookups, func(call call, _ float64) bool {
@@ -173,7 +171,7 @@ func (c calls) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// quiet waits until nothing is written any more and returns what was counted then.
+// quiet waits until there are no more writes, and returns the counts.
 func (b *bench) quiet(ctx context.Context) (calls, error) {
 	const still = 1500 * time.Millisecond
 	deadline := time.Now().Add(patience)
@@ -204,7 +202,7 @@ func (c *controller) families(ctx context.Context, names ...string) (map[string]
 	return scrape(ctx, http.DefaultClient, c.metrics+"/metrics", names...)
 }
 
-// measures returns metrics of the controller by name, summed up over their labels.
+// measures returns metrics of the controller by name, summed over their labels.
 func (c *controller) measures(ctx context.Context, names ...string) (map[string]float64, error) {
 	families, err := c.families(ctx, names...)
 	if err != nil {
@@ -225,8 +223,7 @@ func sum(family *dto.MetricFamily) float64 {
 	return sum
 }
 
-// scrape reads some metrics. The others are passed over unread: an API server has
-// some megabytes of them.
+// scrape reads some metrics. It skips the others without parsing them, because an API server has megabytes of them.
 func scrape(ctx context.Context, transport *http.Client, url string, names ...string) (map[string]*dto.MetricFamily, error) {
 	body, err := download(ctx, transport, url)
 	if err != nil {

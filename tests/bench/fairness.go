@@ -13,11 +13,11 @@ import (
 const (
 	// busyGates are the Gates with thousands of targets.
 	busyGates = 4
-	// enoughCloses are the Gates with one target, and so the closes that are measured in each direction.
+	// enoughCloses is the number of Gates with one target, and of the closes that are measured in each direction.
 	enoughCloses = 20
 )
 
-// busyFleet makes the four Gates and their targets.
+// busyFleet creates the four Gates and their targets.
 func (b *bench) busyFleet(ctx context.Context) (*fleet, error) {
 	targets, err := b.targets(ctx, shared, b.spread(), *targets)
 	if err != nil {
@@ -62,12 +62,11 @@ func (b *bench) urgentGates(ctx context.Context) (*urgentFleet, error) {
 
 // closing is one close of a Gate with one target.
 type closing struct {
-	// held is how long it took until the target was held, write how long the write that has nothing to do with it took.
+	// held is the time until the target was held, write is the duration of an unrelated write.
 	held, write time.Duration
 }
 
-// closesDuring has the four Gates close or open, and the others close one after the other as long as that lasts. These are open again
-// at the end.
+// closesDuring closes or opens the four Gates, and meanwhile closes the others one after the other. These are open again at the end.
 func (b *bench) closesDuring(ctx context.Context, busy *fleet, urgent *urgentFleet, closed bool) ([]closing, error) {
 	due, _, err := b.arm(ctx, busy, closed)
 	if err != nil {
@@ -125,7 +124,7 @@ func (b *bench) closing(ctx context.Context, gate, target, bystander client.Obje
 	return c, nil
 }
 
-// request asks a Gate to close or to open.
+// request requests that a Gate close or open.
 func (b *bench) request(ctx context.Context, gate client.ObjectKey, closed bool) error {
 	name := v1alpha1.OpenRequestedAtAnnotation
 	if closed {

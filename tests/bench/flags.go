@@ -1,5 +1,5 @@
-// Package bench measures the gating-controller on the real etcd and kube-apiserver. The controller is the real program as a process of its own; the
-// counters of the API server have what it wrote.
+// Package bench measures the gating-controller with etcd and kube-apiserver. The controller runs as a separate process. Its writes are
+// counted by the API server.
 package bench
 
 import (

@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// idleInterval is the spec.interval by which time goes faster.
+	// idleInterval is the spec.interval that shortens an hour.
 	idleInterval = 2 * time.Second
-	// idleRounds are as many reconciliations of each Gate as an hour has with the default
-	// interval.
+	// idleRounds is the number of reconciliations of a Gate in an hour with the default interval.
 	idleRounds = 60
-	// reconciliations is the metric that counts them, of all controllers.
+	// reconciliations is the metric with the number of reconciliations of all controllers.
 	reconciliations = "controller_runtime_reconcile_total"
 )
 
-// closedFleet returns many Gates that are closed. The controller is not running.
+// closedFleet returns many closed Gates. The controller is stopped.
 func (b *bench) closedFleet(ctx context.Context) (*fleet, error) {
 	if b.closed != nil {
 		return b.closed, nil
@@ -47,15 +46,14 @@ func (b *bench) closedFleet(ctx context.Context) (*fleet, error) {
 	return f, b.stopController()
 }
 
-// period is a time in which nothing changed.
+// period is the measurement of a time without changes.
 type period struct {
 	usage
 	took time.Duration
 }
 
-// rest sets the interval of all Gates and then changes nothing, for some
-// reconciliations and for some seconds at least. It asks the controller for its metrics
-// seldom: with a thousand Gates those cost more than the Gates.
+// rest sets the interval of all Gates and then changes nothing, for a number of reconciliations and a minimum time. It rarely scrapes the
+// controller, because with a thousand Gates the metrics cost more than the Gates.
 func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.Duration, reconciles float64) (period, error) {
 	const shortest = 10 * time.Second
 	raw := client.RawPatch(types.MergePatchType, mustMarshal(map[string]any{"spec": map[string]any{"interval": interval.String()}}))
@@ -68,7 +66,7 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 	}); err != nil {
 		return period{}, err
 	}
-	// The objects of the watch may be from before the patch, when all was settled as well.
+	// The objects of the watch may be from before the patch, when everything was settled as well.
 	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
 		generation, _ := generations.Load(client.ObjectKeyFromObject(gate))
 		return generation == gate.Generation && settled(gate, closed)
@@ -78,7 +76,7 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 	if _, err := b.quiet(ctx); err != nil {
 		return period{}, err
 	}
-	// Else there is one in one period and none in the other, every two minutes.
+	// Otherwise, a reconciliation every two minutes would be in one of the periods only.
 	if _, err := b.useOfMemory(ctx); err != nil {
 		return period{}, err
 	}
@@ -109,7 +107,7 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 
 const mebi = 1 << 20
 
-// memory is what the controller uses, and the most that it has used so far.
+// memory is the current and the largest memory of the controller.
 type memory struct{ heap, resident, peak float64 }
 
 // useOfMemory measures the heap after garbage collection, and all memory of the process.

@@ -7,11 +7,11 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// maxHeld is up to how many targets they are held as well: closing more takes too long.
+// maxHeld is the largest number of targets that are also measured while held. Closing more takes too long.
 const maxHeld = 10000
 
-// memoryOf returns what a controller uses that has just started with a fleet, and what it uses once it holds that, if asked for. The
-// Gates are removed.
+// memoryOf returns the memory of a controller that has just started with a fleet and, if requested, while it holds the fleet. It removes
+// the Gates.
 func (b *bench) memoryOf(ctx context.Context, f *fleet, holds bool) (open, held memory, err error) {
 	f.brisk = true
 	if err := b.startController(ctx); err != nil {
@@ -45,7 +45,7 @@ func (b *bench) memoryOf(ctx context.Context, f *fleet, holds bool) (open, held 
 	return open, held, b.stopController()
 }
 
-// memoryWithout returns what a controller uses that has just started, without a Gate.
+// memoryWithout returns the memory of a controller that has just started, without Gates.
 func (b *bench) memoryWithout(ctx context.Context) (m memory, err error) {
 	if err := b.startController(ctx); err != nil {
 		return m, err
@@ -56,12 +56,12 @@ func (b *bench) memoryWithout(ctx context.Context) (m memory, err error) {
 	return m, b.stopController()
 }
 
-// settledMemory measures when nothing is written any more.
+// settledMemory measures the memory once there are no more writes.
 func (b *bench) settledMemory(ctx context.Context) (m memory, err error) {
 	if _, err := b.quiet(ctx); err != nil {
 		return m, err
 	}
-	// The heap is asked for twice: finalizers of the first collection free more.
+	// The heap is measured twice, because finalizers of the first collection free more.
 	for range 2 {
 		if m, err = b.useOfMemory(ctx); err != nil {
 			return m, err

@@ -22,9 +22,8 @@ import (
 
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
-// observer sees what becomes of targets and Gates by watches of its own. Of targets it
-// reads the metadata alone: the annotation that names the Gates is written together
-// with spec.suspend, which is looked up when all is over.
+// observer observes targets and Gates by its own watches. Of targets it reads only the metadata: the annotation with the names of the Gates
+// is written together with spec.suspend, which is checked at the end.
 type observer struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -39,7 +38,7 @@ type observer struct {
 type wave struct {
 	held    bool
 	pending map[client.ObjectKey]bool
-	// arrivals are when the targets were seen to be as wanted, in that order.
+	// arrivals are the times at which targets were observed in the wanted state, in order.
 	arrivals []time.Time
 	done     chan struct{}
 }
@@ -74,7 +73,7 @@ func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (
 	}, o.gate)
 }
 
-// follow hands over every object that is new, has changed or is gone.
+// follow passes every object that is new, has changed or is gone.
 func (o *observer) follow(ctx context.Context, version string, begin cache.WatchFuncWithContext, see func(watch.Event)) error {
 	w, err := toolswatch.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: begin})
 	if err != nil {
@@ -132,7 +131,7 @@ func (o *observer) gate(event watch.Event) {
 	}
 }
 
-// expect begins a wave. None of the targets must be as wanted already.
+// expect begins a wave. No target may have the wanted state already.
 func (o *observer) expect(targets []client.ObjectKey, held bool) *wave {
 	w := &wave{held: held, pending: map[client.ObjectKey]bool{}, done: make(chan struct{})}
 	for _, key := range targets {
@@ -148,7 +147,7 @@ func (o *observer) expect(targets []client.ObjectKey, held bool) *wave {
 	return w
 }
 
-// wait waits until all have arrived.
+// wait waits until all targets have the wanted state.
 func (o *observer) wait(ctx context.Context, w *wave) error {
 	select {
 	case <-w.done:
@@ -162,7 +161,7 @@ func (o *observer) wait(ctx context.Context, w *wave) error {
 	return fmt.Errorf("%d of %d targets are not as wanted after %s", len(w.pending), len(w.pending)+len(w.arrivals), patience)
 }
 
-// isOver returns whether all have arrived.
+// isOver returns whether all targets have the wanted state.
 func (w *wave) isOver() bool {
 	select {
 	case <-w.done:
@@ -172,17 +171,17 @@ func (w *wave) isOver() bool {
 	}
 }
 
-// every waits until all Gates are as asked, as the watch has seen them.
+// every waits until all Gates meet a condition according to the watch.
 func (o *observer) every(ctx context.Context, gates []client.ObjectKey, what string, is func(*v1alpha1.Gate) bool) error {
 	return o.until(ctx, gates, what, func(gate *v1alpha1.Gate) bool { return gate != nil && is(gate) })
 }
 
-// gone waits until there is none of some Gates any more.
+// gone waits until none of some Gates exists.
 func (o *observer) gone(ctx context.Context, gates []client.ObjectKey) error {
 	return o.until(ctx, gates, "gone", func(gate *v1alpha1.Gate) bool { return gate == nil })
 }
 
-// until waits until all Gates are as asked, nil if there is none.
+// until waits until all Gates meet a condition. A missing Gate is nil.
 func (o *observer) until(ctx context.Context, gates []client.ObjectKey, what string, is func(*v1alpha1.Gate) bool) error {
 	deadline := time.Now().Add(patience)
 	for {

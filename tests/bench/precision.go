@@ -9,11 +9,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// namedTargets is up to how many targets a Gate of a precise size names them one by one.
-// With more it takes whole namespaces.
+// namedTargets is the number of targets up to which a Gate of an exact size names each target. A larger Gate selects whole namespaces.
 const namedTargets = 200
 
-// edges closes and opens a Gate with n targets some times.
+// edges closes and opens a Gate with n targets several times.
 func (b *bench) edges(ctx context.Context, n, times int) (map[bool][]*transition, error) {
 	f, err := b.gateOf(ctx, n)
 	if err != nil {
@@ -52,7 +51,7 @@ func lagsOf(transitions []*transition) lags {
 	return l
 }
 
-// gateOf makes a Gate with n of the targets that all scenarios share.
+// gateOf creates a Gate with n of the targets that all scenarios share.
 func (b *bench) gateOf(ctx context.Context, n int) (*fleet, error) {
 	targets, err := b.targets(ctx, shared, b.spread(), max(n, *targets, len(b.groups[shared])))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	startOfProcess = "process_start_time_seconds"
 	gateTargets    = "gating_gate_targets"
-	// cpuTick is the resolution of the start of a process.
+	// cpuTick is the resolution of the start time of a process.
 	cpuTick = 10 * time.Millisecond
 )
 
@@ -30,14 +30,15 @@ func (b *bench) release(ctx context.Context, f *fleet) error {
 
 // restart is one start of the controller.
 type restart struct {
-	// ready and verified are the times since the start of the process until it is ready, and until it has seen that all targets are held.
+	// ready and verified are the times from the start of the process until it is ready, and until it has observed that all targets are
+	// held.
 	ready, verified time.Duration
 	// peak is the largest resident memory of the process so far, in bytes.
 	peak   float64
 	writes calls
 }
 
-// restart starts the controller of a closed fleet, and stops it when all is quiet.
+// restart starts the controller of a closed fleet, and stops it once there are no more writes.
 func (b *bench) restart(ctx context.Context, f *fleet) (r restart, err error) {
 	before, err := b.requests(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *controller) peak() (float64, error) {
 	return value * 1024, err
 }
 
-// started returns when the process was started, to a hundredth of a second.
+// started returns the start time of the process, to a hundredth of a second.
 func (c *controller) started(ctx context.Context) (time.Time, error) {
 	measured, err := c.measures(ctx, startOfProcess)
 	if err != nil {
@@ -102,8 +103,8 @@ func (c *controller) started(ctx context.Context) (time.Time, error) {
 	return start, nil
 }
 
-// cutFromBoot returns what the time of the boot lacks in /proc/stat, which has whole
-// seconds. The start of a process in its metrics is counted from there.
+// cutFromBoot returns the fraction of a second that is cut from the boot time in /proc/stat. The start time in the metrics of a process is
+// counted from there.
 func cutFromBoot(stat, uptime string, now time.Time) (time.Duration, error) {
 	_, boot, _ := strings.Cut("\n"+stat, "\nbtime ")
 	boot, _, _ = strings.Cut(boot, "\n")
@@ -119,7 +120,7 @@ func cutFromBoot(stat, uptime string, now time.Time) (time.Duration, error) {
 	return now.Add(-seconds(since)).Sub(time.Unix(whole, 0)), nil
 }
 
-// verified waits until the controller says of some targets that it holds them.
+// verified waits until the controller reports that it holds some targets.
 func (b *bench) verified(ctx context.Context, n int) (time.Time, error) {
 	deadline := time.Now().Add(patience)
 	for {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// quantile returns the smallest value that a share q of all values does not exceed.
+// quantile returns the smallest value that a fraction q of all values does not exceed.
 func quantile(values []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	if len(sorted) == 0 {

@@ -20,14 +20,13 @@ const (
 	kustomization    = "Kustomization"
 	// fluxManager wrote the objects before they became targets.
 	fluxManager = "kustomize-controller"
-	// setUpAtOnce is how many objects are made at the same time.
+	// setUpAtOnce bounds how many objects are created concurrently.
 	setUpAtOnce = 16
-	// inventory is how many objects a Kustomization says that it has applied.
+	// inventory is the number of objects in the inventory of a Kustomization.
 	inventory = 20
 )
 
-// targets returns n Kustomizations of a group, spread evenly over namespaces of its
-// own, and makes those that are missing.
+// targets returns n Kustomizations of a group, spread evenly over its namespaces, and creates missing ones.
 func (b *bench) targets(ctx context.Context, group string, namespaces, n int) ([]client.ObjectKey, error) {
 	have := b.groups[group]
 	if len(have) >= n {
@@ -73,8 +72,7 @@ func (b *bench) makeNamespace(ctx context.Context, group, name string) error {
 	return client.IgnoreAlreadyExists(b.client.Create(ctx, namespace))
 }
 
-// makeKustomization makes one as Flux leaves it: applied from Git, reconciled, with
-// its conditions and its inventory.
+// makeKustomization creates a Kustomization as Flux leaves it: applied from Git, reconciled, with its conditions and its inventory.
 func (b *bench) makeKustomization(ctx context.Context, group string, key client.ObjectKey) error {
 	obj, err := b.applyKustomization(ctx, group, key)
 	if err != nil {
@@ -85,7 +83,7 @@ func (b *bench) makeKustomization(ctx context.Context, group string, key client.
 	return b.client.Status().Update(ctx, obj, client.FieldOwner("gotk-"+fluxManager))
 }
 
-// applyKustomization makes one as Flux applies it from Git.
+// applyKustomization creates a Kustomization as Flux applies it from Git.
 func (b *bench) applyKustomization(ctx context.Context, group string, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	obj := newKustomization(key)
 	obj.SetLabels(map[string]string{

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxSpread is over how many namespaces the targets are.
+	// maxSpread bounds the number of namespaces of the targets.
 	maxSpread = 50
-	// targetsOfEach of many Gates.
+	// targetsOfEach is the number of targets of each of many Gates.
 	targetsOfEach = 10
 )
 
 // shared is the group of targets that scenarios use in turn.
 const shared = "apps"
 
-// oneGate makes a Gate and n targets in many namespaces.
+// oneGate creates a Gate and n targets in many namespaces.
 func (b *bench) oneGate(ctx context.Context, n int) (*fleet, error) {
 	targets, err := b.targets(ctx, shared, b.spread(), n)
 	if err != nil {
@@ -40,7 +40,7 @@ func allIn(namespace int) v1alpha1.TargetReference {
 	return v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, Namespace: namespaceOf(shared, namespace)}
 }
 
-// manyGates makes n Gates with some targets each, in the namespaces of their targets.
+// manyGates creates n Gates with some targets each, in the namespaces of their targets.
 func (b *bench) manyGates(ctx context.Context, n int) (*fleet, error) {
 	namespaces := b.spread()
 	targets, err := b.targets(ctx, shared, namespaces, n*targetsOfEach)
@@ -61,8 +61,7 @@ func (b *bench) manyGates(ctx context.Context, n int) (*fleet, error) {
 	})
 }
 
-// governed tells the targets of each Gate: an equal share of those in its namespace, or
-// all if there is one Gate.
+// governed assigns targets to each Gate: an equal share of those in its namespace, or all if there is one Gate.
 func (f *fleet) governed() func(client.ObjectKey) []client.ObjectKey {
 	if len(f.gates) == 1 {
 		return func(client.ObjectKey) []client.ObjectKey { return f.targets }
@@ -84,22 +83,21 @@ func (f *fleet) governed() func(client.ObjectKey) []client.ObjectKey {
 // turn is one measurement of a fleet.
 type turn struct {
 	controller map[bool]*transition
-	// bare is by the yardsticks, by whether they watch.
+	// bare has the results of the yardsticks without and with a watch.
 	bare map[bool]map[bool]spent
-	// posted is how many events the receiver got.
+	// posted is the number of events that the receiver got.
 	posted int
 }
 
-// spent is the time that something took, that of the processor that the API server
-// took for it, until all was quiet, and what was written without refused writes.
+// spent is the time of a turn, the processor time of the API server until there were no more writes, and the accepted writes.
 type spent struct {
 	took, server time.Duration
-	// last is how long it took until all targets were held or released.
+	// last is the time until all targets were held or released.
 	last   time.Duration
 	writes calls
 }
 
-// controllerTurn closes and opens a fleet by the controller.
+// controllerTurn closes and opens a fleet with the controller.
 func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, error) {
 	t := turn{controller: map[bool]*transition{}, bare: map[bool]map[bool]spent{}}
 	c := newCopied(f)
@@ -131,10 +129,10 @@ func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, er
 	return t, c, nil
 }
 
-// spread is over how many namespaces the targets are.
+// spread returns the number of namespaces of the targets.
 func (b *bench) spread() int { return min(maxSpread, *targets/targetsOfEach) }
 
-// yardstickTurn does what a controller did on the same objects, without one.
+// yardstickTurn repeats the writes of the controller on the same objects without a controller.
 func (b *bench) yardstickTurn(ctx context.Context, c *copied, watches bool) (map[bool]spent, error) {
 	bare, err := b.newBare()
 	if err != nil {

@@ -18,28 +18,26 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// fleet is some Gates and all that they govern.
+// fleet is a set of Gates and their targets.
 type fleet struct {
 	gates   []client.ObjectKey
 	targets []client.ObjectKey
-	// cron has the Gates close by a cron expression, at a full minute. Otherwise they
-	// close by dates.
+	// cron makes the Gates close by a cron expression, at a full minute. Otherwise they close by dates.
 	cron bool
-	// brisk transitions follow each other soon. Nothing is counted, and who wants the
-	// targets read does that.
+	// brisk transitions follow each other soon. Nothing is counted, and the caller reads the targets if needed.
 	brisk bool
-	// from is when they close, or did.
+	// from is when they close or closed.
 	from time.Time
 }
 
-// transition is what was measured of one.
+// transition has the measurements of one transition.
 type transition struct {
 	due time.Time
-	// arrivals are when the targets were as wanted, since it was due.
+	// arrivals are the times until the targets had the wanted state, from the scheduled instant on.
 	arrivals []time.Duration
-	// written is when the last status of a Gate was, since it was due.
+	// written is the time until the last status of a Gate was written, from the scheduled instant on.
 	written time.Duration
-	// used is what it took, unless the fleet is brisk.
+	// used is the usage of the transition, unless the fleet is brisk.
 	used usage
 }
 
@@ -47,7 +45,7 @@ func (t *transition) first() time.Duration { return t.arrivals[0] }
 
 func (t *transition) last() time.Duration { return t.arrivals[len(t.arrivals)-1] }
 
-// newGate makes an opened Gate of a fleet.
+// newGate creates an opened Gate of a fleet.
 func (b *bench) newGate(ctx context.Context, key client.ObjectKey, spec v1alpha1.GateSpec) error {
 	spec.Default = v1alpha1.StateOpened
 	gate := gateNamed(key)
@@ -59,7 +57,7 @@ func gateNamed(key client.ObjectKey) *v1alpha1.Gate {
 	return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// removeGates removes Gates that hold nothing any more.
+// removeGates removes Gates that no longer hold anything.
 func (b *bench) removeGates(ctx context.Context, gates []client.ObjectKey) error {
 	if err := inParallel(setUpAtOnce, gates, func(key client.ObjectKey) error {
 		return b.client.Delete(ctx, gateNamed(key))
@@ -73,7 +71,7 @@ func (b *bench) removeGates(ctx context.Context, gates []client.ObjectKey) error
 	return err
 }
 
-// transition has a fleet close or open as scheduled and measures that.
+// transition makes a fleet close or open as scheduled, and measures that.
 func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transition, error) {
 	due, before, err := b.arm(ctx, f, closed)
 	if err != nil {
@@ -107,7 +105,7 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 	return t, b.verify(ctx, f, closed)
 }
 
-// settled waits until all Gates of a fleet have reported that all is as they want.
+// settled waits until all Gates of a fleet have reported that their targets have the desired state.
 func (b *bench) settled(ctx context.Context, f *fleet, closed bool) error {
 	return b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool { return settled(gate, closed) })
 }
@@ -119,16 +117,15 @@ func edgeName(closed bool) string {
 	return "open"
 }
 
-// arm sets the next transition of all Gates and returns when it is due. Everything is
-// quiet then, until it is. If the machine is too busy for that, what came too early is
-// undone and there is another try with more time.
+// arm schedules the next transition of all Gates and returns when it is due. There are no other writes until then. If the machine is too
+// busy for that, arm reverts an early transition and tries again with more time.
 func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usage, error) {
 	const tries = 5
 	lead := time.Second + time.Duration(len(f.gates))*60*time.Millisecond + time.Duration(len(f.targets))*500*time.Microsecond
 	if !f.brisk {
 		lead += 4 * time.Second
 	}
-	if !closed { // the conditions of what is held say until when, and are written once more
+	if !closed { // the conditions of held targets contain the end of the hold, and are written once more
 		lead += time.Duration(len(f.targets)) * 5 * time.Millisecond
 	}
 	if err := b.settled(ctx, f, !closed); err != nil {
@@ -149,7 +146,7 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 		if time.Until(due) > 100*time.Millisecond {
 			return due, before, nil
 		}
-		b.slow++ // for good: a machine that was busy once is so again
+		b.slow++ // permanently, because a machine that was busy once will be busy again
 		b.say("not ready in time, again with twice as much")
 		if err := b.settled(ctx, f, closed); err != nil {
 			return due, before, err
@@ -164,8 +161,8 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 	return time.Time{}, usage{}, errors.New("the Gates are never ready in time")
 }
 
-// schedule sets the next transition of all Gates and returns when it is due. They all
-// know of it then, unless it is over.
+// schedule schedules the next transition of all Gates and returns when it is due. All Gates have it in their status then, unless it is
+// over.
 func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.Duration) (time.Time, error) {
 	due, period := f.next(time.Now(), closed, lead)
 	if closed {
@@ -183,8 +180,8 @@ func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.D
 	})
 }
 
-// next returns when the next transition is, and the period that has it happen: after a lead at the next full second, or at the
-// next full minute after that if the fleet closes by a cron expression.
+// next returns the time of the next transition, and the period that causes it: after a lead at the next full second, or at the next full
+// minute after that if the fleet closes by a cron expression.
 func (f *fleet) next(now time.Time, closed bool, lead time.Duration) (time.Time, map[string]any) {
 	due := now.Add(lead).Truncate(time.Second).Add(time.Second).UTC()
 	switch {
@@ -202,7 +199,7 @@ func (f *fleet) next(now time.Time, closed bool, lead time.Duration) (time.Time,
 	return due, map[string]any{"name": "edge", "from": f.from.Format(time.RFC3339), "until": due.Format(time.RFC3339)}
 }
 
-// settled returns whether a Gate has reported that all its targets are as it wants.
+// settled returns whether a Gate has reported that all its targets have the desired state.
 func settled(gate *v1alpha1.Gate, closed bool) bool {
 	opened := metav1.ConditionTrue
 	if closed {
@@ -216,7 +213,7 @@ func settled(gate *v1alpha1.Gate, closed bool) bool {
 		(closed && counts.Held == counts.Total || !closed && counts.Held == 0)
 }
 
-// verify looks at all targets, also at those that were observed before.
+// verify checks all targets, including those that were observed before.
 func (b *bench) verify(ctx context.Context, f *fleet, closed bool) error {
 	byName, err := b.read(ctx, f.targets)
 	if err != nil {
@@ -242,7 +239,7 @@ func (b *bench) verify(ctx context.Context, f *fleet, closed bool) error {
 	return nil
 }
 
-// read returns targets as they are.
+// read returns the current targets.
 func (b *bench) read(ctx context.Context, keys []client.ObjectKey) (map[client.ObjectKey]*unstructured.Unstructured, error) {
 	objects, err := dynamic.NewForConfig(b.config)
 	if err != nil {

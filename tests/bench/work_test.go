@@ -179,7 +179,7 @@ func TestEachTargetBelongsToOneGateOfItsNamespace(t *testing.T) {
 	}
 }
 
-// The bare client is a yardstick only if it sends what the controller sends.
+// The bare client is a valid baseline only if it sends the same writes as the controller.
 func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	gate, key := client.ObjectKey{Namespace: "apps", Name: "all"}, client.ObjectKey{Namespace: "apps", Name: "app"}
 	held, free := newKustomization(key), newKustomization(key)

@@ -19,25 +19,25 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// patience is for what has to happen at some time, also on a busy machine.
+// patience is the timeout for changes that must happen, also on a busy machine.
 const patience = 15 * time.Minute
 
-// bench is a cluster with what the scenarios need in it.
+// bench is a cluster with the objects of the scenarios.
 type bench struct {
 	begin   time.Time
 	cluster *harness.ControlPlane
-	// client has all permissions and no limit of its own.
+	// client has all permissions and no rate limit.
 	client client.Client
 	config *rest.Config
-	// http asks the API server, which is at the URL server, for all that is not an object.
+	// http sends requests other than those for objects to the API server, whose URL is server.
 	http   *http.Client
 	server string
 
-	// groups has the targets that were made, by the names of their groups.
+	// groups has the created targets by group.
 	groups map[string][]client.ObjectKey
 	// closed has the Gates that one benchmark leaves closed for another.
 	closed *fleet
-	// slow is how often the machine was not ready in time.
+	// slow counts how often the machine was not ready in time.
 	slow int
 
 	observer *observer
@@ -81,16 +81,16 @@ func (b *bench) stop() error {
 	return errors.Join(b.stopController(), b.cluster.Stop())
 }
 
-// controller is the gating-controller as a process.
+// controller is a process of the gating-controller.
 type controller struct {
 	*harness.Process
 	metrics string
-	// asked is when it was to be started, ready when it was seen to be.
+	// asked is when its start was requested, ready when it was observed to be ready.
 	asked, ready time.Time
 }
 
-// startController starts observing and the controller with its default flags, those of the command
-// line and others. Its Gates hold targets of other namespaces.
+// startController starts observing, and the controller with its default flags, those of the command line and others. Its Gates hold targets
+// of other namespaces.
 func (b *bench) startController(ctx context.Context, args ...string) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *bench) stopController() error {
 	return err
 }
 
-// keepLog stores what the controller printed, which is gone soon.
+// keepLog stores the log of the controller, which is removed soon.
 func (b *bench) keepLog() error {
 	if b.gating == nil {
 		return nil
@@ -139,11 +139,10 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// usage is what was used so far: requests of all clients, processor time, and how often
-// the controller has reconciled anything.
+// usage is the use of resources so far: requests of all clients, processor time, and reconciliations of the controller.
 type usage struct {
 	calls calls
-	// conflicts are those of the calls that were refused because an object had changed.
+	// conflicts are the calls that were refused because of a conflict.
 	conflicts          calls
 	latencies          latencies
 	controller, server time.Duration
@@ -154,7 +153,7 @@ func (u usage) since(before usage) usage {
 	return usage{u.calls.since(before.calls), u.conflicts.since(before.conflicts), u.latencies.since(before.latencies), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
 }
 
-// accepted are the writes without those that were refused because of a conflict.
+// accepted returns the writes without those that were refused because of a conflict.
 func (u usage) accepted() calls {
 	accepted := u.calls.writes()
 	for call, n := range u.conflicts.writes() {
@@ -165,7 +164,7 @@ func (u usage) accepted() calls {
 
 const processorTime = "process_cpu_seconds_total"
 
-// usage leaves out the controller if it is stopped.
+// usage returns the usage so far, without the controller if that is stopped.
 func (b *bench) usage(ctx context.Context) (u usage, err error) {
 	if b.gating != nil {
 		ours, err := b.gating.measures(ctx, processorTime, reconciliations)
@@ -186,7 +185,7 @@ func (b *bench) usage(ctx context.Context) (u usage, err error) {
 	return u, err
 }
 
-// quietUsage waits until nothing is written any more.
+// quietUsage waits until there are no more writes.
 func (b *bench) quietUsage(ctx context.Context) (usage, error) {
 	if _, err := b.quiet(ctx); err != nil {
 		return usage{}, err
@@ -196,7 +195,7 @@ func (b *bench) quietUsage(ctx context.Context) (usage, error) {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// readGates returns Gates as they are.
+// readGates returns the current Gates.
 func (b *bench) readGates(ctx context.Context, keys []client.ObjectKey) (map[client.ObjectKey]*v1alpha1.Gate, error) {
 	list := &v1alpha1.GateList{}
 	if err := b.client.List(ctx, list); err != nil {

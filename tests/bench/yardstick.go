@@ -28,20 +28,19 @@ import (
 )
 
 const (
-	// writesAtOnce is how many targets of one Gate the controller writes at the same
-	// time, gatesAtOnce how many Gates by default.
+	// writesAtOnce is the default number of concurrent writes of targets per Gate, gatesAtOnce the default number of concurrent Gates.
 	writesAtOnce = 16
 	gatesAtOnce  = 4
 )
 
-// bare is a client that sends the patches of the controller and decides nothing.
+// bare is a client that sends the patches of the controller without decisions.
 type bare struct {
 	flux, gating, core rest.Interface
 	// watcher is for the watch that every controller needs.
 	watcher dynamic.Interface
 }
 
-// newBare returns one that is the same user as the controller.
+// newBare returns a client that is the same user as the controller.
 func (b *bench) newBare() (*bare, error) {
 	path, err := b.cluster.KubeconfigFor("system:serviceaccount:"+harness.RuntimeNamespace+":gating-controller",
 		"system:serviceaccounts", "system:authenticated")
@@ -74,7 +73,7 @@ func (b *bench) newBare() (*bare, error) {
 	return c, err
 }
 
-// watch keeps a copy of all targets, by the informer of client-go, until it is stopped.
+// watch keeps a copy of all targets with the informer of client-go, until it is stopped.
 func (c *bare) watch(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	informers := dynamicinformer.NewDynamicSharedInformerFactory(c.watcher, 0)
@@ -98,8 +97,7 @@ type patch struct {
 	body        map[string]any
 }
 
-// patches are what the yardstick sends for an object, one after the other, each on the
-// version that the one before made.
+// patches are the patches of an object in order, each on the version that the previous one created.
 type patches struct {
 	key     client.ObjectKey
 	version string
@@ -107,19 +105,18 @@ type patches struct {
 	patches []patch
 }
 
-// work is what the yardstick sends for a Gate: its patches before and after those of its
-// targets.
+// work has the patches for a Gate, before and after those of its targets.
 type work struct {
 	gate          client.ObjectKey
 	uid           types.UID
 	before, after []patch
-	// events are how many are posted, about targets first.
+	// events is the number of events to post, about targets first.
 	events  int
 	targets []patches
 }
 
-// send sends everything and returns how long that took, and how long it took until all targets were held or released. Events are
-// posted meanwhile, one after the other as the controller does it; those that are left at the end do not count.
+// send sends everything. It returns how long that took, and the time until all targets were held or released. Meanwhile it posts the events
+// one after the other, as the controller does. Events that are left at the end do not count.
 func (c *bare) send(ctx context.Context, todo []work) (took, last time.Duration, err error) {
 	begin := time.Now()
 	telling, stop := context.WithCancel(ctx)
@@ -134,7 +131,7 @@ func (c *bare) send(ctx context.Context, todo []work) (took, last time.Duration,
 	return took, last, err
 }
 
-// tell posts as many Events as the controller.
+// tell posts as many events as the controller.
 func (c *bare) tell(ctx context.Context, todo []work) error {
 	for _, w := range todo {
 		for _, about := range w.told() {
@@ -154,7 +151,7 @@ func (c *bare) tell(ctx context.Context, todo []work) error {
 	return nil
 }
 
-// told are what the events of a Gate are about, one for each event: its targets, as far as these reach, and the Gate.
+// told returns the objects of the events of a Gate, one for each event: its targets, and the Gate for the remaining ones.
 func (w *work) told() []corev1.ObjectReference {
 	var all []corev1.ObjectReference
 	for _, t := range w.targets[:min(len(w.targets), w.events)] {
@@ -164,7 +161,7 @@ func (w *work) told() []corev1.ObjectReference {
 	return append(all, slices.Repeat([]corev1.ObjectReference{gate}, w.events-len(all))...)
 }
 
-// sendPatches sends those before, then for all targets what holds or releases them, then their conditions, then those after. It
+// sendPatches sends the patches before, then those that hold or release all targets, then their conditions, and then the patches after. It
 // returns when all targets were held or released.
 func (c *bare) sendPatches(ctx context.Context, todo []work) (applied time.Time, err error) {
 	if err := inParallel(gatesAtOnce, todo, func(w work) error { return c.patchGate(ctx, w.gate, w.before) }); err != nil {
@@ -196,7 +193,7 @@ func (c *bare) patchGate(ctx context.Context, key client.ObjectKey, patches []pa
 	return nil
 }
 
-// patchTarget sends the patches of a target, those of its status or the others.
+// patchTarget sends the patches of a target: those of its status, or the others.
 func (c *bare) patchTarget(ctx context.Context, target *patches, status bool) error {
 	for _, p := range target.patches {
 		if (p.subresource != "") != status {
@@ -228,16 +225,16 @@ func (c *bare) patchTarget(ctx context.Context, target *patches, status bool) er
 	return nil
 }
 
-// maxTries is how often a patch is tried again, so that one answer which is lost does not end a run of an hour.
+// maxTries bounds the tries of a patch, so that one lost response does not end a run of an hour.
 const maxTries = 3
 
-// isRefused returns whether the API server says that it did not make a write.
+// isRefused returns whether the API server reports that it has refused a write.
 func isRefused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
-// again sends a patch whose answer was lost, unless it was made.
+// again repeats a patch whose response was lost, unless it was applied.
 func (c *bare) again(ctx context.Context, target *patches, p patch) (string, error) {
 	var latest metav1.PartialObjectMetadata
 	raw, err := c.flux.Get().Resource(kustomizations.Resource).Namespace(target.key.Namespace).Name(target.key.Name).Do(ctx).Raw()
@@ -253,7 +250,7 @@ func (c *bare) again(ctx context.Context, target *patches, p patch) (string, err
 func do(ctx context.Context, c rest.Interface, resource string, key client.ObjectKey, p patch) (string, error) {
 	answers := "application/json"
 	if resource == kustomizations.Resource {
-		answers += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" // as the controller asks for
+		answers += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" // as the controller requests
 	}
 	request := c.Patch(p.kind).Resource(resource).Namespace(key.Namespace).Name(key.Name).
 		Param("fieldManager", v1alpha1.FieldManager).SetHeader("Accept", answers).Body(mustMarshal(p.body))
@@ -271,8 +268,8 @@ func do(ctx context.Context, c rest.Interface, resource string, key client.Objec
 	return answer.ResourceVersion, json.Unmarshal(raw, &answer)
 }
 
-// copied is what the controller left, as the yardstick repeats it: the objects of a
-// fleet after each kind of transition, and how many writes there were.
+// copied has the writes of the controller for the yardstick to repeat: the objects of a fleet after each kind of transition, and the number
+// of writes.
 type copied struct {
 	fleet   *fleet
 	objects map[bool]map[client.ObjectKey]*unstructured.Unstructured
@@ -287,10 +284,10 @@ func newCopied(f *fleet) *copied {
 	}
 }
 
-// work returns the same patches for a transition: as many of each kind as the API server
-// has counted, with the content that the controller left. The objects are as they are now.
+// work returns the same patches for a transition: as many of each kind as the API server has counted, with the content that the controller
+// wrote. The objects are the current ones.
 func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, governs func(gate client.ObjectKey) []client.ObjectKey, closed bool) []work {
-	// There are only whole patches. Whether as many were sent is counted afterwards.
+	// The number of patches is rounded. Whether as many were sent is counted afterwards.
 	per := func(kinds ...call) int {
 		n := 0.0
 		for _, kind := range kinds {
@@ -332,7 +329,7 @@ func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, gover
 	return todo
 }
 
-// holdPatch is the server-side apply that made an object what it is.
+// holdPatch is the server-side apply that held or released an object.
 func holdPatch(obj *unstructured.Unstructured) map[string]any {
 	body := map[string]any{}
 	if held := obj.GetAnnotations()[v1alpha1.HeldByAnnotation]; held != "" {
@@ -356,8 +353,8 @@ func statusPatch(obj *unstructured.Unstructured) map[string]any {
 	return map[string]any{"status": map[string]any{"conditions": conditions}}
 }
 
-// gatePatch is a merge patch of the conditions of a Gate. Until there is none to come,
-// they say something else each time, so that each patch changes something.
+// gatePatch is a merge patch of the conditions of a Gate. Except for the last one, each has another message, so that each patch changes
+// something.
 func gatePatch(gate *v1alpha1.Gate, toCome int) map[string]any {
 	conditions := slices.Clone(gate.Status.Conditions)
 	for i := range conditions {

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// actions are what a step does.
+// actions are the actions of steps by name.
 var actions map[string]func(w *walk, random *rand.Rand)
 
 func init() {
@@ -65,7 +65,7 @@ func init() {
 	}
 }
 
-// oneOf returns the leader most of the time.
+// oneOf returns a replica, most often the leader.
 func (w *walk) oneOf(random *rand.Rand) *replica {
 	if at := random.IntN(6); at < 2 {
 		return w.replicas[at]
@@ -73,7 +73,7 @@ func (w *walk) oneOf(random *rand.Rand) *replica {
 	return w.leader()
 }
 
-// end ends a replica for some steps.
+// end stops a replica for some steps.
 func (w *walk) end(how func(*harness.Process) error, r *replica, steps int) {
 	w.Helper()
 	if r.runs() {
@@ -90,9 +90,8 @@ func (w *walk) killBoth(steps int) {
 	}
 }
 
-// race has people suspend and resume targets, and Flux report on them, in the moment in which a gate is asked to
-// change, the replicas have lost sight of everything, and their writes arrive late. Holds and conditions arrive
-// 300 milliseconds after the replica has read what it writes to.
+// race makes users suspend and resume targets, and Flux report on them, at the moment a Gate is requested to change. The watches of the
+// replicas are cut, and their writes are delayed: holds and conditions arrive 300 milliseconds after the replica has read the target.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
 	for _, r := range w.replicas {
@@ -116,8 +115,8 @@ func (w *walk) race(random *rand.Rand) {
 	}
 }
 
-// handOver has a Gate close that cannot put its name to its targets, because nobody can
-// write them, and then another one open that holds them: they have to wait.
+// handOver closes a Gate while writes of its targets are refused, so that it cannot put its name on them. Then it opens another Gate that
+// holds the targets. They must stay held.
 func (w *walk) handOver(random *rand.Rand) {
 	w.Helper()
 	opens := random.IntN(gateCount)
@@ -151,8 +150,7 @@ func freeze(random *rand.Rand, spec v1alpha1.GateSpec) v1alpha1.GateSpec {
 	return spec
 }
 
-// changeHands has a person name first one and then another closed Gate on a target that
-// is held.
+// changeHands makes a user name one and then another closed Gate on a held target.
 func (w *walk) changeHands(random *rand.Rand) {
 	w.Helper()
 	one := random.IntN(gateCount)
@@ -175,7 +173,7 @@ func (w *walk) changeHands(random *rand.Rand) {
 	}
 }
 
-// refuseTargets has all writes of a resource by the replicas fail.
+// refuseTargets makes all writes of a resource by the replicas fail.
 func (w *walk) refuseTargets(resource string) {
 	for _, r := range w.replicas {
 		r.proxy.RefuseWrites(resource)
@@ -188,8 +186,8 @@ func (w *walk) deleteTarget(s slot) {
 	}
 }
 
-// restart kills a part of the control plane and starts it again. Nobody writes until
-// the history has what was written meanwhile.
+// restart kills a part of the control plane and starts it again. The walk writes nothing until the history has all versions that were
+// written meanwhile.
 func (w *walk) restart(kill func() (func(context.Context) error, error), random *rand.Rand) {
 	w.Helper()
 	w.log.Disturbed(time.Now())
@@ -201,7 +199,7 @@ func (w *walk) restart(kill func() (func(context.Context) error, error), random 
 	w.log.Disturbed(time.Now())
 }
 
-// pauseAPIServer has nobody answer for some seconds. Earlier requests are done then.
+// pauseAPIServer suspends the API server for some seconds, after earlier requests have completed.
 func (w *walk) pauseAPIServer(random *rand.Rand) {
 	w.Helper()
 	w.log.Disturbed(time.Now())
@@ -210,7 +208,7 @@ func (w *walk) pauseAPIServer(random *rand.Rand) {
 	w.pass(time.Duration(2+random.IntN(6)) * time.Second)
 	w.Must(resume())
 	w.Must(harness.Eventually(w.Context(), w.patience, "the history has caught up", w.caughtUp))
-	// A write may come now that was decided on before the pause.
+	// A write that was decided before the pause may arrive now.
 	w.history.Paused(time.Now())
 	w.log.Disturbed(time.Now())
 }

@@ -18,11 +18,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/chaos/checker"
 )
 
-// The annotations say how a certificate is issued first: how long it lives, and when
-// that is over.
+// Annotations that determine the first issuance of a certificate: its lifetime, and its end.
 const lives, expires = "example.com/lives", "example.com/expires"
 
-// age has a certificate issued so that the margin is near: shortly before or after it.
+// age issues a certificate whose margin begins soon, or has just begun.
 func (w *walk) age(obj *unstructured.Unstructured, random *rand.Rand) {
 	whole := []time.Duration{3 * time.Hour, 6 * time.Hour, 24 * time.Hour, 90 * 24 * time.Hour, 200 * 24 * time.Hour}[random.IntN(5)]
 	margin := min(whole/6, []time.Duration{24 * time.Hour, checker.SmallMargin}[random.IntN(2)])
@@ -38,8 +37,7 @@ func (w *walk) age(obj *unstructured.Unstructured, random *rand.Rand) {
 	obj.SetAnnotations(annotations)
 }
 
-// nearMargin has a certificate that is held issued again, so that its margin begins with
-// the next minute.
+// nearMargin issues the certificate of a held target again, so that its margin begins with the next minute.
 func (w *walk) nearMargin(random *rand.Rand) {
 	w.Helper()
 	s := slots[len(slots)-1-random.IntN(certificateSlots)]
@@ -48,7 +46,7 @@ func (w *walk) nearMargin(random *rand.Rand) {
 		Targets: []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
 	}, time.Hour
 	whole := 6 * margin
-	if random.IntN(2) == 0 { // nobody but the controller ends that hold
+	if random.IntN(2) == 0 { // only the controller ends that hold
 		whole, margin = 200*24*time.Hour, 24*time.Hour
 	}
 	if random.IntN(2) == 0 {
@@ -66,7 +64,7 @@ func (w *walk) nearMargin(random *rand.Rand) {
 	w.Must(w.try(w.certManager))
 }
 
-// setRenewal is somebody who has a renewal of their own, or not any more.
+// setRenewal acts as a user who sets or removes spec.renewal.
 func (w *walk) setRenewal(random *rand.Rand) {
 	renewal := any(nil)
 	if random.IntN(2) == 0 {
@@ -75,8 +73,7 @@ func (w *walk) setRenewal(random *rand.Rand) {
 	w.patch(w.target(slots[len(slots)-1-random.IntN(certificateSlots)]), types.MergePatchType, map[string]any{"spec": map[string]any{"renewal": renewal}}, "kubectl-edit")
 }
 
-// certManager stands in for cert-manager: it issues what was never issued, and renews
-// when it is time, as spec.renewal says.
+// certManager acts as cert-manager: it issues missing certificates, and renews due ones according to spec.renewal.
 func (w *walk) certManager() error {
 	list, err := w.list(kinds["Certificate"], "Certificate")
 	if err != nil {
@@ -107,7 +104,7 @@ func (w *walk) certManager() error {
 	return nil
 }
 
-// issued returns the status of a Certificate, nil if it stays as it is.
+// issued returns the new status of a Certificate, nil if it does not change.
 func issued(obj *unstructured.Unstructured, now time.Time) (map[string]any, error) {
 	whole, err := time.ParseDuration(obj.GetAnnotations()[lives])
 	if err != nil {
@@ -147,7 +144,7 @@ func issued(obj *unstructured.Unstructured, now time.Time) (map[string]any, erro
 	return status, nil
 }
 
-// ready returns the conditions of a status with Ready for a generation.
+// ready returns conditions with Ready for a generation.
 func ready(status map[string]any, generation int64) []any {
 	list, _ := status["conditions"].([]any)
 	for _, item := range list {
@@ -162,8 +159,8 @@ func ready(status map[string]any, generation int64) []any {
 	})
 }
 
-// renewalTime returns when a certificate is renewed: after two thirds of its life, or
-// when the window of spec.renewal begins that is after that.
+// renewalTime returns when a certificate is renewed: after two thirds of its lifetime, or at the next start of the window in spec.renewal
+// after that.
 func renewalTime(obj *unstructured.Unstructured, from, until time.Time) (time.Time, bool) {
 	at := until.Add(-until.Sub(from) / 3).Truncate(time.Second)
 	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "renewal", "policy")
@@ -187,5 +184,5 @@ func renewalTime(obj *unstructured.Unstructured, from, until time.Time) (time.Ti
 			return begin, true
 		}
 	}
-	return at, true // an older window: it is that of the certificate before
+	return at, true // the window is that of the previous certificate
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// gateCount is how many Gates there may be, the last two of them in the second namespace.
+// gateCount is the maximum number of Gates, of which the last two are in the second namespace.
 const gateCount = 7
 
 func (w *walk) gate(i int) *v1alpha1.Gate {
@@ -35,11 +35,11 @@ func period(random *rand.Rand, name string) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}
 }
 
-// gateSpec is a spec at random.
+// gateSpec returns a random spec.
 func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	spec := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeEnforce,
-		// The interval does not make good for a lost event, most of the time.
+		// The interval is mostly too long to make up for a lost event.
 		Interval: v1alpha1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
 	}
 	if random.IntN(2) == 0 {
@@ -77,7 +77,7 @@ func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	return spec
 }
 
-// reference names targets at random.
+// reference returns a random reference.
 func (w *walk) reference(random *rand.Rand) v1alpha1.TargetReference {
 	first, second := w.namespaces[0], w.namespaces[1]
 	return []v1alpha1.TargetReference{
@@ -93,7 +93,7 @@ func (w *walk) reference(random *rand.Rand) v1alpha1.TargetReference {
 	}[random.IntN(9)]
 }
 
-// changeGate gives a Gate another spec, or creates it.
+// changeGate changes the spec of a Gate, or creates the Gate.
 func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
 	g := w.gate(i)
@@ -109,7 +109,7 @@ func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
 
 func (w *walk) deleteGate(i int) { w.remove(w.gate(i)) }
 
-// forceGate deletes a Gate and takes its finalizer away, as people do who do not wait.
+// forceGate deletes a Gate and removes its finalizer, as impatient users do.
 func (w *walk) forceGate(i int) {
 	w.Helper()
 	g := w.gate(i)
@@ -119,7 +119,7 @@ func (w *walk) forceGate(i int) {
 	})))
 }
 
-// closes has a Gate closed for targets, and gives the controller the time to hold them.
+// closes closes a Gate for some targets, and gives the controller time to hold them.
 func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
 	spec.Default, spec.Interval = v1alpha1.StateClosed, v1alpha1.Duration{Duration: 24 * time.Hour}
@@ -127,8 +127,7 @@ func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.pass(1500 * time.Millisecond)
 }
 
-// closedGateGoes deletes a Gate that holds targets: in order, or so that the controller
-// has no chance to finalize it.
+// closedGateGoes deletes a Gate that holds targets: gracefully, or without time for the controller to finalize it.
 func (w *walk) closedGateGoes(random *rand.Rand) {
 	w.Helper()
 	i := random.IntN(gateCount)
@@ -151,7 +150,7 @@ func annotation(action v1alpha1.RequestAction) string {
 	return string(action) + ".gate.fluxcd.io/requestedAt"
 }
 
-// request makes one: now, or planned if none is.
+// request makes a request that takes effect now, or a planned one if there is none.
 func (w *walk) request(random *rand.Rand) {
 	w.Helper()
 	g := w.gate(random.IntN(gateCount))
@@ -170,14 +169,14 @@ func (w *walk) request(random *rand.Rand) {
 	w.ask(g, r)
 }
 
-// ask makes a request of a Gate, and returns whether it did.
+// ask makes a request on a Gate, and returns whether it did.
 func (w *walk) ask(g *v1alpha1.Gate, r checker.Request) bool {
 	w.Helper()
 	if !w.get(g) {
 		return false
 	}
 	for _, before := range w.log.Requests(g.UID) {
-		// One that is planned would be replaced, or not, as the controller sees it in time.
+		// Whether a planned request would be replaced depends on when the controller observes it.
 		if before.Action == r.Action && !before.At.Before(time.Now().Truncate(time.Second)) {
 			return false
 		}
@@ -191,7 +190,7 @@ func (w *walk) ask(g *v1alpha1.Gate, r checker.Request) bool {
 	return true
 }
 
-// askAndPutBack requests the same twice, and Git puts the first request back.
+// askAndPutBack makes the same request twice, and Git restores the first one.
 func (w *walk) askAndPutBack(random *rand.Rand) {
 	w.Helper()
 	g := w.gate(random.IntN(gateCount))
@@ -206,7 +205,7 @@ func (w *walk) askAndPutBack(random *rand.Rand) {
 			}
 			return errors.New("it is not")
 		}) != nil {
-			return // nobody runs who could
+			return // no replica is running
 		}
 		if first == "" {
 			first = r.Value
@@ -217,8 +216,7 @@ func (w *walk) askAndPutBack(random *rand.Rand) {
 	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{annotation(action): first}), "kustomize-controller")
 }
 
-// strip is what Flux does to the annotations of kubectl: here only once they were
-// handled, because others are lost, as documented.
+// strip removes the annotations of kubectl as Flux does, but only handled ones, because the controller loses others, as documented.
 func (w *walk) strip(random *rand.Rand) {
 	g := w.gate(random.IntN(gateCount))
 	if !w.get(g) {
@@ -234,7 +232,7 @@ func (w *walk) strip(random *rand.Rand) {
 	w.patch(g, types.MergePatchType, annotationPatch(gone), "kustomize-controller")
 }
 
-// putBack is what Flux does if a request is in Git: its old value comes back.
+// putBack restores an old request as Flux does if it is in Git.
 func (w *walk) putBack(random *rand.Rand) {
 	g := w.gate(random.IntN(gateCount))
 	at := random.IntN(1000)
@@ -246,7 +244,7 @@ func (w *walk) putBack(random *rand.Rand) {
 		return
 	}
 	r := requests[at%len(requests)]
-	// It never replaces one that nobody has looked at.
+	// It never replaces an unhandled request.
 	if now := g.Annotations[annotation(r.Action)]; now != "" && !handled(g, r.Action, now) || !w.history.Handled(g.UID, r) {
 		return
 	}
@@ -263,7 +261,7 @@ func handled(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool
 	return false
 }
 
-// nonsense is refused, and changes nothing.
+// nonsense writes an invalid value, which is refused and changes nothing.
 func (w *walk) nonsense(random *rand.Rand) {
 	g := w.gate(random.IntN(gateCount))
 	action := []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}[random.IntN(2)]

@@ -1,6 +1,5 @@
-// Package chaos walks at random through all that may happen to the built
-// gating-controller, with faults in all that it depends on, and has an independent
-// checker look at the cluster after each stretch.
+// Package chaos performs random walks with the built gating-controller and faults in all its dependencies. An independent checker examines
+// the cluster after each stretch.
 package chaos
 
 import (
@@ -21,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
 }
 
-// long returns whether a long walk was asked for.
+// long returns whether a long walk was requested.
 func long() bool { return os.Getenv("STEPS") != "" }
 
 // number returns a number from the environment.
@@ -38,7 +37,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// TestNothingIsLostOnAShortWalk walks with fixed seeds, so that it is the same each time.
+// TestNothingIsLostOnAShortWalk walks with fixed seeds, which makes it reproducible.
 func TestNothingIsLostOnAShortWalk(t *testing.T) {
 	if long() {
 		t.Skip("a long walk was asked for")
@@ -48,7 +47,7 @@ func TestNothingIsLostOnAShortWalk(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostOnALongWalk is what make chaos runs. SEED is random unless it is set.
+// TestNothingIsLostOnALongWalk is the test that make chaos runs. SEED is random unless it is set.
 func TestNothingIsLostOnALongWalk(t *testing.T) {
 	if !long() {
 		t.Skip("STEPS is not set: make chaos")

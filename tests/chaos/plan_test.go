@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// step is one thing that happens. All that is random about it comes from its seed, so
-// that what the cluster answers has no part in it.
+// step is one action of a walk. All of its randomness comes from its seed, so that it does not depend on responses of the cluster.
 type step struct {
 	do   string
 	seed uint64
@@ -15,9 +14,8 @@ type step struct {
 
 func (s step) random() *rand.Rand { return rand.New(rand.NewPCG(s.seed, 0)) }
 
-// weights are how often each thing happens, relative to the others. A cause that may have a
-// replica start once more is not in every stretch: one that starts looks at everything, and
-// makes good what it missed before.
+// weights are the relative frequencies of the actions. Actions that may restart a replica are not in every stretch, because a replica that
+// starts reconciles everything and makes up for what it missed.
 var weights = []struct {
 	do     string
 	weight int
@@ -36,7 +34,7 @@ var weights = []struct {
 	{"kill the API server", 3, true}, {"kill etcd", 3, true}, {"pause the API server", 3, true}, {"faults burst", 8, true}, {"cut a line", 5, true},
 }
 
-// plan returns the steps of a walk. In every second stretch the replicas stay alive.
+// plan returns the steps of a walk. In every second stretch, the replicas are not restarted.
 func plan(seed uint64, n int) []step {
 	random := rand.New(rand.NewPCG(seed, seed))
 	steps := make([]step, n)

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// recorded are the kinds whose every version is in the history.
+// recorded are the kinds whose versions are all in the history.
 func recorded() map[string]string {
 	all := map[string]string{v1alpha1.GateKind: v1alpha1.GroupVersion.String()}
 	for kind, apiVersion := range kinds {
@@ -33,8 +33,7 @@ func (w *walk) record() {
 	}
 }
 
-// recordKind watches one kind. Changes that it misses between two watches come with the next
-// list: see caughtUp.
+// recordKind watches one kind. Changes between two watches are observed in the next list, see caughtUp.
 func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace string) {
 	for from := ""; ctx.Err() == nil; {
 		list := &unstructured.UnstructuredList{}
@@ -71,8 +70,8 @@ func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace strin
 	}
 }
 
-// awaitRecorded waits until the history has the current version of an object. The watch ends with the API server, and a resume counts only for a
-// target whose hold was recorded.
+// awaitRecorded waits until the history has the current version of an object. The watch ends with the API server, and a resume counts only
+// for a target whose hold was recorded.
 func (w *walk) awaitRecorded(obj *unstructured.Unstructured) {
 	w.Helper()
 	w.Must(harness.Eventually(w.Context(), w.patience, "the history has the object", func() error {

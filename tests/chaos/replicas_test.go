@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// lease is that of the leader. One that is paused for longer has lost it.
+	// lease is the lease of the leader. A replica that is paused for longer loses it.
 	lease = 4 * time.Second
-	// weather is the rate of faults when nothing special happens.
+	// weather is the usual rate of faults.
 	weather = 0.02
 	// storm is the rate of faults in a burst.
 	storm = 0.4
 )
 
-// replica is a gating-controller behind a proxy of its own. It is started again when it
-// has ended, as a Deployment does.
+// replica is a gating-controller behind its own proxy. After it has ended, it is started again, as by a Deployment.
 type replica struct {
 	proxy   *harness.FaultProxy
 	process *harness.Process
 	// downUntil is the step before which it is not started again.
 	downUntil int
-	// pausedUntil is the step and pausedAt the time of a pause, zero if there is none.
+	// pausedUntil is the last step of a pause and pausedAt its start, zero if there is none.
 	pausedUntil int
 	pausedAt    time.Time
 	logs        []string
-	// read is how many of the logs were read for panics.
+	// read is the length of the logs that were searched for panics.
 	read int
 }
 
@@ -71,7 +70,7 @@ func (r *replica) runs() bool {
 	}
 }
 
-// leads returns whether it was ever the leader: one that loses the lease ends.
+// leads returns whether the replica was ever the leader: it exits when it loses the lease.
 func (r *replica) leads() bool {
 	if !r.runs() {
 		return false
@@ -80,7 +79,7 @@ func (r *replica) leads() bool {
 	return err == nil && strings.Contains(string(content), "Starting workers")
 }
 
-// leader returns a replica that leads, the first if none does.
+// leader returns the leader, or the first replica if there is none.
 func (w *walk) leader() *replica {
 	for _, r := range w.replicas {
 		if r.leads() && r.pausedAt.IsZero() {
@@ -90,7 +89,7 @@ func (w *walk) leader() *replica {
 	return w.replicas[0]
 }
 
-// look starts what is to run and ends the pauses that are over.
+// look starts the replicas that are due to run, and ends pauses that are over.
 func (w *walk) look() {
 	w.Helper()
 	w.noteDisturbance()
@@ -115,7 +114,7 @@ func (w *walk) look() {
 	}
 }
 
-// noteDisturbance has the log know when a replica, or its line, is not as it should be.
+// noteDisturbance records in the log that a replica or its connection is disturbed.
 func (w *walk) noteDisturbance() {
 	for _, r := range w.replicas {
 		if !r.runs() || !r.pausedAt.IsZero() || w.at < w.stormUntil {
@@ -125,7 +124,7 @@ func (w *walk) noteDisturbance() {
 	}
 }
 
-// pause stops a replica in the middle of what it does.
+// pause suspends a replica during its work.
 func (w *walk) pause(r *replica, steps int) {
 	w.Helper()
 	if r.runs() && r.pausedAt.IsZero() {
@@ -135,7 +134,7 @@ func (w *walk) pause(r *replica, steps int) {
 	}
 }
 
-// unpause lets a paused replica go on, so that it can end in order.
+// unpause resumes a paused replica, so that it can shut down gracefully.
 func (w *walk) unpause(r *replica) {
 	w.Helper()
 	if !r.pausedAt.IsZero() {
@@ -145,8 +144,7 @@ func (w *walk) unpause(r *replica) {
 	}
 }
 
-// noPanics fails if a process has panicked since the last call: what became of it was
-// started again, or went on.
+// noPanics fails if a process has panicked since the last call, even if a new process continued its work.
 func (w *walk) noPanics() {
 	w.Helper()
 	for i, r := range w.replicas {
@@ -157,6 +155,6 @@ func (w *walk) noPanics() {
 				w.Fatalf("replica %d has panicked:\n%s", i, content[max(0, at-3000):min(len(content), at+3000)])
 			}
 		}
-		r.read = max(0, len(r.logs)-1) // the last one still writes
+		r.read = max(0, len(r.logs)-1) // the last one is still being written
 	}
 }

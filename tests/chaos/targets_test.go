@@ -18,13 +18,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// slot is where a target may be.
+// slot is the kind, namespace and name of a possible target.
 type slot struct {
 	kind, name string
 	namespace  int
 }
 
-// slots are all of them, those of Kustomizations first.
+// slots are all possible targets, Kustomizations first.
 var slots = []slot{
 	{"Kustomization", "k0", 0}, {"Kustomization", "k1", 0}, {"Kustomization", "k2", 0}, {"Kustomization", "k3", 0},
 	{"Kustomization", "k4", 0}, {"Kustomization", "k5", 0}, {"Kustomization", "k0", 1}, {"Kustomization", "k1", 1},
@@ -32,10 +32,10 @@ var slots = []slot{
 	{"Certificate", "c0", 0}, {"Certificate", "c1", 0}, {"Certificate", "c2", 0}, {"Certificate", "c3", 0},
 }
 
-// kustomizationSlots is how many of the slots are those of Kustomizations: the first.
+// kustomizationSlots is the number of slots of Kustomizations, which come first.
 const kustomizationSlots = 8
 
-// certificateSlots is how many of the slots are those of Certificates: the last.
+// certificateSlots is the number of slots of Certificates, which come last.
 const certificateSlots = 4
 
 func (w *walk) target(s slot) *unstructured.Unstructured {
@@ -45,7 +45,7 @@ func (w *walk) target(s slot) *unstructured.Unstructured {
 // usable returns whether the kind of a slot is installed.
 func (w *walk) usable(s slot) bool { return s.kind != "HelmRelease" || !w.absent }
 
-// any returns a slot at random, but none of Certificates.
+// any returns a random slot, except those of Certificates.
 func (w *walk) any(random *rand.Rand) slot { return slots[random.IntN(len(slots)-certificateSlots)] }
 
 var specs = map[string]map[string]any{
@@ -57,7 +57,7 @@ var specs = map[string]map[string]any{
 	"Certificate": {"secretName": "tls", "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}},
 }
 
-// populate creates about half of what there may be.
+// populate creates about half of the possible targets.
 func (w *walk) populate() {
 	w.Helper()
 	random := step{seed: w.seed}.random()
@@ -89,7 +89,7 @@ func (w *walk) createTarget(s slot, random *rand.Rand) {
 	}
 }
 
-// dress gives a target labels, and Gates that it names.
+// dress gives a target random labels and names of Gates.
 func (w *walk) dress(obj *unstructured.Unstructured, random *rand.Rand) {
 	if random.IntN(3) == 0 {
 		obj.SetLabels(map[string]string{"tier": "critical"})
@@ -99,7 +99,7 @@ func (w *walk) dress(obj *unstructured.Unstructured, random *rand.Rand) {
 	}
 }
 
-// names are those of one or two Gates, which need not be there.
+// names returns the names of one or two Gates, which may be missing.
 func (w *walk) names(random *rand.Rand) string {
 	g := w.gate(random.IntN(gateCount + 2)) // the last two never exist
 	list := g.Namespace + "/" + g.Name
@@ -129,7 +129,7 @@ func (w *walk) nameGates(random *rand.Rand) {
 	}
 }
 
-// suspendTarget is the merge patch of somebody.
+// suspendTarget suspends or resumes a target by a merge patch of another client.
 func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
 	w.Helper()
 	if s := w.any(random); w.usable(s) {
@@ -138,16 +138,14 @@ func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
 	}
 }
 
-// reports are the field managers of the status of each kind, and where they say which
-// revision they have seen.
+// reports are the field managers of the status of each kind, and the fields with the observed revision.
 var reports = map[string]struct{ manager, field string }{
 	"Kustomization": {"kustomize-controller", "lastAppliedRevision"},
 	"GitRepository": {"source-controller", "observedIgnore"},
 	"HelmRelease":   {"helm-controller", "lastAttemptedRevision"},
 }
 
-// report writes the status of a target as the controllers of Flux do, which leave alone
-// the conditions that they do not know.
+// report writes the status of a target as the controllers of Flux do, which keep unknown conditions.
 func (w *walk) report(s slot, random *rand.Rand) {
 	w.Helper()
 	obj := w.target(s)
@@ -186,7 +184,7 @@ func (w *walk) report(s slot, random *rand.Rand) {
 	}
 }
 
-// resumeToRespect is somebody who resumes a target that a Gate holds which respects that.
+// resumeToRespect acts as a user who resumes a target whose Gate respects that.
 func (w *walk) resumeToRespect(random *rand.Rand) {
 	w.Helper()
 	s, i := slots[kustomizationSlots-1-random.IntN(3)], random.IntN(gateCount)
@@ -200,7 +198,7 @@ func (w *walk) resumeToRespect(random *rand.Rand) {
 	w.patch(w.target(s), types.MergePatchType, suspendPatch(nil), "flux")
 }
 
-// apply is a server-side apply by somebody.
+// apply is a server-side apply by another client.
 func (w *walk) apply(random *rand.Rand, manager string, value any) {
 	w.Helper()
 	s := w.any(random)
@@ -220,8 +218,7 @@ func (w *walk) apply(random *rand.Rand, manager string, value any) {
 	w.patch(w.target(s), types.ApplyPatchType, obj.Object, manager, client.ForceOwnership)
 }
 
-// vanishForAWhile has the definition go, and most of the time come back at once, for a
-// Gate to hold what is made then.
+// vanishForAWhile removes the definition, and mostly restores it at once, so that a Gate holds the objects that are created then.
 func (w *walk) vanishForAWhile(random *rand.Rand) {
 	w.Helper()
 	w.vanish()
@@ -238,7 +235,7 @@ func (w *walk) vanishForAWhile(random *rand.Rand) {
 	}
 }
 
-// define has the API server serve HelmReleases.
+// define installs the definition of HelmReleases.
 func (w *walk) define() {
 	w.Helper()
 	w.Must(w.try(func() error {
@@ -248,7 +245,7 @@ func (w *walk) define() {
 	w.absent = false
 }
 
-// vanish removes the definition of HelmReleases with all of them, or brings it back.
+// vanish removes the definition of HelmReleases with all objects, or restores it.
 func (w *walk) vanish() {
 	w.Helper()
 	const definition = "helmreleases.helm.toolkit.fluxcd.io"

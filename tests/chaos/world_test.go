@@ -20,21 +20,19 @@ import (
 )
 
 const (
-	// stretch is how many steps are between two quiet periods.
+	// stretch is the number of steps between two quiet periods.
 	stretch = 40
-	// patience is how long the controller may take until all is as it promises, in
-	// seconds, unless PATIENCE says otherwise.
+	// patience is how many seconds the controller may take to reach the promised state, unless PATIENCE is set.
 	patience = 120
-	// stillness is how long nothing may move then: longer than the longest time between
-	// two tries of what fails.
+	// stillness is how long nothing may change then. It exceeds the longest delay between two retries.
 	stillness = 5 * time.Second
 )
 
-// walk is one walk in two namespaces of its own.
+// walk is one walk in two new namespaces.
 type walk struct {
 	*harness.World
 	seed uint64
-	// at is the step that is being done, of steps.
+	// at is the current one of steps.
 	at    int
 	steps []step
 
@@ -42,17 +40,17 @@ type walk struct {
 	replicas   []*replica
 	log        *checker.Log
 	history    *checker.History
-	// absent says that the definition of HelmReleases is not there.
+	// absent is true if the definition of HelmReleases is missing.
 	absent bool
 	// stormUntil is the step at which a burst of faults ends.
 	stormUntil int
-	// margin is the last one that is known to begin.
+	// margin is the start of the last known margin.
 	margin   time.Time
 	count    int
 	patience time.Duration
 }
 
-// walkOf walks, and says how to do it again if something is not as promised.
+// walkOf performs a walk, and prints how to repeat it if a promise was broken.
 func walkOf(t *testing.T, seed uint64, n int) {
 	named := func(prefix string) func(*corev1.Namespace) {
 		return func(n *corev1.Namespace) { n.GenerateName = prefix }
@@ -68,7 +66,7 @@ func walkOf(t *testing.T, seed uint64, n int) {
 			w.tail()
 		}
 	})
-	w.define() // the walk before may have ended without
+	w.define() // the previous walk may have failed without it
 	w.record()
 	w.startReplicas()
 	w.populate()
@@ -102,7 +100,7 @@ func (w *walk) leave() {
 	}
 }
 
-// pass lets time pass, which is something that happens as well.
+// pass lets time pass.
 func (w *walk) pass(length time.Duration) {
 	select {
 	case <-w.Context().Done():
@@ -110,14 +108,13 @@ func (w *walk) pass(length time.Duration) {
 	}
 }
 
-// kinds are those of targets, by plural.
+// kinds are the kinds of targets by plural.
 var kinds = map[string]string{
 	"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1",
 	"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Certificate": "cert-manager.io/v1",
 }
 
-// list returns the objects of a kind in the namespaces of the walk. Those of a kind that
-// is not there are none.
+// list returns the objects of a kind in the namespaces of the walk, none if the kind is not installed.
 func (w *walk) list(apiVersion, kind string) (*unstructured.UnstructuredList, error) {
 	all := &unstructured.UnstructuredList{}
 	for _, namespace := range w.namespaces {
@@ -136,7 +133,7 @@ func (w *walk) list(apiVersion, kind string) (*unstructured.UnstructuredList, er
 	return all, nil
 }
 
-// see reads the cluster.
+// see reads the state of the cluster.
 func (w *walk) see() (checker.World, error) {
 	world := checker.World{Kinds: map[string]bool{}}
 	for kind, apiVersion := range kinds {
@@ -166,7 +163,7 @@ func (w *walk) see() (checker.World, error) {
 	return world, nil
 }
 
-// versions returns the version of all that the controller writes.
+// versions returns the versions of all objects that the controller writes.
 func versions(world checker.World) map[string]string {
 	all := map[string]string{}
 	add := func(kind string, obj client.Object) {
@@ -192,8 +189,8 @@ func versions(world checker.World) map[string]string {
 	return all
 }
 
-// stillFor returns how long nothing may move in a quiet period: a short walk has the time
-// for all of it, and for a look in between, only at its last step.
+// stillFor returns how long nothing may change in a quiet period: the full time at the last step, and less for the checks in between of a
+// short walk.
 func stillFor(last bool) time.Duration {
 	if last || long() {
 		return stillness
@@ -201,7 +198,7 @@ func stillFor(last bool) time.Duration {
 	return time.Second
 }
 
-// quiet ends all faults and waits until the checker is content, and nothing moves.
+// quiet ends all faults and waits until the checker finds no violation and nothing changes.
 func (w *walk) quiet(stillness time.Duration) {
 	w.Helper()
 	begun := time.Now()
@@ -222,7 +219,7 @@ func (w *walk) quiet(stillness time.Duration) {
 		}
 		err = harness.Throughout(w.Context(), stillness, "nothing moves", func() error { return w.still(world) })
 		if err != nil && time.Since(begun) < w.patience {
-			w.say("%v", err) // all may be as promised before the last one has said so
+			w.say("%v", err) // the promises may hold before the last report is written
 			continue
 		}
 		w.Must(err)
@@ -234,7 +231,7 @@ func (w *walk) quiet(stillness time.Duration) {
 	w.setWeather(weather)
 }
 
-// content asks the checker once.
+// content runs the checker once.
 func (w *walk) content() error {
 	w.look()
 	if err := w.certManager(); err != nil {
@@ -254,8 +251,8 @@ func (w *walk) content() error {
 	return nil
 }
 
-// still returns an error if anything has moved. cert-manager looks all the while: what it
-// does, and what the controller does because of it, are not to begin after that.
+// still returns an error if anything has changed. cert-manager keeps reconciling: its writes, and the writes of the controller that follow,
+// must not begin after that.
 func (w *walk) still(before checker.World) error {
 	if err := w.certManager(); err != nil {
 		return err
@@ -276,7 +273,7 @@ func (w *walk) still(before checker.World) error {
 	return nil
 }
 
-// tail shows the ends of the logs.
+// tail prints the ends of the logs.
 func (w *walk) tail() {
 	for i, r := range w.replicas {
 		for _, path := range r.logs[max(0, len(r.logs)-2):] {

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// try does something with the API server, which may have to find its feet first.
+// try repeats a call of the API server, which may not be ready yet.
 func (w *walk) try(do func() error) error {
 	var answer error
 	err := harness.Eventually(w.Context(), time.Minute, "the API server answers", func() error {
@@ -28,10 +28,10 @@ func (w *walk) try(do func() error) error {
 	return answer
 }
 
-// decided are the reasons of answers that another try does not change.
+// decided are the reasons of errors that a retry does not change.
 var decided = map[string]bool{"NotFound": true, "AlreadyExists": true, "Invalid": true, "Forbidden": true, "BadRequest": true, "Conflict": true}
 
-// get reads an object and returns whether it is there and not about to go.
+// get reads an object and returns whether it exists and is not being deleted.
 func (w *walk) get(obj client.Object) bool {
 	w.Helper()
 	err := w.try(func() error { return w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj) })
@@ -39,7 +39,7 @@ func (w *walk) get(obj client.Object) bool {
 	return err == nil && obj.GetDeletionTimestamp() == nil
 }
 
-// create creates an object unless it is there.
+// create creates an object unless it exists.
 func (w *walk) create(obj client.Object, manager string) bool {
 	w.Helper()
 	err := w.try(func() error { return w.Client.Create(w.Context(), obj, client.FieldOwner(manager)) })
@@ -51,7 +51,7 @@ func (w *walk) create(obj client.Object, manager string) bool {
 	return true
 }
 
-// patch patches an object that is there, and notes the version if that is a new one.
+// patch patches an existing object, and records the version if it is a new one.
 func (w *walk) patch(obj client.Object, kind types.PatchType, content any, manager string, opts ...client.PatchOption) {
 	w.Helper()
 	raw, err := json.Marshal(content)
@@ -69,13 +69,13 @@ func (w *walk) patch(obj client.Object, kind types.PatchType, content any, manag
 	}
 }
 
-// remove deletes an object that is there.
+// remove deletes an existing object.
 func (w *walk) remove(obj client.Object) {
 	w.Helper()
 	if !w.get(obj) {
 		return
 	}
-	// From here on nobody knows when it is gone.
+	// From here on, the time of its end is unknown.
 	w.log.Deleted(obj, time.Now())
 	w.Must(client.IgnoreNotFound(w.try(func() error { return w.Client.Delete(w.Context(), obj) })))
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sinkFor starts the controller again with an address for its events, for the time
-// of a test.
+// sinkFor restarts the controller with an address for events, for the duration of a test.
 func sinkFor(w *world) *harness.EventSink {
 	w.Helper()
 	sink := harness.StartEventSink()
@@ -30,7 +29,7 @@ func sinkFor(w *world) *harness.EventSink {
 		return err
 	}
 	w.Cleanup(func() {
-		if err := restart(context.Background()); err != nil { // that of the test is over
+		if err := restart(context.Background()); err != nil { // the context of the test has ended
 			w.Error(err)
 		}
 		sink.Close()
@@ -39,7 +38,7 @@ func sinkFor(w *world) *harness.EventSink {
 	return sink
 }
 
-// hears waits for an event on a kind, and fails at one that is not posted as it must be.
+// hears waits for an event on a kind. It fails if an event was not posted correctly.
 func (w *world) hears(sink *harness.EventSink, kind, reason string) eventv1.Event {
 	w.Helper()
 	var found eventv1.Event
@@ -136,7 +135,7 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 	at := opens.UTC().Format(time.RFC3339)
 	want := fmt.Sprintf("^Gate '%s/production' opens at %s \\(in (1m|[1-5]?[0-9]s)\\) by 'release': 1 target is held, and something new waits for 1: Kustomization %s/app$",
 		w.Namespace, at, w.Namespace)
-	if !regexp.MustCompile(want).MatchString(soon.Message) { // seconds are of a busy machine
+	if !regexp.MustCompile(want).MatchString(soon.Message) { // a busy machine may take seconds
 		t.Errorf("got  %q\nwant %q", soon.Message, want)
 	}
 	w.says(soon, map[string]string{"gate": w.Namespace + "/production", "state": "opened", "reason": "OpenPeriod", "period": "release", "at": at})

@@ -34,8 +34,7 @@ spec:
     end: "24:00"
 `
 
-// commitException is the one commit that a team makes, applied by a Kustomization
-// that waits for what it applies.
+// commitException commits an exception, which a Kustomization with wait: true applies.
 func (w *world) commitException(from, until time.Time) {
 	w.Helper()
 	manifest := fmt.Sprintf(hotfix, w.Namespace, from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))

@@ -183,7 +183,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	}
 }
 
-// aToken is a Secret in the place of any other.
+// aToken is a Secret that replaces any other one.
 type aToken struct{ client.Reader }
 
 func (aToken) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -193,8 +193,8 @@ func (aToken) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ..
 	return nil
 }
 
-// sound reports what is wrong with the Gates, GateExceptions and GateReceivers among some
-// manifests, in the eyes of the controller: the API server does not see all.
+// sound returns the errors that the controller finds in the Gates, GateExceptions and GateReceivers of some manifests. The API server does
+// not find all of them.
 func (w *world) sound(manifests string) {
 	w.Helper()
 	for _, document := range strings.Split(manifests, "\n---\n") {

@@ -87,14 +87,13 @@ func (w *fleet) everyOrder(whenOpen, whenClosed state) {
 	}
 }
 
-// states are the rows of the table of states in docs/contribute/interplay.md: how an app
-// gets there, and what it is after each event.
+// states are the rows of the table of states in docs/contribute/interplay.md: how an app gets into a state, and its state after each event.
 var states = map[string]struct {
 	settings []setting
 	reach    func(*fleet)
 	is       state
-	// gateDeleted, restarted and recreated are what it is afterwards, and opened
-	// what it is when the gate opens after a restart or recreation.
+	// gateDeleted, restarted and recreated are the states after these events. opened is the state when the gate opens after a restart or
+	// recreation.
 	gateDeleted, restarted, recreated state
 	opened, openedRecreated           state
 }{
@@ -144,7 +143,7 @@ func TestInterplayOfADeletedGate(t *testing.T) {
 			w.is(s.is)
 			w.deleteGate("production")
 			w.is(s.gateDeleted)
-			w.newGate("production") // the next one knows nothing of the first
+			w.newGate("production") // the new Gate has no record of the first one
 			w.is(s.gateDeleted)
 		})
 	}

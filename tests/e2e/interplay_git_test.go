@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// cases are rows of docs/contribute/interplay.md by their names there.
+// cases are rows of docs/contribute/interplay.md by name.
 type cases map[string]func(*testing.T)
 
 func (c cases) run(t *testing.T) {
@@ -34,7 +34,7 @@ var gitCases = cases{
 		w.close("production")
 		w.is(held)
 		w.warned(0)
-		w.parentReconciles() // resumes it, for as long as it takes to hold it again
+		w.parentReconciles() // resumes it, until it is held again
 		w.is(held)
 		w.warned(unlessLocked(w, 1, 0))
 		w.open("production")
@@ -86,7 +86,7 @@ var gitCases = cases{
 		w := newFleet(t)
 		w.close("production")
 		w.git("true")
-		w.is(unlessLocked(w, held, both)) // a dry-run shows Flux no difference
+		w.is(unlessLocked(w, held, both)) // Flux sees no difference in a dry run
 		w.open("production")
 		w.is(unlessLocked(w, free, suspended))
 		w.parentReconciles()
@@ -116,7 +116,7 @@ var gitCases = cases{
 		w.close("production")
 		w.gitWithMore("true")
 		w.git("")
-		w.is(unlessLocked(w, both, held)) // a dry-run shows Flux no difference
+		w.is(unlessLocked(w, both, held)) // Flux sees no difference in a dry run
 		w.open("production")
 		w.is(unlessLocked(w, suspended, free))
 		w.parentReconciles()
@@ -245,7 +245,7 @@ var gitCases = cases{
 	},
 }
 
-// unlessLocked returns what is to be seen without the lock and with it.
+// unlessLocked returns the expected sights without and with the lock.
 func unlessLocked[T any](w *fleet, without, with T) T {
 	if w.withLock {
 		return with

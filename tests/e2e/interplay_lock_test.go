@@ -14,10 +14,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// lockInstalled says that config/lock is installed.
+// lockInstalled is true while config/lock is installed.
 var lockInstalled bool
 
-// installLock installs config/lock for the time of a test.
+// installLock installs config/lock for the duration of a test.
 func installLock(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
@@ -43,7 +43,7 @@ func installLock(t *testing.T) {
 	lockInstalled = true
 }
 
-// Everything once more, as strict, with the lock.
+// All cases again with mode Enforce and the lock.
 func TestInterplayWithTheLock(t *testing.T) {
 	installLock(t)
 	for name, test := range map[string]func(*testing.T){
@@ -74,7 +74,7 @@ func noLoop(t *testing.T) {
 	}
 }
 
-// bornHeld looks at the first version that there ever was.
+// bornHeld checks the first version of an object.
 func bornHeld(t *testing.T) {
 	w := prepareFleet(t)
 	w.newGate("production")
@@ -99,8 +99,7 @@ func bornHeld(t *testing.T) {
 	w.is(free)
 }
 
-// pruneWaits removes a held target from Git: Flux's pruning tries again until the
-// gate opens, so that its workloads are pruned, too.
+// pruneWaits removes a held target from Git. Flux retries the pruning until the gate opens, so that its workloads are pruned, too.
 func pruneWaits(t *testing.T) {
 	w := newFleet(t)
 	w.close("production")
@@ -109,7 +108,7 @@ func pruneWaits(t *testing.T) {
 	w.is(held)
 	w.ask("production", v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
 	w.suspend(w.app(), false)
-	w.reconcileFleet() // as its retry interval would
+	w.reconcileFleet() // instead of waiting for its retry interval
 	w.isGone(w.app())
 	w.Eventually("the workloads are pruned", func() error {
 		if w.applied("v1")() == nil {

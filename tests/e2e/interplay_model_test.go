@@ -13,40 +13,40 @@ const (
 	us     = v1alpha1.FieldManager
 	inGit  = "kustomize-controller"
 	person = "flux"
-	alice  = "alice" // applies on the server side, in her own name
+	alice  = "alice" // alice uses server-side apply with her own field manager
 )
 
-// model says what a target is to look like after all that was done to it: the
-// rules of docs/contribute/interplay.md, and as much of server-side apply as they need.
+// model computes the expected state of a target after all actions on it. It implements the rules of docs/contribute/interplay.md, and the
+// parts of server-side apply that they need.
 type model struct {
 	// respect is the resume policy of the gates.
 	respect bool
 	// ignore and ifNotPresent keep Flux from writing spec.suspend, or anything.
 	ignore, ifNotPresent bool
-	// withLock says that config/lock is installed, which lets Flux see who else
-	// suspends what is held, and locked that it keeps the target from being resumed.
+	// withLock is true if config/lock is installed, which shows Flux the other managers that suspend a held target. locked is true if it
+	// prevents resuming the target.
 	withLock, locked bool
 
-	// names says that the target names its gate itself.
+	// names is true if the target names its gate.
 	names bool
 
-	// git is spec.suspend in Git: true, false or nothing.
+	// git is spec.suspend in Git: true, false or empty.
 	git string
-	// committed says that Git has other changes that Flux did not apply yet.
+	// committed is true if Git has other changes that Flux has not applied yet.
 	committed bool
 
 	exists bool
-	// value is spec.suspend of the target: true, false or nothing.
+	// value is spec.suspend of the target: true, false or empty.
 	value string
 	// owners are the field managers that own it.
 	owners []string
-	// closed are the gates that are closed, each governs the target.
+	// closed are the closed gates. Each governs the target.
 	closed []string
-	// resumed says that somebody resumed a held target and the gates respect it.
+	// resumed is true if another client has resumed a held target and the gates respect that.
 	resumed bool
 }
 
-// claims returns who suspends the target besides us.
+// claims returns which other managers suspend the target.
 func (m *model) claims() []string {
 	if m.value != "true" {
 		return nil
@@ -62,19 +62,18 @@ func (m *model) heldBy() []string {
 	return nil
 }
 
-// byTheLock says that the lock holds the target and the controller does not yet:
-// what the lock writes belongs to nobody.
+// byTheLock returns whether the lock holds the target before the controller does. A field that the lock writes has no owner.
 func (m *model) byTheLock() bool { return m.withLock && m.value == "true" && len(m.owners) == 0 }
 
-// lock does what the lock does to a write.
+// lock applies the mutation of the lock to a write.
 func (m *model) lock() {
 	if m.locked && m.value != "true" {
 		m.value, m.owners = "true", nil
 	}
 }
 
-// shown is what a dry-run shows of the target: not who owns a field, but with the
-// lock who else suspends what is held.
+// shown is the result of a dry run: it does not contain the owners of a field, but with the lock the other managers that suspend a held
+// target.
 func (m *model) shown() string {
 	held := slices.Contains(m.owners, us) || m.byTheLock()
 	if !m.withLock || !held {
@@ -83,12 +82,12 @@ func (m *model) shown() string {
 	return fmt.Sprint(m.value, held, slices.Sorted(slices.Values(m.claims())))
 }
 
-// sight is what is to be seen of the target.
+// sight returns the observable state of the target.
 func (m *model) sight() sight {
 	return sight{exists: m.exists, suspend: m.value, owners: m.owners, heldBy: m.heldBy()}
 }
 
-// settle does what the controller is to do.
+// settle applies the expected writes of the controller.
 func (m *model) settle() {
 	m.locked = m.withLock && len(m.closed) > 0 && !m.respect
 	if m.exists && m.byTheLock() {
@@ -107,8 +106,7 @@ func (m *model) settle() {
 	}
 }
 
-// update is a write by a manager that does not apply. Without effect it leaves
-// no trace.
+// update is a write by a manager without server-side apply. It changes nothing if the value is the same.
 func (m *model) update(manager, value string) {
 	defer m.lock()
 	switch value {
@@ -128,7 +126,7 @@ func (m *model) set(value string, owners ...string) {
 	m.value, m.owners = value, owners
 }
 
-// apply is a server-side apply by a manager, of nothing if value is empty.
+// apply is a server-side apply by a manager. An empty value omits the field.
 func (m *model) apply(manager, value string) {
 	defer m.lock()
 	switch {
@@ -141,7 +139,7 @@ func (m *model) apply(manager, value string) {
 	}
 }
 
-// drop removes an owner, and the field with the last one.
+// drop removes an owner. It removes the field with its last owner.
 func (m *model) drop(manager string) {
 	owned := slices.Contains(m.owners, manager)
 	if m.owners = without(m.owners, manager); owned && len(m.owners) == 0 {
@@ -149,8 +147,8 @@ func (m *model) drop(manager string) {
 	}
 }
 
-// flux is a reconciliation of the parent. Flux applies a target only if a
-// dry-run of it differs from what is there, whoever owns that.
+// flux is a reconciliation of the parent. Flux applies a target only if a dry run differs from the current object, regardless of the
+// owners.
 func (m *model) flux() {
 	if !m.exists {
 		m.exists, m.value, m.owners, m.committed = true, m.git, nil, false
@@ -166,7 +164,7 @@ func (m *model) flux() {
 	after := *m
 	after.apply(inGit, m.git)
 	differs := after.value != m.value
-	// Flux takes over what kubectl owns before it applies.
+	// Flux takes over fields of kubectl before it applies.
 	taken := false
 	for i, owner := range m.owners {
 		if strings.HasPrefix(owner, "kubectl") {

@@ -5,17 +5,15 @@ import (
 	"testing"
 )
 
-// downCases are what happens while the controller is down: how an app gets to its
-// state before, what is done meanwhile, and what it is once the controller is back
-// and when the gate opens then.
+// downCases are events while the controller is down: how an app gets into its state, what happens meanwhile, and its states after the
+// controller has started and after the gate has opened.
 var downCases = map[string]struct {
 	settings          []setting
 	before, meanwhile func(*fleet)
 	after, opened     state
-	// gateDeleted is what it is when the gate is deleted instead.
+	// gateDeleted is the state if the gate is deleted instead.
 	gateDeleted state
-	// locked is what it is with the lock, unless that is the same: once the
-	// controller is back, and then.
+	// locked has the states with the lock, if they differ: after the controller has started, and after the gate has opened.
 	locked, lockedThen state
 }{
 	"down-gate-closes": {

@@ -25,8 +25,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// git commits spec.suspend of app, and nothing else, and waits until Flux has
-// tried to apply it.
+// git commits spec.suspend of app and no other change, and waits until Flux has tried to apply it.
 func (w *fleet) git(suspend string) {
 	w.Helper()
 	w.step(fmt.Sprintf("Git says %q", suspend), true, func() {
@@ -57,8 +56,8 @@ func (w *fleet) gitFails(because string) {
 	})
 }
 
-// fluxWritesOwners is what Flux does to remove a manager whose name begins with
-// kubectl: it writes all managed fields as they were when it read app.
+// fluxWritesOwners removes a manager whose name begins with kubectl as Flux does: it writes all managed fields in the state in which it
+// read app.
 func (w *fleet) fluxWritesOwners(owners []metav1.ManagedFieldsEntry) {
 	w.Helper()
 	w.step("Flux writes old owners", false, func() {
@@ -86,7 +85,7 @@ func (w *fleet) firstApplied() {
 	})
 }
 
-// published waits until Flux has applied a revision by itself.
+// published waits until Flux has applied a revision without a request.
 func (w *fleet) published(revision string) {
 	w.Helper()
 	w.Eventually("fleet applies "+revision, func() error {
@@ -102,7 +101,7 @@ func (w *fleet) published(revision string) {
 	w.flux()
 }
 
-// parentReconciles is what flux reconcile does, or what the interval brings.
+// parentReconciles reconciles the parent, as flux reconcile or the interval does.
 func (w *fleet) parentReconciles() {
 	w.Helper()
 	w.step("fleet reconciles", true, func() {
@@ -126,7 +125,7 @@ func (w *fleet) reconcileFleet() {
 	})
 }
 
-// fleetSays looks for a text in the conditions of fleet.
+// fleetSays returns an error unless the conditions of fleet contain a text.
 func (w *fleet) fleetSays(text string) func() error {
 	return func() error {
 		parent, err := w.parent()
@@ -146,7 +145,7 @@ func (w *fleet) parent() (*unstructured.Unstructured, error) {
 	return parent, w.Client.Get(w.Context(), w.Key("fleet"), parent)
 }
 
-// publishFleet makes app as it is in Git the next revision of fleet.
+// publishFleet publishes app, as it is in Git, as the next revision of fleet.
 func (w *fleet) publishFleet() string {
 	w.Helper()
 	w.commit++
@@ -169,7 +168,7 @@ func (w *fleet) publishFleet() string {
 	return revision
 }
 
-// push makes the next revision of what app applies.
+// push publishes the next revision of the content that app applies.
 func (w *fleet) push() {
 	w.Helper()
 	w.revision++
@@ -207,7 +206,7 @@ func (w *fleet) kubectlPatch(value string) {
 	})
 }
 
-// kubectlEdit is kubectl edit by a person who adds or removes the field.
+// kubectlEdit adds or removes the field as a user with kubectl edit.
 func (w *fleet) kubectlEdit(value string) {
 	w.Helper()
 	w.step("kubectl edit "+value, value != "true", func() {
@@ -224,7 +223,7 @@ func (w *fleet) kubectlEdit(value string) {
 	})
 }
 
-// applyAs is kubectl apply --server-side of spec.suspend: true in one's own name.
+// applyAs applies spec.suspend: true as kubectl apply --server-side with another field manager.
 func (w *fleet) applyAs(manager string) {
 	w.Helper()
 	w.step(manager+" applies suspend: true", false, func() {
@@ -237,7 +236,7 @@ func (w *fleet) applyAs(manager string) {
 	})
 }
 
-// newGate creates a Gate for app that is open.
+// newGate creates an open Gate for app.
 func (w *fleet) newGate(name string) {
 	w.Helper()
 	policy := v1alpha1.ModeEnforce
@@ -276,7 +275,7 @@ func (w *fleet) ask(name, annotation string, want metav1.ConditionStatus) {
 	}
 }
 
-// deleteGate deletes a Gate and waits for its end if the controller is there.
+// deleteGate deletes a Gate, and waits until it is gone if the controller is running.
 func (w *fleet) deleteGate(name string) {
 	w.Helper()
 	w.step(name+" is deleted", false, func() {
@@ -286,13 +285,13 @@ func (w *fleet) deleteGate(name string) {
 			w.isGone(g)
 		}
 		w.model.open(w.Namespace + "/" + name)
-		if w.names { // one that does not exist holds
+		if w.names { // a missing Gate holds
 			w.model.close(w.Namespace + "/" + name)
 		}
 	})
 }
 
-// recreateGate creates a Gate again, which is open.
+// recreateGate creates a Gate again, as an open one.
 func (w *fleet) recreateGate(name string) {
 	w.Helper()
 	w.step(name+" is created again", false, func() {
@@ -302,8 +301,7 @@ func (w *fleet) recreateGate(name string) {
 	})
 }
 
-// deleteApp deletes the target, unless the lock refuses that. Flux prunes nothing
-// if it is suspended.
+// deleteApp deletes the target, unless the lock refuses that. Flux prunes nothing if the target is suspended.
 func (w *fleet) deleteApp() {
 	w.Helper()
 	w.step("app is deleted", true, func() {
@@ -332,7 +330,7 @@ func (w *fleet) isGone(obj client.Object) {
 	})
 }
 
-// reported waits until nothing is in progress by the conditions of app: what Flux began before app was held again, it has ended.
+// reported waits until no reconciliation of app is in progress: Flux has finished what it began before app was held again.
 func (w *fleet) reported() {
 	w.Helper()
 	w.Eventually("app is ready", func() error {
@@ -344,7 +342,7 @@ func (w *fleet) reported() {
 	})
 }
 
-// warned checks how many warnings tell that app was held again.
+// warned checks the number of warnings that app was held again.
 func (w *fleet) warned(times int) {
 	w.Helper()
 	w.Eventually("the warnings are there", func() error {

@@ -15,13 +15,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sight is what matters of a target.
+// sight is the observable state of a target.
 type sight struct {
 	exists bool
-	// suspend is spec.suspend: true, false or nothing.
+	// suspend is spec.suspend: true, false or empty.
 	suspend string
-	// owners are the field managers that own it, sorted. The owners of a field that is
-	// not there do not matter.
+	// owners are the field managers that own it, sorted. Owners of a missing field are ignored.
 	owners []string
 	// heldBy are the gates in the annotation.
 	heldBy []string
@@ -54,19 +53,19 @@ func sightOf(obj *unstructured.Unstructured) sight {
 	return s
 }
 
-// String leaves the condition out: it is written by itself.
+// String omits the condition, which is written separately.
 func (s sight) String() string {
 	return fmt.Sprintf("%s: suspend %q owned by %q, held by %q", s.state(), s.suspend, slices.Sorted(slices.Values(s.owners)), s.heldBy)
 }
 
-// byTheLock says that the lock holds it: what a policy writes belongs to nobody.
+// byTheLock returns whether the lock holds it. A field that a policy writes has no owner.
 func (s sight) byTheLock() bool {
 	return len(s.owners) == 0 && s.suspend == "true" && len(s.heldBy) > 0
 }
 
 func (s sight) ours() bool { return slices.Contains(s.owners, us) }
 
-// state is what a person sees of a target.
+// state is the state of a target as a user sees it.
 type state string
 
 const (
@@ -91,7 +90,7 @@ func (s sight) state() state {
 	return suspended
 }
 
-// versions are all that an object ever was.
+// versions are all versions of an object.
 type versions struct {
 	incoming <-chan version
 	last     version
@@ -100,11 +99,11 @@ type versions struct {
 type version struct {
 	sight
 	resourceVersion string
-	// gone says that it is the last one before another object of its name.
+	// gone is true for the last version before another object of the same name.
 	gone bool
 }
 
-// watchVersions watches an object from before it exists to the end of the test.
+// watchVersions watches an object from its creation to the end of the test.
 func watchVersions(w *world, name string) *versions {
 	w.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -125,18 +124,17 @@ func watchVersions(w *world, name string) *versions {
 	return &versions{incoming: incoming}
 }
 
-// promises are what all versions of a step have to keep.
+// promises are invariants of all versions of a step.
 type promises struct {
 	step string
-	// suspended says that a person or Git suspends the object all the time, resumed
-	// that somebody else than the controller may resume it nevertheless.
+	// suspended is true if a user or Git suspends the object all the time, resumed if another client than the controller may resume it
+	// nevertheless.
 	suspended, resumed bool
-	// free says that no gate is closed at any time, closed that one is all the time.
+	// free is true if no gate is closed at any time, closed if one is closed all the time.
 	free, closed bool
 }
 
-// review looks at the versions up to one, or up to the end of the object if it is
-// empty.
+// review checks the versions up to a given one, or up to the end of the object if that is empty.
 func (v *versions) review(ctx context.Context, until string, p promises) error {
 	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
@@ -161,7 +159,7 @@ func (p promises) check(before, after version) error {
 	if before.resourceVersion == "" || before.gone || after.gone {
 		return nil
 	}
-	// Only a release takes the annotation away together with the field.
+	// Only a release removes the annotation together with the field.
 	byUs := before.ours() && !after.ours() && len(after.heldBy) == 0
 	switch {
 	case p.suspended && before.suspend == "true" && after.suspend != "true" && (byUs || !p.resumed):

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// walks are how long each random walk is. Every step of it checks the same as
-// every step of the cases does.
+// walks are the lengths of the random walks. Each step is checked like the steps of the cases.
 const walks, walkSteps = 2, 20
 
 func TestInterplayOfRandomSteps(t *testing.T) {
@@ -26,7 +25,7 @@ func TestInterplayOfRandomSteps(t *testing.T) {
 	}
 }
 
-// anything is one random step.
+// anything performs a random step.
 func (w *fleet) anything(random *rand.Rand) {
 	w.Helper()
 	of := func(choices ...string) string { return choices[random.IntN(len(choices))] }

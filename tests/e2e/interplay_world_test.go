@@ -15,22 +15,21 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// fleet is a world with a Kustomization named fleet that applies, from Git, the
-// Kustomization app, which applies a ConfigMap. Gates govern app. Each step
-// checks that app is as the model says and that no version of it broke a promise.
+// fleet is a world with a Kustomization named fleet that applies, from Git, the Kustomization app, which applies a ConfigMap. Gates govern
+// app. Each step checks that app matches the model and that no version of it violated a promise.
 type fleet struct {
 	*world
 	model
 	versions *versions
-	// down says that the controller does not run.
+	// down is true while the controller is stopped.
 	down bool
-	// commit and revision count what is in Git for fleet and for app.
+	// commit and revision count the revisions of fleet and of app in Git.
 	commit, revision int
 	// note is an annotation of app in Git.
 	note int
 }
 
-// setting changes a fleet before it is there.
+// setting changes a fleet before it is created.
 type setting func(*fleet)
 
 func respecting(w *fleet)           { w.respect = true }
@@ -39,7 +38,7 @@ func naming(w *fleet)               { w.names = true }
 func onlyIfNotPresent(w *fleet)     { w.ifNotPresent = true }
 func suspendInGit(v string) setting { return func(w *fleet) { w.model.git = v } }
 
-// newFleet returns one with the Gate production, which is open.
+// newFleet returns a fleet with the open Gate production.
 func newFleet(t *testing.T, settings ...setting) *fleet {
 	t.Helper()
 	w := prepareFleet(t, settings...)
@@ -47,7 +46,7 @@ func newFleet(t *testing.T, settings ...setting) *fleet {
 	return w
 }
 
-// begin has Flux apply app and settles what Flux writes itself into a new object.
+// begin makes Flux apply app, and waits for the writes of Flux to the new object.
 func (w *fleet) begin() {
 	w.Helper()
 	w.newGate("production")
@@ -55,8 +54,7 @@ func (w *fleet) begin() {
 	w.parentReconciles()
 }
 
-// prepareFleet returns one whose app is in Git but not applied yet, because
-// nothing reconciles fleet so far.
+// prepareFleet returns a fleet whose app is in Git but not applied, because fleet is not reconciled yet.
 func prepareFleet(t *testing.T, settings ...setting) *fleet {
 	t.Helper()
 	w := &fleet{world: newWorld(t), model: model{withLock: lockInstalled}}
@@ -75,8 +73,8 @@ func (w *fleet) on(t *testing.T) *fleet {
 	return w
 }
 
-// step does something to the target or to what governs it. Others than the
-// controller may resume the target in it if resumes says so.
+// step acts on the target or on the objects that govern it. If resumes is true, other clients than the controller may resume the target
+// meanwhile.
 func (w *fleet) step(what string, resumes bool, do func()) {
 	w.Helper()
 	claimed, closed := w.claims(), w.closed
@@ -119,8 +117,7 @@ func (w *fleet) app() *unstructured.Unstructured {
 	return harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("app"))
 }
 
-// asModelled compares app with the model. Without the controller, only what
-// others write is known.
+// asModelled compares app with the model. While the controller is down, it compares only fields that other clients write.
 func (w *fleet) asModelled() error {
 	got := sightOf(w.live())
 	want := w.sight()
@@ -139,7 +136,7 @@ func (w *fleet) asModelled() error {
 	return nil
 }
 
-// is checks what a person sees.
+// is checks the state of app as a user sees it.
 func (w *fleet) is(want state) {
 	w.Helper()
 	if got := sightOf(w.live()).state(); got != want {
@@ -147,7 +144,7 @@ func (w *fleet) is(want state) {
 	}
 }
 
-// allGatesLook makes every gate reconcile and waits until they have.
+// allGatesLook triggers a reconciliation of every gate, and waits until all have been reconciled.
 func (w *fleet) allGatesLook() {
 	w.Helper()
 	gates := &v1alpha1.GateList{}

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// askPass is kubectl gate pass.
+// askPass requests a pass as kubectl gate pass does.
 func (w *world) askPass(obj *unstructured.Unstructured) {
 	w.Helper()
 	w.askPassFor(obj, "")
@@ -29,7 +29,7 @@ func (w *world) askPassFor(obj *unstructured.Unstructured, duration string) {
 	w.Annotate(obj.DeepCopy(), v1alpha1.PassRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+duration, v1alpha1.PassGatesAnnotation, harness.HeldBy(obj))
 }
 
-// pass waits until what is noted of a pass is in a state, and returns it.
+// pass waits until the record of a pass is in a state, and returns it.
 func (w *world) pass(obj *unstructured.Unstructured, state verdict.PassState) (p verdict.Pass) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("the pass of %s is %s", obj.GetName(), state), func() error {
@@ -43,7 +43,7 @@ func (w *world) pass(obj *unstructured.Unstructured, state verdict.PassState) (p
 	return p
 }
 
-// passed waits until a pass has ended in a way, and the object is held.
+// passed waits until a pass has ended with an outcome and the object is held.
 func (w *world) passed(obj *unstructured.Unstructured, outcome string) {
 	w.Helper()
 	p := w.pass(obj, verdict.PassEnded)
@@ -52,7 +52,7 @@ func (w *world) passed(obj *unstructured.Unstructured, outcome string) {
 	}
 }
 
-// heldWithFlux returns an app that is held at v1, which Flux reconciles within half a minute.
+// heldWithFlux returns an app that is held at v1. Flux reconciles it at most half a minute later.
 func (w *world) heldWithFlux() *unstructured.Unstructured {
 	w.Helper()
 	app := w.heldApp()
@@ -134,7 +134,7 @@ func passes(t *testing.T) {
 	})
 }
 
-// once fails unless one pass was begun in a history, and ended in one write, from which on the object was suspended.
+// once fails unless a history has exactly one pass, which ended in one write, and the object was suspended from then on.
 func (w *world) once(h *harness.History) {
 	w.Helper()
 	begun, ran := 0, false
@@ -150,7 +150,7 @@ func (w *world) once(h *harness.History) {
 	}
 }
 
-// Nobody reconciles for half a minute, and Flux finds the object held when it is back.
+// Flux is down for half a minute, and finds the object held when it is back.
 func TestAPassWithoutFluxEnds(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldWithFlux()

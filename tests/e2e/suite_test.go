@@ -24,12 +24,11 @@ import (
 )
 
 const (
-	// patience for what must not happen. A change that is not held back arrives in a
-	// fraction of it.
+	// patience is how long to wait for a change that must not happen. A change that is not held arrives in a fraction of it.
 	patience = 4 * time.Second
 )
 
-// The parts that all tests share; some start gating again.
+// The state that all tests share. Some tests restart gating.
 var (
 	cluster   *harness.ControlPlane
 	artifacts *harness.ArtifactServer
@@ -77,8 +76,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// publish makes a ConfigMap named app, of a revision, the content of the
-// artifact app.
+// publish publishes a ConfigMap named app with a revision as the artifact app.
 func (w *world) publish(revision string) {
 	w.Helper()
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("app"), revision, map[string]string{"app.yaml": w.configMap(revision)}))
@@ -88,7 +86,7 @@ func (w *world) configMap(revision string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: %s\ndata:\n  revision: %s\n", w.Namespace, revision)
 }
 
-// kustomization creates one that applies a source.
+// kustomization creates a Kustomization of a source.
 func (w *world) kustomization(name, sourceKind, sourceName string) *unstructured.Unstructured {
 	w.Helper()
 	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key(name))
@@ -100,8 +98,7 @@ func (w *world) kustomization(name, sourceKind, sourceName string) *unstructured
 	return obj
 }
 
-// heldApp returns a Kustomization that has applied revision v1 and is held by
-// the Gate production since.
+// heldApp returns a Kustomization that has applied revision v1 and is held by the Gate production.
 func (w *world) heldApp() *unstructured.Unstructured {
 	w.Helper()
 	w.publish("v1")
@@ -109,7 +106,7 @@ func (w *world) heldApp() *unstructured.Unstructured {
 	w.arrives("v1")
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
 	w.suspend(app, true)
-	// Until its condition says so, who resumes it is told that the Gate is closed, and not that it is held again.
+	// Before the condition is written, a resume is reported as one of a closed Gate, not as one of a held target.
 	w.Eventually("it says that it is held", func() error {
 		w.Read(app)
 		if status, reason := harness.Condition(app, v1alpha1.ApprovedCondition); status != metav1.ConditionFalse {
@@ -120,13 +117,13 @@ func (w *world) heldApp() *unstructured.Unstructured {
 	return app
 }
 
-// request has a person ask a Gate to open or to close.
+// request makes a user request to open or to close a Gate.
 func (w *world) request(action, gate string) {
 	w.Helper()
 	w.Annotate(w.ReadGate(gate), action+".gate.fluxcd.io/requestedAt", time.Now().UTC().Format(time.RFC3339))
 }
 
-// reconcileNow is what flux reconcile does.
+// reconcileNow requests a reconciliation as flux reconcile does.
 func (w *world) reconcileNow(obj client.Object) (token string) {
 	w.Helper()
 	token = time.Now().Format(time.RFC3339Nano)
@@ -134,13 +131,13 @@ func (w *world) reconcileNow(obj client.Object) (token string) {
 	return token
 }
 
-// arrives waits until the ConfigMap is of a revision.
+// arrives waits until the ConfigMap has a revision.
 func (w *world) arrives(revision string) {
 	w.Helper()
 	w.Eventually("revision "+revision+" arrives", w.applied(revision))
 }
 
-// stays watches that the ConfigMap is of a revision and remains so.
+// stays checks that the ConfigMap keeps a revision.
 func (w *world) stays(revision string) {
 	w.Helper()
 	w.Throughout(patience, "revision "+revision+" stays", w.applied(revision))
@@ -159,7 +156,7 @@ func (w *world) applied(revision string) func() error {
 	}
 }
 
-// suspend waits until spec.suspend of a target is as wanted.
+// suspend waits until spec.suspend of a target has a value.
 func (w *world) suspend(obj *unstructured.Unstructured, want bool) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("spec.suspend of %s is %v", obj.GetName(), want), func() error {

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// stage makes a ConfigMap the content of staging, or a build that fails.
+// stage publishes a ConfigMap, or a failing build, as the content of staging.
 func (w *world) stage(revision string, builds bool) {
 	w.Helper()
 	files := map[string]string{"config.yaml": fmt.Sprintf(
@@ -27,8 +27,8 @@ func (w *world) stage(revision string, builds bool) {
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("staging"), revision, files))
 }
 
-// transitions notes each state of a Gate from now on, as the status and reason of the
-// condition Opened. Its result ends that, once all of them are noted.
+// transitions records the states of a Gate from now on, as the status and reason of the condition Opened. The returned function stops that
+// once all states are recorded.
 func (w *world) transitions(name string) func() []string {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -73,7 +73,7 @@ func (w *world) transitions(name string) func() []string {
 	}
 }
 
-// reconciled has Flux reconcile a Kustomization and waits until it has.
+// reconciled triggers a reconciliation of a Kustomization by Flux, and waits for its end.
 func (w *world) reconciled(obj *unstructured.Unstructured) {
 	w.Helper()
 	token := w.reconcileNow(obj)
@@ -103,7 +103,7 @@ func TestAStagingThatFailsClosesProductionUntilItIsMended(t *testing.T) {
 	w.arrives("v1")
 
 	states := w.transitions("production")
-	for range 5 { // each sets Ready to Unknown for a moment
+	for range 5 { // each reconciliation sets Ready to Unknown for a moment
 		w.reconciled(staging)
 	}
 	w.stage("s2", false)

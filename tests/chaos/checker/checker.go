@@ -14,19 +14,19 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// World is what the API server has.
+// World is the state of the API server.
 type World struct {
 	Gates      []v1alpha1.Gate
 	Exceptions []v1alpha1.GateException
 	Targets    []unstructured.Unstructured
-	// Locks are there if their definition is.
+	// Locks are the GateLocks, if they are installed.
 	Locks  []unstructured.Unstructured
 	Events []corev1.Event
-	// Kinds of targets that are installed.
+	// Kinds has the installed kinds of targets.
 	Kinds map[string]bool
 }
 
-// check is one look at the world.
+// check is one check of a World.
 type check struct {
 	World
 	log     *Log
@@ -36,8 +36,7 @@ type check struct {
 	wrong   []string
 }
 
-// Check returns what is not as the controller promises, once it had the time to see to
-// it.
+// Check returns violations of the promises of the controller. Call it after the controller had time to settle.
 func Check(world World, log *Log, history *History, now time.Time) []string {
 	c := newCheck(world, log, history, now)
 	c.wrong = append(c.wrong, history.Review(now)...)
@@ -56,11 +55,10 @@ func Check(world World, log *Log, history *History, now time.Time) []string {
 	return c.wrong
 }
 
-// SmallMargin is the safety margin of Gates that have another than the default.
+// SmallMargin is the safety margin of Gates without the default one.
 const SmallMargin = 30 * time.Minute
 
-// NextEdge returns the next instant at which something changes by itself, zero if there
-// is none.
+// NextEdge returns the next instant at which a state changes without a write, zero if there is none.
 func NextEdge(world World, log *Log, history *History, now time.Time) time.Time {
 	next := time.Time{}
 	for _, g := range newCheck(world, log, history, now).gates {
@@ -69,7 +67,7 @@ func NextEdge(world World, log *Log, history *History, now time.Time) time.Time 
 		}
 	}
 	for i := range world.Exceptions {
-		e := &world.Exceptions[i] // also of a Gate that is not there
+		e := &world.Exceptions[i] // including names of missing Gates
 		for _, at := range []time.Time{e.Spec.ValidFrom.Time, e.Spec.ValidUntil.Time} {
 			if at.After(now) && (next.IsZero() || at.Before(next)) {
 				next = at
@@ -103,7 +101,7 @@ func (c *check) fail(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
-// existence compares what there is with what people and Git made and did not delete.
+// existence compares the existing objects with those that users and Git have created and not deleted.
 func (c *check) existence() {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
@@ -130,12 +128,12 @@ func (c *check) existence() {
 	}
 }
 
-// exception checks what a GateException says of itself.
+// exception checks the status of a GateException.
 func (c *check) exception(e *v1alpha1.GateException) {
 	g := c.gates[e.Namespace+"/"+e.Spec.GateRef.Name]
 	applies := g != nil && !g.Spec.Suspend && g.DeletionTimestamp.IsZero() &&
 		slices.ContainsFunc(g.applying(c.now), func(a *v1alpha1.GateException) bool { return a.UID == e.UID })
-	want := map[bool]string{true: v1alpha1.InForceReason}[applies] // other reasons depend on why it does not apply
+	want := map[bool]string{true: v1alpha1.InForceReason}[applies] // the reason may differ if it does not apply
 	if expired := !c.now.Before(e.Spec.ValidUntil.Time); expired {
 		applies, want = false, v1alpha1.ExpiredReason
 	}
@@ -151,12 +149,12 @@ func (c *check) exception(e *v1alpha1.GateException) {
 	}
 }
 
-// isDecided returns whether a reason of Active is for exceptions that apply or are over.
+// isDecided returns whether a reason of Active is for exceptions that apply or have ended.
 func isDecided(reason string) bool {
 	return reason == v1alpha1.InForceReason || reason == v1alpha1.ExpiredReason
 }
 
-// events checks that what was told of one request is told as one.
+// events checks that the events about one request have the same token.
 func (c *check) events() {
 	const prefix = "gating.toolkit.fluxcd.io/"
 	tokens := map[string]string{}

@@ -92,7 +92,7 @@ func kustomization(version string, suspend any, manager ...string) *unstructured
 	return obj
 }
 
-// reported is a Kustomization with a status of Flux and a condition of ours, empty for none.
+// reported returns a Kustomization with a status of Flux and one of our conditions, unless that is empty.
 func reported(version, ready, approved string) *unstructured.Unstructured {
 	obj := kustomization(version, nil)
 	conditions := []any{map[string]any{"type": "Ready", "status": ready}}
@@ -192,7 +192,7 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 			log := NewLog()
 			h := NewHistory(log)
 			for _, obj := range c.versions {
-				if obj.GetResourceVersion() == "9" { // somebody deletes the gate by force before that
+				if obj.GetResourceVersion() == "9" { // a user deletes the gate by force before that
 					log.Deleted(versionOfGate("1", "False"), noon)
 				}
 				at := noon
@@ -252,7 +252,7 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		meanwhile *unstructured.Unstructured
-		// held is when the target says since when it is held, after the Gate has closed.
+		// held is the time of the hold in the target's condition, after the Gate has closed.
 		held time.Duration
 		want string
 	}{
@@ -328,10 +328,10 @@ func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
 	opens := gate("4", "g", "True")
 	for name, c := range map[string]struct {
 		other *unstructured.Unstructured
-		// said is how many seconds before the release.
+		// said is the number of seconds before the release.
 		said int
 		also []*unstructured.Unstructured
-		// given means that somebody wrote the target a second before the release.
+		// given is true if another client wrote the target a second before the release.
 		given, disturbed, want bool
 	}{
 		"another one is closed":    {other: gate("2", "h", "False"), said: 30, want: true},

@@ -32,7 +32,7 @@ func (c *check) gate(g *gate) {
 	c.counts(g, fail)
 }
 
-// requests checks that none was lost or counts twice.
+// requests checks that no request was lost or counted twice.
 func (c *check) requests(g *gate, fail func(string, ...any)) {
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
 		value, ok := g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]
@@ -64,7 +64,7 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 	c.answers(g, fail)
 }
 
-// counts checks what a Gate says of its targets, and that it has settled.
+// counts checks the counts of targets in the status of a Gate, and that it has settled.
 func (c *check) counts(g *gate, fail func(string, ...any)) {
 	total, held, foreign, failed, certificates := 0, 0, 0, 0, 0
 	state, _ := g.decide(c.now)

@@ -15,37 +15,36 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// History is every version that objects had.
+// History has every version of all objects.
 type History struct {
 	log *Log
 
 	mu   sync.Mutex
 	last map[types.UID]*unstructured.Unstructured
-	// since is when the last versions were seen first.
+	// since is when the last versions were first observed.
 	since   map[types.UID]time.Time
 	pending []transition
-	// memories are what the status of each Gate ever said of requests.
+	// memories has everything that the status of each Gate has ever reported about requests.
 	memories map[types.UID]*memory
-	// resumed is when somebody else than the controller resumed an object that is not
-	// held since.
+	// resumed is when another client than the controller resumed an object that was not held again.
 	resumed map[types.UID]time.Time
 	broken  []string
-	// gates are the versions of each Gate, by its namespace and name.
+	// gates has the versions of each Gate by namespace/name.
 	gates map[string][]gateVersion
-	// paused is when a replica was last stopped in the middle of what it does.
+	// paused is when a replica was last suspended during its work.
 	paused time.Time
 }
 
-// transition is from one version of an object to the next that was seen at a time.
-// Others may be between them if they come from a list.
+// transition is a change from one version of an object to the next observed one. If that is from a list, versions in between may be
+// missing.
 type transition struct {
 	before, after *unstructured.Unstructured
-	// since is when the version before was seen, and at that after it.
+	// since is when the version before was observed, and at when the one after was.
 	since, at time.Time
 	listed    bool
 }
 
-// NewHistory returns an empty one. The log says who wrote what.
+// NewHistory returns an empty History. The log records which client wrote what.
 func NewHistory(log *Log) *History {
 	return &History{
 		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, memories: map[types.UID]*memory{},
@@ -53,16 +52,15 @@ func NewHistory(log *Log) *History {
 	}
 }
 
-// Paused takes note that a replica is, or was, stopped in the middle of what it does: it
-// goes on with what it had decided, until it sees that it does not lead any more.
+// Paused records that a replica is, or was, suspended during its work. It continues with what it had decided until it observes that it has
+// lost the lease.
 func (h *History) Paused(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.paused = at
 }
 
-// Saw takes note of a version of an object, from a watch or from a list. Versions that
-// come twice, or too late, do not matter.
+// Saw records a version of an object from a watch or a list. It ignores repeated and outdated versions.
 func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +75,7 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 		key := obj.GetNamespace() + "/" + obj.GetName()
 		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed, at: at})
 	}
-	// The work of a replica after a pause is seen soon.
+	// The writes of a resumed replica arrive soon.
 	if at.Sub(h.paused) > pauseCounts {
 		h.pending = append(h.pending, transition{before, obj, since, at, listed})
 	} else {
@@ -86,7 +84,7 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 	h.requests(before, obj, listed, at)
 }
 
-// Version returns the last version of an object that was seen.
+// Version returns the last observed version of an object.
 func (h *History) Version(uid types.UID) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +94,7 @@ func (h *History) Version(uid types.UID) string {
 	return ""
 }
 
-// Handled returns whether the status of a Gate ever named a request.
+// Handled returns whether the status of a Gate has ever named a request.
 func (h *History) Handled(gate types.UID, r Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,8 +108,7 @@ func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
 	return at, ok
 }
 
-// Review returns what was wrong with the versions that were seen since the last time, and
-// until now. The log has to have caught up with them.
+// Review returns the violations in the versions that were observed since the last call. The log must have all writes up to now.
 func (h *History) Review(now time.Time) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,15 +141,14 @@ func (h *History) Review(now time.Time) []string {
 	for uid, obj := range h.last {
 		for _, wrong := range h.overdue(obj, h.since[uid], now) {
 			if !slices.Contains(h.broken, wrong) {
-				h.broken = append(h.broken, wrong) // that it is let go then does not mend it
+				h.broken = append(h.broken, wrong) // the later release does not make up for that
 			}
 		}
 	}
 	return slices.Clone(h.broken)
 }
 
-// between returns whether somebody wrote an object between two versions of it that were
-// seen one after the other.
+// between returns whether another client wrote an object between two consecutive observed versions.
 func (l *Log) between(uid types.UID, before, after uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +165,7 @@ func versionOf(obj *unstructured.Unstructured) uint64 {
 	return n
 }
 
-// judge says what the controller must not have done in a write of its own.
+// judge returns the violations in a write by the controller.
 func judge(t transition) []string {
 	var wrong []string
 	fail := func(format string, args ...any) {
@@ -186,7 +182,7 @@ func judge(t transition) []string {
 		fail("the controller held what %q suspend", claimed)
 	}
 	b, a := others(t.before), others(t.after)
-	if owns(t.before, "renewal") { // what is shared stays when we let go of it
+	if owns(t.before, "renewal") { // a shared field stays after the release
 		unstructured.RemoveNestedField(a, "spec", "renewal")
 	}
 	if !reflect.DeepEqual(b, a) {
@@ -195,7 +191,7 @@ func judge(t transition) []string {
 	return wrong
 }
 
-// others returns what of an object is not for the controller to change.
+// others returns an object without the fields that the controller may change.
 func others(obj *unstructured.Unstructured) map[string]any {
 	rest := obj.DeepCopy()
 	annotations := rest.GetAnnotations()
@@ -222,7 +218,7 @@ func others(obj *unstructured.Unstructured) map[string]any {
 	return rest.Object
 }
 
-// ourConditions are the types of the conditions that the controller has on targets.
+// ourConditions are the types of the controller's conditions on targets.
 var ourConditions = []string{
 	v1alpha1.ApprovedCondition, v1alpha1.ActivatedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
 	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
@@ -234,12 +230,12 @@ func typeOf(item any) string {
 	return kind
 }
 
-// removeConditions takes our conditions from a status, and what is empty then.
+// removeConditions removes our conditions from a status, and fields that are empty then.
 func removeConditions(obj *unstructured.Unstructured) {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	conditions = slices.DeleteFunc(conditions, func(item any) bool { return slices.Contains(ourConditions, typeOf(item)) })
 	if len(conditions) > 0 {
-		// Each is known by its type, and Flux puts them in order as well.
+		// Conditions are identified by type, and Flux reorders them.
 		slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
 		_ = unstructured.SetNestedSlice(obj.Object, conditions, "status", "conditions")
 		return

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// told is how long a Gate has said that it is closed before nobody may let go what it
-// governs: a release may be under way that was decided before.
+// told is how long the status of a Gate must report that it is closed before the release of one of its targets is a violation: an earlier
+// decision to release may be in progress.
 const told = 3 * time.Second
 
-// letGo says if the controller let a target go although another Gate than those that held
-// it governs it and says that it is closed.
+// letGo returns a violation if the controller released a target although a Gate governs it that is closed according to its status and that
+// was not among its holders.
 func (h *History) letGo(t transition) []string {
 	if t.listed || t.after.GetKind() == "Gate" || !ours(t.before) || ours(t.after) || len(claims(t.after)) > 0 ||
 		t.after.GetDeletionTimestamp() != nil || t.after.GetKind() == certificateKind && !deferrable(t) {
@@ -29,7 +29,7 @@ func (h *History) letGo(t transition) []string {
 		if !ok || since.After(t.at.Add(-told)) {
 			continue
 		}
-		// A Gate that closes does not know yet of what it is given meanwhile.
+		// A Gate that is closing does not see the targets that it gets meanwhile.
 		if given := h.log.wroteSince(t.after.GetUID(), since.Add(-told)); !given || t.at.After(h.log.dueBy(since)) {
 			closed = append(closed, key)
 		}
@@ -42,8 +42,8 @@ func (h *History) letGo(t transition) []string {
 		name(t.after), t.before.GetResourceVersion(), t.after.GetResourceVersion(), strings.Join(closed, ", "))}
 }
 
-// deferrable returns whether a Certificate was nothing but held or not: it is let go in
-// any case if it is issued, or is not ready, or its margin has begun.
+// deferrable returns whether a Certificate could be held throughout. A Certificate that is being issued, is not ready, or is within its
+// margin is released in any case.
 func deferrable(t transition) bool {
 	before, issued := renewal(t.before, defaultMargin)
 	after, _ := renewal(t.after, defaultMargin)
@@ -51,8 +51,8 @@ func deferrable(t transition) bool {
 	return issued && before.Equal(after) && t.at.Before(after) && ready != nil && ready.Status == "True" && condition(t.after, "Issuing") == nil
 }
 
-// closedFor returns since when a Gate governs a target, is to hold it, and says that it is
-// closed, until the target was written.
+// closedFor returns since when a Gate has governed a target, must hold it, and has reported that it is closed, until the target was
+// written.
 func (h *History) closedFor(key string, t transition) (since time.Time, ok bool) {
 	if _, sure := h.gateAt(key, versionOf(t.after)); !sure {
 		return since, false

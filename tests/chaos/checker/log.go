@@ -1,6 +1,5 @@
-// Package checker says whether a cluster is as gating-controller promises. It knows what
-// people and Git did, reads what the API server has, and shares no code with the
-// controller but the types of the API.
+// Package checker checks whether a cluster has the state that gating-controller promises. It records the actions of users and Git, reads
+// the objects from the API server, and shares no code with the controller except the API types.
 package checker
 
 import (
@@ -11,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Log is what people, Git and others than the controller did.
+// Log records the actions of users, Git and all clients other than the controller.
 type Log struct {
 	mu       sync.Mutex
 	writes   map[types.UID]map[string]time.Time
 	exists   map[types.UID]string
 	deleted  map[types.UID]time.Time
 	requests map[types.UID][]Request
-	// disturbed are instants, in order, at which something was missing.
+	// disturbed are the instants of disturbances, in order.
 	disturbed []time.Time
 }
 
@@ -27,7 +26,7 @@ func NewLog() *Log {
 	return &Log{writes: map[types.UID]map[string]time.Time{}, exists: map[types.UID]string{}, deleted: map[types.UID]time.Time{}, requests: map[types.UID][]Request{}}
 }
 
-// Wrote notes that somebody made a version of an object.
+// Wrote records that another client wrote a version of an object.
 func (l *Log) Wrote(obj client.Object, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +38,7 @@ func (l *Log) Wrote(obj client.Object, at time.Time) {
 	l.exists[uid] = name(obj)
 }
 
-// Deleted notes that somebody deletes an object.
+// Deleted records that another client deletes an object.
 func (l *Log) Deleted(obj client.Object, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,8 +46,8 @@ func (l *Log) Deleted(obj client.Object, at time.Time) {
 	l.deleted[obj.GetUID()] = at
 }
 
-// deletedBy returns whether somebody had deleted an object at an instant. It may be gone
-// without a version that says so.
+// deletedBy returns whether a client had deleted an object at an instant. The object may disappear without a version that is marked for
+// deletion.
 func (l *Log) deletedBy(uid types.UID, instant time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,21 +55,21 @@ func (l *Log) deletedBy(uid types.UID, instant time.Time) bool {
 	return ok && !at.After(instant)
 }
 
-// Requested notes a request that somebody made of a Gate.
+// Requested records a request on a Gate.
 func (l *Log) Requested(gate client.Object, r Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests[gate.GetUID()] = append(l.requests[gate.GetUID()], r)
 }
 
-// Requests returns all requests that were made of a Gate, in order.
+// Requests returns all requests on a Gate, in order.
 func (l *Log) Requests(gate types.UID) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]Request{}, l.requests[gate]...)
 }
 
-// wroteSince returns whether somebody wrote an object after an instant.
+// wroteSince returns whether another client wrote an object after an instant.
 func (l *Log) wroteSince(uid types.UID, after time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +81,7 @@ func (l *Log) wroteSince(uid types.UID, after time.Time) bool {
 	return false
 }
 
-// wrote returns when somebody made a version of an object.
+// wrote returns when another client wrote a version of an object.
 func (l *Log) wrote(uid types.UID, version string) (time.Time, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

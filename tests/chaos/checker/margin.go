@@ -15,25 +15,23 @@ import (
 )
 
 const (
-	// overdueAfter is how long a Certificate may be held past its margin: a write meets a
-	// fault, and its next tries as well.
+	// overdueAfter is how long a Certificate may be held past its margin, because a write and its retries may meet faults.
 	overdueAfter = 6 * time.Second
-	// recovers is how long after a disturbance a replica has the lease and has read all.
+	// recovers is how long after a disturbance a replica needs to get the lease and read all objects.
 	recovers = 20 * time.Second
 )
 
-// Disturbed notes that at an instant not all was there that the controller needs to act
-// in time: a replica did not run, or the API server did not answer.
+// Disturbed records an instant at which the controller could not act in time, because a replica was down or the API server did not respond.
 func (l *Log) Disturbed(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.disturbed); n > 0 && at.Before(l.disturbed[n-1]) {
-		return // it makes no difference
+		return // an earlier disturbance makes no difference
 	}
 	l.disturbed = append(l.disturbed, at)
 }
 
-// dueBy returns when at the latest the controller has done what is due at an instant.
+// dueBy returns the latest time at which the controller has done what is due at an instant.
 func (l *Log) dueBy(at time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +43,7 @@ func (l *Log) dueBy(at time.Time) time.Time {
 	return at.Add(overdueAfter)
 }
 
-// lastWrote returns when somebody wrote an object last, zero if nobody did.
+// lastWrote returns when another client last wrote an object, zero if none did.
 func (l *Log) lastWrote(uid types.UID) (last time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,10 +63,9 @@ func marginOf(g *v1alpha1.Gate) time.Duration {
 	return defaultMargin
 }
 
-// overdue says if a version of a Certificate that was there from an instant until another
-// was held when its margin had begun.
+// overdue returns a violation if a version of a Certificate was held between two instants although its margin had begun.
 func (h *History) overdue(obj *unstructured.Unstructured, from, until time.Time) []string {
-	// A value that others set as well is not ours alone to remove.
+	// The controller cannot remove a value that other clients set as well.
 	if obj.GetKind() != certificateKind || !ours(obj) || len(owners(obj, "renewal")) > 1 || h.log.deletedBy(obj.GetUID(), until) {
 		return nil
 	}
@@ -101,9 +98,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// deferredUntil returns when cert-manager renews a Certificate whose renewal is held, if it
-// does: when the window in its spec begins, and as its status says, once that is about
-// this spec.
+// deferredUntil returns when cert-manager renews a Certificate whose renewal is held: at the start of the window in its spec, and according
+// to its status once that has observed the spec. The result is empty if cert-manager never renews it.
 func deferredUntil(t *unstructured.Unstructured) []time.Time {
 	if policy, _, _ := unstructured.NestedString(t.Object, "spec", "renewal", "policy"); policy == "Disabled" {
 		return nil
@@ -126,8 +122,7 @@ func deferredUntil(t *unstructured.Unstructured) []time.Time {
 	return all
 }
 
-// begins returns when a window begins that does so once a year, within the life of a
-// certificate, or a time in the far future if it does not.
+// begins returns when a yearly window begins within the lifetime of a certificate, or a time in the far future if it does not.
 func begins(cron string, from, until time.Time) time.Time {
 	numbers := make([]int, 4)
 	for i, field := range strings.Fields(cron)[:min(4, len(strings.Fields(cron)))] {

@@ -11,8 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// certificate is one whose renewal a Gate holds, and whose margin begins at noon, if that
-// is of an hour.
+// certificate returns a Certificate whose renewal a Gate holds. With a margin of an hour, its margin begins at noon.
 func certificate(cron string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Certificate",
@@ -110,7 +109,7 @@ func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
 	free.SetManagedFields(nil)
 	for name, c := range map[string]struct {
 		gate *unstructured.Unstructured
-		// until is how many seconds after the margin has begun it is let go, or looked at.
+		// until is how many seconds after the start of the margin it is released, or checked.
 		until     int
 		letGo     bool
 		disturbed []int
@@ -136,7 +135,7 @@ func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
 			if c.letGo {
 				h.Saw(free, false, until)
 			}
-			for range 2 { // it does not pass
+			for range 2 { // the violation does not go away
 				if got := strings.Join(h.Review(until), "\n"); strings.Contains(got, "held past its margin") != c.want {
 					t.Errorf("got %q", got)
 				}

@@ -53,7 +53,7 @@ func ours(obj *unstructured.Unstructured) bool {
 	return suspended(obj) && owns(obj, "suspend")
 }
 
-// claims returns who suspends an object besides the controller.
+// claims returns which other managers suspend an object.
 func claims(obj *unstructured.Unstructured) []string {
 	if !suspended(obj) || obj.GetKind() == "Gate" {
 		return nil
@@ -61,10 +61,10 @@ func claims(obj *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(owners(obj, "suspend"), func(manager string) bool { return manager == controller })
 }
 
-// Held returns whether the controller holds an object, and Claims who else suspends it.
+// Held returns whether the controller holds an object.
 func Held(obj *unstructured.Unstructured) bool { return ours(obj) }
 
-// Claims returns who suspends an object besides the controller.
+// Claims returns which other managers suspend an object.
 func Claims(obj *unstructured.Unstructured) []string { return claims(obj) }
 
 // names returns the Gates in an annotation of an object, sorted.

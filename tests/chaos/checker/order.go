@@ -15,22 +15,21 @@ import (
 )
 
 const (
-	// pauseCounts is how long after a pause nobody can say who decided what.
+	// pauseCounts is how long after a pause it is unknown which replica decided a write.
 	pauseCounts = 20 * time.Second
-	// settled is how long after somebody wrote a Gate or a target the controller may
-	// still act on what was before.
+	// settled is how long after a write of a Gate or a target the controller may still act on the version before.
 	settled = 5 * time.Second
 )
 
-// gateVersion is a version of a Gate. If it is from a list, others may be before it.
+// gateVersion is a version of a Gate. If it is from a list, versions before it may be missing.
 type gateVersion struct {
 	obj    *unstructured.Unstructured
 	listed bool
 	at     time.Time
 }
 
-// heldAgain says if a target was held that somebody had resumed, and all Gates that hold
-// it held it before and respect that.
+// heldAgain returns a violation if a target was held although another client had resumed it, and all of its Gates had held it before and
+// respect that.
 func (h *History) heldAgain(t transition, resumed time.Time) []string {
 	gates := names(t.after, heldByAnnotation)
 	for _, key := range gates {
@@ -45,11 +44,9 @@ func (h *History) heldAgain(t transition, resumed time.Time) []string {
 		name(t.after), t.before.GetResourceVersion(), t.after.GetResourceVersion(), resumed, gates)}
 }
 
-// respects returns whether a Gate that respects resumes was closed at an instant, with
-// all of its requests handled, and until a transition nothing of that is different. The
-// target must have said by its condition Approved that it is held since the Gate closed:
-// the controller cannot tell an earlier resume from one before the Gate closed, and holds
-// the target again.
+// respects returns whether a Gate that respects resumes was closed at an instant with all of its requests handled, and did not change until
+// a transition. The condition Approved of the target must have reported a hold since the Gate closed: the controller cannot distinguish an
+// earlier resume from one before the Gate closed, and holds the target again.
 func (h *History) respects(key string, since time.Time, t transition) bool {
 	var first *v1alpha1.Gate
 	for _, v := range h.gates[key] {
@@ -76,8 +73,7 @@ func saysHeldSince(obj *unstructured.Unstructured, g *v1alpha1.Gate) bool {
 	return approved != nil && last != nil && !approved.LastTransitionTime.Before(&last.At)
 }
 
-// isSettled returns whether a Gate is closed until after an instant, and its status says
-// so of its spec and of its requests.
+// isSettled returns whether a Gate stays closed beyond an instant, and its status has observed its spec and its requests.
 func isSettled(g *v1alpha1.Gate, until time.Time) bool {
 	if next := g.Status.NextTransition; next != nil && !next.At.After(until) || g.DeletionTimestamp != nil {
 		return false
@@ -90,13 +86,13 @@ func isSettled(g *v1alpha1.Gate, until time.Time) bool {
 	return g.Status.ObservedGeneration == g.Generation && meta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.OpenedCondition)
 }
 
-// handles returns whether the last request of an action that a Gate has handled is a value.
+// handles returns whether a value is the last request for an action that a Gate has handled.
 func handles(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool {
 	return slices.ContainsFunc(g.Status.Memory.HandledRequests, func(m v1alpha1.HandledRequest) bool { return m.Action == action && m.LastHandled == value })
 }
 
-// gateAt returns the version that a Gate had when a version of another object was
-// written. It is not known if it is between two versions and one of them is from a list.
+// gateAt returns the version of a Gate at the time of a write of another object. It returns false if that is unknown, because the next
+// version is from a list.
 func (h *History) gateAt(key string, version uint64) (obj *unstructured.Unstructured, known bool) {
 	for _, v := range h.gates[key] {
 		if versionOf(v.obj) > version {
@@ -107,9 +103,8 @@ func (h *History) gateAt(key string, version uint64) (obj *unstructured.Unstruct
 	return obj, obj != nil
 }
 
-// inOrder says which names of Gates a write of the controller must not have added to, or
-// removed from, what a target is held by. A Gate says in its status that it is closed, or is to be by now,
-// before it holds anything, and one that is closed lets nothing go.
+// inOrder returns a violation if a write of the controller added or removed names of Gates in the wrong order: the status of a Gate must
+// report that it is closed, or due to close, before the Gate holds anything, and a closed Gate releases nothing.
 func (h *History) inOrder(t transition) []string {
 	if t.listed || t.after.GetKind() == "Gate" || t.after.GetKind() == certificateKind || len(claims(t.after)) > 0 {
 		return nil
@@ -142,8 +137,8 @@ func (h *History) inOrder(t transition) []string {
 	return wrong
 }
 
-// closedLately returns whether the status of a Gate said less than settled before a transition that it is closed. A hold that was
-// decided by then may be under way: writes of targets are conditional on the target, not on its Gates.
+// closedLately returns whether the status of a Gate reported less than settled before a transition that it is closed. A hold may have been
+// decided before: writes of targets are conditional on the target, not on its Gates.
 func (h *History) closedLately(key string, t transition) bool {
 	closed := false
 	for _, v := range h.gates[key] {
@@ -159,7 +154,7 @@ func (h *History) closedLately(key string, t transition) bool {
 	return closed
 }
 
-// isDueToClose returns whether the status of a Gate says that it closes, by an instant.
+// isDueToClose returns whether, according to its status, a Gate closes by an instant.
 func isDueToClose(obj *unstructured.Unstructured, at time.Time) bool {
 	g := &v1alpha1.Gate{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, g) != nil {
@@ -169,7 +164,7 @@ func isDueToClose(obj *unstructured.Unstructured, at time.Time) bool {
 	return next != nil && next.State == v1alpha1.StateClosed && !next.At.After(at)
 }
 
-// governedFor returns whether a Gate governs a target and did so for a while.
+// governedFor returns whether a Gate has governed a target for a while.
 func (h *History) governedFor(obj *unstructured.Unstructured, t transition) bool {
 	g := &gate{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &g.Gate) != nil || !governs(g, t.before) || !governs(g, t.after) {

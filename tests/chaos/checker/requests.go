@@ -15,27 +15,26 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Request is one that somebody made of a Gate by hand, in whole seconds.
+// Request is a manual request on a Gate, in whole seconds.
 type Request struct {
 	Action v1alpha1.RequestAction
 	// Value of the annotation.
 	Value string
-	// At is when it begins to be in force, and Window how long it asks for, zero for as
-	// long as the Gate says.
+	// At is when it takes effect, and Window is its duration, zero for that of the Gate.
 	At     time.Time
 	Window time.Duration
-	// AcceptedAt is when the controller took note of it, zero if that was at its time.
+	// AcceptedAt is when the controller recorded it, zero if that was at its time.
 	AcceptedAt time.Time
-	// Until is when it is over for good by the status of the Gate, zero if that does not say.
+	// Until is its final end in the status of the Gate, zero if that has none.
 	Until time.Time
 
-	// kept says that the status has it still. Of one that it has not, nobody says when it was
-	// over: by the shortest spec.window since then, zero for none.
+	// kept is true if the status still has it. Otherwise its end is unknown, and is derived from shortest, the shortest spec.window since
+	// then, zero for none.
 	kept     bool
 	shortest time.Duration
 }
 
-// begins is when a request takes effect: a plan at its time, any other once it is seen.
+// begins returns when a request takes effect: a planned one at its time, any other one once it is observed.
 func (r Request) begins() time.Time {
 	if r.AcceptedAt.After(r.At) {
 		return r.AcceptedAt
@@ -47,19 +46,18 @@ func (r Request) same(other Request) bool {
 	return r.Action == other.Action && r.At.Equal(other.At) && r.Window == other.Window
 }
 
-// apart is how far the times of two requests must be apart to tell which came first, if
-// both were seen at once.
+// apart is how far apart the times of two requests must be to define their order if both were observed at once.
 const apart = time.Minute
 
-// inForce is what is left of all requests at an instant: an open, or closes.
+// inForce has the requests in force at an instant: an open request, or close requests.
 type inForce struct {
 	open   *Request
 	closes []Request
-	// ended are those that the open, or the closes, took the place of.
+	// ended are the requests that those in force have replaced.
 	ended []Request
 }
 
-// at plays all requests that were accepted, as if nothing of them was ever forgotten.
+// at applies all accepted requests up to an instant, as if none had ever been dropped.
 func (g *gate) at(instant time.Time) inForce {
 	all := slices.Clone(g.requests)
 	slices.SortStableFunc(all, func(a, b Request) int {
@@ -85,19 +83,19 @@ func (g *gate) at(instant time.Time) inForce {
 	return s
 }
 
-// outlives returns whether a close that is in force stays so although somebody opens.
+// outlives returns whether a close request stays in force despite an open request.
 func outlives(closed, open Request) bool {
 	together := closed.AcceptedAt.Equal(open.AcceptedAt) && !closed.AcceptedAt.IsZero()
 	return !open.At.After(closed.At) || closed.AcceptedAt.After(open.AcceptedAt) || together && open.At.Sub(closed.At) <= apart
 }
 
-// end returns when a request is over, a time in the far future if never.
+// end returns when a request ends, a time in the far future for never.
 func (g *gate) end(r Request) time.Time {
 	end := r.At.Add(100 * 365 * 24 * time.Hour)
 	window := lasting(g.Spec.Window)
 	switch {
 	case r.Action == v1alpha1.RequestClose && r.Window > 0:
-		window = 0 // it lasts as long as it says
+		window = 0 // it has its own duration
 	case !r.kept && r.shortest > 0:
 		window = r.shortest
 	}
@@ -112,8 +110,8 @@ func (g *gate) end(r Request) time.Time {
 	return end
 }
 
-// last returns the request that is in force or was last: of several closes the one that
-// lasts longest, and of those that end together the one with the latest time.
+// last returns the request that is or was last in force: of several close requests the one that ends last, and of those with the same end
+// the one with the latest time.
 func (g *gate) last(s inForce) (Request, bool) {
 	if s.open != nil {
 		return *s.open, true
@@ -127,24 +125,24 @@ func (g *gate) last(s inForce) (Request, bool) {
 	return last, !last.At.IsZero()
 }
 
-// endedEarly returns whether a request took the place of one that would still be in force.
+// endedEarly returns whether a request replaced one that would still be in force.
 func (g *gate) endedEarly(s inForce, r Request) bool {
 	return slices.ContainsFunc(s.ended, func(o Request) bool { return o.Action != r.Action && !g.end(o).Before(r.At) })
 }
 
-// memory is what the status of a Gate ever said of requests.
+// memory has everything that the status of a Gate has ever reported about requests.
 type memory struct {
-	// handled are the values of annotations that it named, accepted the requests.
+	// handled are the handled values of annotations, accepted are the accepted requests.
 	handled  map[string]bool
 	accepted []Request
-	// refused are those that it named and did not accept, and when.
+	// refused are the handled requests that were not accepted, and when that was.
 	refused map[string]time.Time
-	// windows are those that its spec ever had.
+	// windows are all values that spec.window has had.
 	windows map[time.Duration]bool
 }
 
-// requests takes note of what a version of a Gate says of requests. Of what happened
-// between two versions that were not seen one after the other, nobody knows what was refused.
+// requests records the requests in a version of a Gate. If versions before it are missing, the requests that were refused in between are
+// unknown.
 func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, at time.Time) {
 	g, was := &v1alpha1.Gate{}, &v1alpha1.Gate{}
 	if obj.GetKind() != v1alpha1.GateKind || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, g) != nil {
@@ -171,7 +169,7 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 	}
 }
 
-// accepts takes note of the accepted requests in a version of a Gate.
+// accepts records the accepted requests in a version of a Gate.
 func (t *memory) accepts(g *v1alpha1.Gate) {
 	window := lasting(g.Spec.Window)
 	t.windows[window] = true
@@ -197,15 +195,13 @@ func (t *memory) accepts(g *v1alpha1.Gate) {
 	}
 }
 
-// mayEnd returns whether the time at which a request is over for good by the status is one at
-// which some window is over.
+// mayEnd returns whether the end of a request in the status matches one of the windows.
 func (t *memory) mayEnd(r Request) bool {
 	lasted := r.Until.Sub(r.At)
 	return r.Until.IsZero() || lasted == r.Window || t.windows[lasted]
 }
 
-// took returns whether the value of an annotation that was handled last is that of an
-// accepted request.
+// took returns whether the last handled value of an annotation is that of an accepted request.
 func (t *memory) took(m v1alpha1.HandledRequest) bool {
 	same := func(at metav1.MicroTime, window time.Duration) bool {
 		value := at.UTC().Format(time.RFC3339)
@@ -223,7 +219,7 @@ func lasting(window *v1alpha1.Duration) time.Duration {
 	return window.Duration
 }
 
-// memoryOf returns what the status of a Gate ever said of requests.
+// memoryOf returns the memory of a Gate.
 func (h *History) memoryOf(uid types.UID) memory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,8 +229,7 @@ func (h *History) memoryOf(uid types.UID) memory {
 	return memory{}
 }
 
-// answers checks what became of the requests that were made of a Gate: nobody made up one,
-// and none was refused without a cause.
+// answers checks the outcome of all requests on a Gate: the controller invented none, and refused none without a reason.
 func (c *check) answers(g *gate, fail func(string, ...any)) {
 	asked, t := c.log.Requests(g.UID), c.history.memoryOf(g.UID)
 	for _, r := range t.accepted {
@@ -253,16 +248,16 @@ func (c *check) answers(g *gate, fail func(string, ...any)) {
 	}
 }
 
-// overBefore returns the closes among requests that were over at an instant. One that the
-// controller has refused for that keeps an open that was new at once from counting.
+// overBefore returns the close requests that had ended at an instant. One that the controller has refused for that reason prevents a
+// simultaneous open request from counting.
 func (g *gate) overBefore(at time.Time, asked []Request) []Request {
 	return slices.DeleteFunc(slices.Clone(asked), func(r Request) bool {
 		return r.Action != v1alpha1.RequestClose || g.end(r).After(at)
 	})
 }
 
-// mayRefuse returns whether there was a cause to refuse a request: it was over or old, or,
-// to open, somebody had closed the Gate and not much earlier.
+// mayRefuse returns whether there was a reason to refuse a request: it had ended or was old, or it was an open request not much later than
+// a close request.
 func (g *gate) mayRefuse(r Request, accepted []Request, at time.Time) bool {
 	slack := time.Duration(0)
 	if r.Action == v1alpha1.RequestClose {

@@ -9,17 +9,17 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// gate is a Gate with all that decides on it.
+// gate is a Gate with all inputs of its decision.
 type gate struct {
 	v1alpha1.Gate
-	// requests are all that were ever accepted.
+	// requests are all requests that were ever accepted.
 	requests   []Request
 	exceptions []v1alpha1.GateException
 }
 
 func (g *gate) key() string { return g.Namespace + "/" + g.Name }
 
-// decide returns the state of a Gate at an instant and the reason for it.
+// decide returns the state of a Gate at an instant, and the reason.
 func (g *gate) decide(at time.Time) (v1alpha1.State, string) {
 	r, asked := g.last(g.at(at))
 	asked = asked && at.Before(g.end(r))
@@ -34,7 +34,7 @@ func (g *gate) decide(at time.Time) (v1alpha1.State, string) {
 	return g.byItself(at)
 }
 
-// byItself returns what a Gate is without requests.
+// byItself returns the state of a Gate without requests.
 func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 	switch {
 	case g.closePeriod(at, true):
@@ -68,26 +68,26 @@ func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 	return g.Spec.Default, "Default"
 }
 
-// was returns what a Gate was by itself at an instant.
+// was returns the state of a Gate without requests at an instant.
 func (g *gate) was(at time.Time) v1alpha1.State {
 	state, _ := g.byItself(at)
 	return state
 }
 
-// closePeriod returns whether an instant is in a close period, or in a hard one.
+// closePeriod returns whether an instant is in a close period, and whether in a hard one.
 func (g *gate) closePeriod(at time.Time, hard bool) bool {
 	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {
 		return in(p.Period, at) && (!hard || p.Override == v1alpha1.OverrideDeny)
 	})
 }
 
-// in returns whether an instant is in a dated period. The walk makes no others.
+// in returns whether an instant is in a dated period, the only form that the walk uses.
 func in(p v1alpha1.Period, at time.Time) bool {
 	return !at.Before(p.From.Time()) && at.Before(p.Until.Time())
 }
 
-// applying returns the exceptions that apply at an instant: those that only close, and then the newest of the others.
-// Of two from the same second, the first by name counts as newer.
+// applying returns the exceptions that apply at an instant: those that only close, and then the newest of the others. Of two from the same
+// second, the first by name counts as newer.
 func (g *gate) applying(at time.Time) (found []*v1alpha1.GateException) {
 	for i := range g.exceptions {
 		e := &g.exceptions[i]
@@ -112,7 +112,7 @@ func (g *gate) applying(at time.Time) (found []*v1alpha1.GateException) {
 	return found[:decides+1]
 }
 
-// edges returns all instants after another at which something may change, in order.
+// edges returns all later instants at which the state may change, in order.
 func (g *gate) edges(after time.Time) []time.Time {
 	var all []time.Time
 	add := func(at time.Time) {

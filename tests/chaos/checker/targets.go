@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// governs returns whether a Gate governs a target, by either way.
+// governs returns whether a Gate governs a target, by spec.targets or by annotation.
 func governs(g *gate, t *unstructured.Unstructured) bool {
 	if slices.Contains(names(t, gatesAnnotation), g.key()) {
 		return true
@@ -30,11 +30,10 @@ func governs(g *gate, t *unstructured.Unstructured) bool {
 	return false
 }
 
-// defaultMargin is the safety margin of Gates that name none.
+// defaultMargin is the default safety margin.
 const defaultMargin = 24 * time.Hour
 
-// closed returns the Gates that must hold a target, and those that may or may not:
-// they are suspended, and govern it, or hold it still.
+// closed returns the Gates that must hold a target, and those that may or may not: suspended Gates that govern or still hold it.
 func (c *check) closed(t *unstructured.Unstructured) (must, may []string) {
 	for _, name := range names(t, gatesAnnotation) {
 		if c.gates[name] == nil {
@@ -56,7 +55,7 @@ func (c *check) closed(t *unstructured.Unstructured) (must, may []string) {
 	return must, may
 }
 
-// target checks that a target is held if it is to be, and not otherwise.
+// target checks that a target is held if and only if it must be.
 func (c *check) target(t *unstructured.Unstructured) {
 	fail := func(format string, args ...any) { c.fail("%s: %s", name(t), fmt.Sprintf(format, args...)) }
 	must, may := c.closed(t)
@@ -86,7 +85,7 @@ func (c *check) target(t *unstructured.Unstructured) {
 	}
 }
 
-// within returns whether a list has all that it must and nothing that it may not.
+// within returns whether a list has all required entries and no forbidden ones.
 func within(list, must, may []string) bool {
 	for _, item := range must {
 		if !slices.Contains(list, item) {
@@ -96,8 +95,7 @@ func within(list, must, may []string) bool {
 	return !slices.ContainsFunc(list, func(item string) bool { return !slices.Contains(must, item) && !slices.Contains(may, item) })
 }
 
-// respected returns whether somebody resumed a target and all Gates that would hold it
-// respect that.
+// respected returns whether a client resumed a target, and all Gates that would hold it respect that.
 func (c *check) respected(t *unstructured.Unstructured, must []string) bool {
 	_, resumed := c.history.resumedAt(t.GetUID())
 	return resumed && !slices.ContainsFunc(must, func(name string) bool {
@@ -106,8 +104,7 @@ func (c *check) respected(t *unstructured.Unstructured, must []string) bool {
 	})
 }
 
-// renewal returns the deadline of the renewal of a certificate, which is cut to the
-// minute.
+// renewal returns the deadline of the renewal of a certificate, truncated to the minute.
 func renewal(t *unstructured.Unstructured, margin time.Duration) (deadline time.Time, issued bool) {
 	at := func(field string) time.Time {
 		value, _, _ := unstructured.NestedString(t.Object, "status", field)
@@ -121,8 +118,7 @@ func renewal(t *unstructured.Unstructured, margin time.Duration) (deadline time.
 	return until.Add(-min(margin, until.Sub(from)/6)).Truncate(time.Minute), true
 }
 
-// certificate checks that a Certificate is held if that is safe, and never past its
-// margin.
+// certificate checks that a Certificate is held if that is safe, and never past its margin.
 func (c *check) certificate(t *unstructured.Unstructured, must, may []string, fail func(string, ...any)) {
 	margin, strict := defaultMargin, false
 	held, heldBy := ours(t), names(t, heldByAnnotation)
