@@ -89,7 +89,7 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 	}
 }
 
-// known returns what is known without a request.
+// known returns the keys that are cached, without a request.
 func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -219,7 +219,7 @@ func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// getKeys returns the public keys at a URL. It omits unreadable keys, which are for unsupported algorithms.
+// getKeys returns the public keys at a URL. It omits keys of unsupported algorithms.
 func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

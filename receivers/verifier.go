@@ -70,7 +70,7 @@ type headerVerifier interface {
 }
 
 var (
-	// errUnverified must look to the sender as if the path did not exist.
+	// errUnverified must be indistinguishable from an unknown path for the sender.
 	errUnverified = errors.New(msgNotVerified)
 	// errMalformed is for a verified sender.
 	errMalformed = errors.New("malformed")

@@ -225,7 +225,7 @@ func (r *released) writeChecksums() error {
 	return os.WriteFile(filepath.Join(r.out, checksums), []byte(lines.String()), 0o644) //nolint:gosec // for all to read
 }
 
-// provenance is the name of the file that states from what the others were built.
+// provenance is the name of the file that states the sources of the other files.
 const provenance = "provenance.intoto.json"
 
 // writeProvenance writes an in-toto statement with SLSA provenance for all files and images, see https://slsa.dev/spec/v1.1/provenance.

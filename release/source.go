@@ -103,8 +103,7 @@ func inherited() []string {
 	return all
 }
 
-// checkout extracts the commit into a folder of its own, so that uncommitted and later changes of the work tree do not get into a
-// release.
+// checkout extracts the commit into a separate folder, so that uncommitted and later changes of the work tree do not get into a release.
 func (s source) checkout(ctx context.Context, folder string) (source, error) {
 	archive := filepath.Join(folder, "source.tar")
 	if _, err := s.git(ctx, "archive", "--output="+archive, s.commit); err != nil {

@@ -68,7 +68,7 @@ const (
 	// ActivatedReason means that the issued certificate was promoted.
 	ActivatedReason = "Activated"
 	// ActivationFailedReason means that the issued certificate cannot be promoted.
-	// The message says why. Also a reason in status.targets.failures.
+	// The message has the cause. Also a reason in status.targets.failures.
 	ActivationFailedReason = "ActivationFailed"
 	// NotIssuedReason means that there is no certificate to promote yet.
 	NotIssuedReason = "NotIssued"

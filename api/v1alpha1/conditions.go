@@ -69,11 +69,12 @@ const (
 
 // Reasons of other events on a Gate that releases in waves.
 const (
-	// WaveReleasedReason means that all targets of a wave are released and ready, or
-	// that a person does not wait for them.
+	// WaveReleasedReason means that all targets of a wave are released and ready,
+	// or that the release proceeds without them on request.
 	WaveReleasedReason = "WaveReleased"
-	// ProceedRefusedReason means that the annotation proceed.gate.fluxcd.io/requestedAt
-	// has a value that does not count, or that no release is on.
+	// ProceedRefusedReason means that the annotation
+	// proceed.gate.fluxcd.io/requestedAt has a value that does not count, or that
+	// no release is in progress.
 	ProceedRefusedReason = "ProceedRefused"
 	// ReleaseContinuedReason means that a stopped release continues, because its
 	// cause is fixed, or that a user has requested that the release proceed.
@@ -95,10 +96,10 @@ const (
 	InForceReason = "InForce"
 	// PendingReason means that spec.validFrom is in the future.
 	PendingReason = "Pending"
-	// WaitingApprovalReason means that not enough people have approved it.
+	// WaitingApprovalReason means that it lacks approvals.
 	WaitingApprovalReason = "WaitingApproval"
 	// OverlappedReason means that a newer exception of the same Gate overlaps it in
-	// time and wins there.
+	// time and takes precedence.
 	OverlappedReason = "Overlapped"
 	// TooManyExceptionsReason means that the exception is broken, because
 	// MaxEffectiveExceptions older ones of the same Gate have not ended.
@@ -173,10 +174,11 @@ const (
 	UpToDateReason = "UpToDate"
 	// PinnedInSpecReason means that spec.revision decides.
 	PinnedInSpecReason = "PinnedInSpec"
-	// AdoptedReason means that the pinned source was there already, with the
+	// AdoptedReason means that the pinned source already existed with the
 	// annotation of this GatedSource.
 	AdoptedReason = "Adopted"
-	// RevisionNotSeenReason means that spec.revision is none that the source had.
+	// RevisionNotSeenReason means that the source never had the revision in
+	// spec.revision.
 	RevisionNotSeenReason = "RevisionNotSeen"
 	// SourceNotFoundReason means that the source in spec.sourceRef does not exist or
 	// has no artifact.
@@ -184,9 +186,9 @@ const (
 	// SourceNotPinnableReason means that the source cannot be pinned, or is itself
 	// pinned by a GatedSource. Also a reason of Stalled.
 	SourceNotPinnableReason = "SourceNotPinnable"
-	// SourceNotOursReason means that a source has the name of the pinned one, and is
-	// not of this GatedSource, or that an older GatedSource pins that name. Also a
-	// reason of Stalled.
+	// SourceNotOursReason means that a source with the name of the pinned one
+	// exists but does not belong to this GatedSource, or that an older GatedSource
+	// pins that name. Also a reason of Stalled.
 	SourceNotOursReason = "SourceNotOurs"
 	// RevisionPromotedReason is the reason of the event about a promotion.
 	RevisionPromotedReason = "RevisionPromoted"
@@ -202,8 +204,8 @@ const (
 const (
 	// PassGrantedReason means that one reconciliation of a held target passes.
 	PassGrantedReason = "PassGranted"
-	// PassEndedReason means that the target is held again, or that nothing needs to
-	// hold it any more.
+	// PassEndedReason means that the target is held again, or that no Gate holds it
+	// anymore.
 	PassEndedReason = "PassEnded"
 	// PassRefusedReason means that a request for a pass was refused.
 	PassRefusedReason = "PassRefused"
@@ -266,15 +268,15 @@ const (
 	// WriteFailedReason means that the API server refused to hold or to release the
 	// target, or to write a GateLock first.
 	WriteFailedReason = "WriteFailed"
-	// StatusWriteFailedReason means that the target has the desired state, but
-	// the condition that says so could not be written, or the target could not be
+	// StatusWriteFailedReason means that the target has the desired state, but the
+	// condition that reports it could not be written, or the target could not be
 	// read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"
 	// CalendarFailedReason means that the calendar of a period is missing or cannot be
 	// read. A close period with it closes all the time, an open period with it never opens.
 	CalendarFailedReason = "CalendarFailed"
-	// LockFullReason means that a GateLock has no room for all that the Gate selects by
-	// labels. The controller alone holds the others.
+	// LockFullReason means that a GateLock has no room for all selectors of the
+	// Gate. Only the controller holds the remaining targets.
 	LockFullReason = "LockFull"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"

@@ -251,7 +251,7 @@ func (in *TargetReference) SpansNamespaces() bool {
 	return in.Namespace == AnyName || in.NamespaceSelector != nil
 }
 
-// Selector returns what the labels of the targets must match.
+// Selector returns the label selector of the reference.
 func (in *TargetReference) Selector() *metav1.LabelSelector {
 	return selectorOf(in.MatchLabels, in.MatchExpressions)
 }

@@ -19,7 +19,7 @@ const (
 	// MaxPromotions is the number of entries that status.promotions keeps.
 	MaxPromotions = 20
 
-	// gatedSuffix ends the name of a pinned source that has no name of its own.
+	// gatedSuffix is the suffix of the default name of a pinned source.
 	gatedSuffix = "-gated"
 )
 

@@ -44,8 +44,8 @@ const (
 	// generic-hmac if spec.signature names none.
 	DefaultSignatureHeader = "X-Signature"
 
-	// DefaultSignaturePayload is what a sender with a timestampHeader signs if
-	// spec.signature says nothing else.
+	// DefaultSignaturePayload is the text that a sender with a timestampHeader
+	// signs unless spec.signature specifies another one.
 	DefaultSignaturePayload = "{timestamp}:{body}"
 
 	// SignatureHex is the encoding of a signature in hexadecimal digits of either
@@ -79,9 +79,9 @@ const (
 	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token, a
 	// signature by the signing token as in Standard Webhooks, or both.
 	GitLabReceiver = "gitlab"
-	// FluxEventReceiver accepts what the Providers generic and generic-hmac of
-	// notification-controller send. A signature must be valid. It is required if
-	// the Secret has a signing token, and to open a Gate.
+	// FluxEventReceiver accepts events from the Providers generic and generic-hmac
+	// of notification-controller. A signature must be valid. It is required if the
+	// Secret has a signing token, and to open a Gate.
 	FluxEventReceiver = "flux-event"
 	// StandardWebhooksReceiver takes a webhook that is signed as Standard Webhooks
 	// specifies, with webhook-id, webhook-timestamp and webhook-signature.
@@ -168,11 +168,11 @@ type GateReceiverSpec struct {
 	// +required
 	GateRefs []GateReference `json:"gateRefs"`
 
-	// Filter is a CEL expression of type bool that says whether a webhook counts.
-	// If it is false, the sender gets 200 and nothing is requested. If omitted,
-	// all webhooks count. It reads the body as req (an empty object if it is not a
-	// JSON object), the headers as headers with names in lower case, and for
-	// generic-oidc the claims of the token as claims. Headers with secrets are
+	// Filter is a CEL expression of type bool that decides whether a webhook
+	// counts. If it is false, the sender gets 200 and nothing is requested. If
+	// omitted, all webhooks count. It reads the body as req (an empty object if it
+	// is not a JSON object), the headers as headers with names in lower case, and
+	// for generic-oidc the claims of the token as claims. Headers with secrets are
 	// empty.
 	//
 	// Example: req.workflow_run.head_branch == 'main'
@@ -180,13 +180,13 @@ type GateReceiverSpec struct {
 	// +optional
 	Filter string `json:"filter,omitempty"`
 
-	// Action is what each webhook requests: open or close. Exactly one of action
+	// Action that each webhook requests: open or close. Exactly one of action
 	// and actionExpr must be set. It must be close for type generic.
 	// +optional
 	Action RequestAction `json:"action,omitempty"`
 
-	// ActionExpr is a CEL expression of type string that says what a webhook
-	// requests: 'open', 'close', or '' for nothing. It reads the same variables as
+	// ActionExpr is a CEL expression of type string that returns the requested
+	// action: 'open', 'close', or '' for nothing. It reads the same variables as
 	// filter. Exactly one of action and actionExpr must be set. Type generic must
 	// not have it.
 	//
@@ -421,7 +421,7 @@ func (in *GateReceiver) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
-// SetLastHandledReconcileRequest notes the last request to reconcile.
+// SetLastHandledReconcileRequest records the last request to reconcile.
 func (in *GateReceiver) SetLastHandledReconcileRequest(token string) {
 	in.Status.SetLastHandledReconcileRequest(token)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// MaxHistory is the number of entries that status.history keeps. Passes have
-	// half of them at most.
+	// MaxHistory is the number of entries that status.history keeps. At most half
+	// of them are about passes.
 	MaxHistory = 50
 
 	// MaxHistoryBytes is how many bytes the texts of status.history have

@@ -141,11 +141,11 @@ type Period struct {
 	// +optional
 	End *string `json:"end,omitempty"`
 
-	// Schedule says when a cron period starts: a cron expression of five fields
-	// (minute, hour, day of month, month, day of week), such as 0 22 * * FRI. In
-	// an hour that occurs twice, because clocks are set back, it ticks both times
-	// if the hour field begins with * or ?, otherwise only the first time. Time
-	// zones in it (TZ=, CRON_TZ=) and descriptors (@every, @daily) are refused.
+	// Schedule of a cron period: a cron expression of five fields (minute, hour,
+	// day of month, month, day of week), such as 0 22 * * FRI. In an hour that
+	// occurs twice, because clocks are set back, it ticks both times if the hour
+	// field begins with * or ?, otherwise only the first time. Time zones in it
+	// (TZ=, CRON_TZ=) and descriptors (@every, @daily) are refused.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="!self.contains('=')",message="schedule must not contain a time zone (TZ= or CRON_TZ=): use the field timeZone"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="schedule must have five fields: descriptors such as @every or @daily are not supported"
@@ -245,9 +245,9 @@ const (
 type ClosePeriod struct {
 	Period `json:",inline"`
 
-	// Override says whether open requests, emergencies, exceptions and passes open
-	// the Gate in this period: Allow, or Deny for a hard freeze. Defaults to
-	// Allow.
+	// Override determines whether open requests, emergencies, exceptions and
+	// passes open the Gate in this period: Allow, or Deny for a hard freeze.
+	// Defaults to Allow.
 	// +optional
 	Override Override `json:"override,omitempty"`
 }

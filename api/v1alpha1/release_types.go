@@ -68,7 +68,7 @@ type ReleaseWave struct {
 	Soak *Duration `json:"soak,omitempty"`
 }
 
-// Selector returns what the labels of the targets must match.
+// Selector returns the label selector for the targets of the wave.
 func (in *ReleaseWave) Selector() *metav1.LabelSelector {
 	return selectorOf(in.MatchLabels, in.MatchExpressions)
 }
@@ -158,8 +158,9 @@ type WavesStatus struct {
 	// +optional
 	Total int64 `json:"total,omitempty"`
 
-	// ReadySince is since when all targets of the current wave are ready. The soak
-	// of the wave counts from this time. Missing while a target is not ready.
+	// ReadySince is the time since which all targets of the current wave have been
+	// ready. The soak of the wave counts from this time. Missing while a target is
+	// not ready.
 	// +optional
 	ReadySince *metav1.MicroTime `json:"readySince,omitempty"`
 

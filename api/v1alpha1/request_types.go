@@ -7,9 +7,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type RequestAction string
 
 const (
-	// RequestOpen asks to open.
+	// RequestOpen requests that the Gate open.
 	RequestOpen RequestAction = "open"
-	// RequestClose asks to close.
+	// RequestClose requests that the Gate close.
 	RequestClose RequestAction = "close"
 )
 

@@ -34,8 +34,8 @@ type Writer[T Object[T]] struct {
 	Client client.Client
 	// Base is the object as it was last read or written. It must not be changed.
 	Base T
-	// Live reads from the API server after a conflict, and Unchanged returns whether two versions differ in nothing that the writes depend
-	// on besides the status: then the write is repeated. Without Unchanged, no write is repeated.
+	// Live reads from the API server after a conflict. The write is repeated if Unchanged returns that the two versions differ only in the
+	// status and in fields that the write does not depend on. Without Unchanged, no write is repeated.
 	Live      client.Reader
 	Unchanged func(base, latest T) bool
 }

@@ -51,7 +51,7 @@ type Gate struct {
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Since is when the Gate changed to its state, and Until when that ends. Missing if unknown.
+	// Since is when the Gate changed to its state, and Until is when the state ends. Missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	Until *metav1.Time `json:"until,omitempty"`
 	// RequestedBy and RequestMessage are the requester and the message of the request that decided.

@@ -5,8 +5,8 @@ import "slices"
 // WouldBeHeld is the state of a target that a Gate with mode Audit would hold. Only the status of the Gate shows it.
 const WouldBeHeld State = "would be held"
 
-// StateTo returns the state of a target as its Gate counts it, from an explanation with that Gate alone. It returns false for a free
-// target, which lists omit.
+// StateTo returns the state of a target from the perspective of one Gate. The explanation must have only that Gate. It returns false for a
+// free target, which lists omit.
 func StateTo(e Explanation) (State, bool) {
 	wouldHold := slices.ContainsFunc(e.Gates, func(g Gate) bool { return g.WouldHold })
 	if e.State == Free && wouldHold {

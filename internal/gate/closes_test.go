@@ -172,7 +172,7 @@ func TestRefusedRequests(t *testing.T) {
 		"unlimited, of an open":                `opened; 12:00 bob opens /unlimited ! must be TIME[/DURATION], such as `,
 		"webhooks end only closes of webhooks": `opened; 12:00:00.5 ops/alerts closes; 12:01 alice closes /10m; 12:02:00.5 ops/alerts opens ! by alice; 12:30 is closed
 			12:31:00.5 ops/alerts opens; 12:31:01 is opened; 12:40:00.5 ops/alerts closes; 12:41 alice closes; 12:42 bob opens; 12:42 is opened by bob`,
-		"the name of a receiver is not that of a user": `opened; 12:00:00.5 ops/alerts closes /1m; - writes close 12:05; 12:05 reconciles closed last -; 12:06:00.5 ops/alerts opens ! a webhook cannot end`,
+		"the name of a receiver is not that of a user": `opened; 12:00:00.5 ops/alerts closes /1m; - writes close 12:05; 12:05 reconciles closed last -; 12:06:00.5 ops/alerts opens ! so a webhook cannot open it`,
 		"nor is its reason":                            `opened; 12:00 ops/alerts calls close; 12:00 reconciles closed last ops/alerts; - writes close 24T12:00; 24T12:00:01 reconciles closed last -`,
 	})
 }

@@ -93,7 +93,7 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 type peers struct {
 	gate      *v1alpha1.Gate
 	timetable *timetable.Timetable
-	// notReady says why the exceptions change nothing, empty if they do.
+	// notReady is the reason why the exceptions have no effect, empty if they have.
 	notReady string
 	counts   []*v1alpha1.GateException
 	// refused returns the names of the exceptions with a refused lead time.
@@ -177,7 +177,7 @@ func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 
 // ExceptionDecision is the state of a GateException at an instant.
 type ExceptionDecision struct {
-	// Active is true if it applies, Expired if it has ended. Reason and Message say why.
+	// Active is true if it applies, Expired if it has ended. Reason and Message explain that.
 	Active, Expired bool
 	Reason, Message string
 	// Refused describes the approvals that do not count. Approve is the command that approves the current version. Both are empty unless

@@ -19,7 +19,7 @@ const stampsRetry = time.Second
 
 // Observed has the inputs of a Resolution that the controller reads when the Resolution needs them.
 type Observed struct {
-	// Stamps tells whether the API server stamps requesters and approvers.
+	// Stamps is whether the API server stamps requesters and approvers.
 	Stamps ledger.Stamps
 	// Dependencies are those of the Gate, nil if they have not been read. Cached is true if one of them was read from the cache only.
 	Dependencies []v1alpha1.DependencyStatus

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Stamps tells whether the API server stamps the names of requesters and approvers.
+// Stamps is whether the API server stamps the names of requesters and approvers.
 type Stamps int
 
 const (

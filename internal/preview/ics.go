@@ -42,7 +42,8 @@ type Calendar struct {
 	Stamp time.Time
 	// Lacks names the Gates that are not in the report, empty if all are.
 	Lacks string
-	// Events and Bytes bound the calendar. The last event tells from when on others are missing. Zero means unbounded.
+	// Events and Bytes bound the calendar. If they are exceeded, the last event states from when on others are missing. Zero means
+	// unbounded.
 	Events, Bytes int
 }
 

@@ -171,8 +171,8 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 // Calendars are read as far back.
 var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * time.Hour, 366 * 24 * time.Hour}
 
-// begun returns when the interval at the start of a range began. If that is longer ago than the search reaches, it is the creation of the
-// Gate. It is zero if that is unknown, too.
+// begun returns when the interval at the start of a range began, or the creation time of the Gate if the interval began before the search
+// limit. It is zero if both are unknown.
 func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)

@@ -26,7 +26,7 @@ func Calendar(name string, spans []CalendarEvent) Period {
 	for _, s := range spans {
 		p.cover(span{s.Start.Unix(), s.End.Unix()}, s.Name)
 	}
-	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // clipped, because calendars are kept
+	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // without spare capacity, because calendars are cached
 	return p
 }
 

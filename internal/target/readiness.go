@@ -83,9 +83,9 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 	return Progressing, has.Message
 }
 
-// IsReady returns whether an object is ready with its current spec, and why not. Conditions of an earlier generation don't count, and
-// an object that is suspended, stalled or being deleted is not ready. wasReady says that the object was ready at the last check: it
-// stays ready while Flux reconciles the same spec again, because Flux sets Ready to Unknown at each interval.
+// IsReady returns whether an object is ready with its current spec, and why not. Conditions of an earlier generation don't count, and an
+// object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check: it stays
+// ready while Flux reconciles the same spec again, because Flux sets Ready to Unknown at each interval.
 func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 	condition := obj.condition(fluxmeta.ReadyCondition)
 	switch {

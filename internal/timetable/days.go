@@ -105,7 +105,7 @@ func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) []schedule.WeekOf
 	return named(c, path.Child("weeksOfMonth"), p.WeeksOfMonth, weeksOfMonth, msgWeekOfMonth)
 }
 
-// named returns the values of the names in list, and reports names that are not in known.
+// named returns the values of the names in list, and reports unknown names.
 func named[K ~string, V comparable](c *compiler, path *field.Path, list []K, known map[K]V, cause string) (all []V) {
 	refuseEmpty(c, path, list)
 	for i, name := range list {

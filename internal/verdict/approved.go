@@ -23,7 +23,7 @@ var exemptions = map[target.Exemption]string{
 	target.Unsupported: v1alpha1.UnsupportedVersionReason,
 }
 
-// IsExemption returns whether a condition Approved says that an object is exempt from a hold.
+// IsExemption returns whether a condition Approved reports that an object is exempt from a hold.
 func IsExemption(condition *metav1.Condition) bool {
 	if condition == nil || condition.Status != metav1.ConditionTrue {
 		return false

@@ -258,7 +258,8 @@ func (r *Ruling) passEnds() time.Time {
 	return cmp.Or(r.Step.Pass, r.Observed.Pass).Until
 }
 
-// PassMoves returns whether the pass of a target has changed, and whether one is in progress, so that the target may have to be held.
+// PassMoves returns whether the pass of a target has changed, and whether one is in progress. In both cases, the target may have to be
+// held.
 func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	was, is := before.GetAnnotations(), after.GetAnnotations()
 	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {

@@ -62,7 +62,7 @@ const (
 	// headerTimeout is for the headers of a request, and bodyTimeout for its body, which may have manifests.
 	headerTimeout, bodyTimeout = 10 * time.Second, 30 * time.Second
 
-	// writeTimeout is for a response whose page has no timeout of its own, and idleTimeout how long a connection is kept for the next request.
+	// writeTimeout is for a response whose page has no specific timeout. idleTimeout is how long a connection is kept for the next request.
 	writeTimeout, idleTimeout = time.Minute, time.Minute
 
 	// shutdownTimeout is for pages that are being rendered when the process ends.

@@ -65,7 +65,7 @@ gated-source-approver.`,
 	cmd.Flags().Int64Var(&f.generation, "generation", 0, "With exception/NAME: approve only this generation. Defaults to the current one.")
 	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve only this request. Defaults to the only one that waits.")
 	cmd.Flags().StringVar(&f.revision, "revision", "", "With source/NAME: the revision to approve, as in the status.")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "With source/NAME: why the revision is approved, for the status and events. Cut to 256 bytes.")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "With source/NAME: the reason, for the status and events. Truncated to 256 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := kube.ValidateDryRun(f.dryRun); err != nil {

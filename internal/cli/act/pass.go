@@ -47,7 +47,7 @@ that holds it. What keeps a Gate closed in spite of an open request, such as a c
   kubectl gate pass helmrelease/shop --reason "CVE-2026-1234" --wait`,
 		Args: cobra.ArbitraryArgs,
 	}
-	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the condition, the history, events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "The reason, for the condition, the history, events and the log. Truncated to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the reconciliation has ended and the object is held again.")
 	term.AddTimeoutFlag(cmd, &f.timeout)

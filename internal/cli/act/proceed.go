@@ -37,7 +37,7 @@ reached another wave in the meantime, nothing happens. You need the verb open, w
   kubectl gate proceed production --reason "the canary of the search is known to fail"`,
 		Args: kube.ExactlyOne("a gate"),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "Why: for events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&reason, "reason", "", "The reason, for events and the log. Truncated to 512 bytes.")
 	cmd.Flags().StringVar(&dryRun, "dry-run", "none", "none, or server: the API server checks this, and nothing is changed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := kube.ValidateDryRun(dryRun); err != nil {

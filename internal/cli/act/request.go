@@ -62,7 +62,7 @@ func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobr
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.Selector, "selector", "l", "", "All gates with these labels, instead of names.")
 	cmd.Flags().BoolVarP(&f.All, "all-namespaces", "A", false, "All gates in all namespaces, or those that match --selector.")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "The reason, for the status, the history, events and the log. Truncated to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")
 	term.AddTimeoutFlag(cmd, &f.timeout)

@@ -87,7 +87,7 @@ func runPreview(ctx context.Context, k *kube.Factory, f *previewFlags, args []st
 		k.ErrLine("%s", noGatesInFiles)
 	}
 	if len(report.Gates) == 0 && f.IsTable() {
-		return nil // a header alone says nothing
+		return nil // a header without rows is no result
 	}
 	return printer(k.Out, report, r)
 }

@@ -108,7 +108,7 @@ func whyRow(t *term.Terminal, g *explain.Gate, namespace string, now time.Time) 
 	case len(g.Rules) > 0:
 		row[6] = strings.Join(g.Rules, "; ")
 	case g.Holds:
-		row[6] = "no rule any more"
+		row[6] = "no longer governed"
 	}
 	return row
 }
