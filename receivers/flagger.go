@@ -28,8 +28,8 @@ const (
 // flaggerOpens is the response to a request to open. Flagger cannot sign its requests.
 const flaggerOpens = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
 
-// rollbackPrefix is the prefix of the Gate that decides about a rollback, as in the load tester. So a Gate that permits a rollout never
-// rolls it back.
+// rollbackPrefix is the prefix of the name of the Gate that decides about a rollback, as in the load tester. With a separate Gate,
+// permission for a rollout is no permission for a rollback.
 const rollbackPrefix = "rollback."
 
 // Flagger serves the manual gating of Flagger's load tester. Checks are served from a cache. A close needs the token of a GateReceiver of

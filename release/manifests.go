@@ -25,7 +25,7 @@ const (
 	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// noAddOns are the folders of config that are not add-ons, and reducedPolicies, which replaces policies.
+// noAddOns are the folders of config that are not add-ons. reducedPolicies is not one either, because it replaces policies.
 var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", reducedPolicies, "rbac", "samples"}
 
 // reducedPolicies is for clusters that do not support policies.
@@ -45,7 +45,7 @@ func (s source) manifestsOf(folder, repository string) (manifests, error) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config"))); err != nil {
 		return m, err
 	}
-	// The chart is completed by writeChart, and config.go is not a manifest.
+	// writeChart writes the complete chart, and config.go is not a manifest.
 	for _, name := range []string{"chart", "config.go"} {
 		if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
 			return m, err

@@ -74,10 +74,10 @@ const (
 	// OpenRequestedByAnnotation does.
 	ProceedRequestedByAnnotation = proceedPrefix + "requestedBy"
 
-	// ApproveRequestedAtAnnotation approves what its value names. The time only
-	// distinguishes approvals. The keys identify the version that the approver has
-	// read: if the object has changed since, the value approves nothing, and
-	// config/policies refuses it.
+	// ApproveRequestedAtAnnotation approves an exception, a request or a revision,
+	// depending on the object. The time only distinguishes approvals. The keys
+	// identify the version that the approver has read: if the object has changed
+	// since, the value approves nothing, and config/policies refuses it.
 	//
 	//	GateException: TIME,generation=NUMBER,uid=UID
 	//	Gate:          TIME,request=TIME,uid=UID

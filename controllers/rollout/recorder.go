@@ -1,4 +1,4 @@
-// Package rollout has the state of releases in slots and waves, and of passes.
+// Package rollout has the state of releases by slots and waves, and of passes.
 package rollout
 
 import (

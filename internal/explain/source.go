@@ -13,7 +13,7 @@ import (
 var sourceVersion = sourcev1.GroupVersion.String()
 
 // SourceOf returns the object whose revision a Kustomization or a HelmRelease applies, or a GatedSource follows. It returns false for other
-// objects. Only the group of its apiVersion counts.
+// objects. It ignores the version in apiVersion.
 func SourceOf(obj *unstructured.Unstructured) (Ref, bool) {
 	applier, ok := target.As[target.Applier](obj)
 	if !ok {

@@ -95,7 +95,8 @@ func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	return refs
 }
 
-// widened returns the Gates of manifests that have a selector in spec.targets, which differ from those in another set.
+// widened returns the enforcing Gates of the manifests that have a selector in spec.targets, and whose spec.targets differ from those in
+// another set.
 func (s *Set) widened(before *Set) (gates []*v1alpha1.Gate) {
 	for _, g := range s.gates {
 		old := before.gate(nameOf(g))

@@ -64,7 +64,7 @@ var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9._+/-]{0,63}$`)
 // maxFile bounds the size of one file in bytes. The largest zone has 4 KiB, tzdata.zi has 110 KiB.
 const maxFile = 1 << 20
 
-// read reads all zones and the version. It skips posix and right, which have the same zones again, and the tables of tzdata.
+// read reads all zones and the version. It skips the folders posix and right, which duplicate the zones, and the tables of tzdata.
 func read(files fs.FS) (*Database, error) {
 	d := &Database{files: map[string][]byte{}}
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -77,8 +77,8 @@ func (g Gate) isUndecided() bool {
 	return g.Effect == Undecided || g.Effect == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a held target. It does not change while one of the Gates is about to decide, or while only suspended Gates and
-// those of other shards hold the target and the condition shows that already.
+// held returns the condition of a held target. The condition does not change while one of the Gates is about to decide. Nor does it change
+// while the only holders are suspended Gates and Gates of other shards, if it already reports the hold.
 func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {

@@ -115,7 +115,7 @@ func openedDetail(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// afterNext returns on what the transitions depend.
+// afterNext returns the conditions on which the transitions depend.
 func (sc *screen) afterNext() string {
 	var lines []string
 	if len(sc.gate.Spec.DependsOn) > 0 {

@@ -35,7 +35,7 @@ func pack(folder, day, file string) error {
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
 		return fmt.Errorf("%q must be a day such as 2026-10-27", day)
 	}
-	if err := tz.Use(folder); err != nil { // no zone may get lost
+	if err := tz.Use(folder); err != nil { // the new data must have all zones
 		return err
 	}
 	d, err := tz.Open(folder)

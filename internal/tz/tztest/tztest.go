@@ -124,15 +124,15 @@ func Machines(t *testing.T) map[string]func(*exec.Cmd) {
 		t.Fatal(err)
 	}
 	machines := map[string]func(*exec.Cmd){
-		"a folder in ZONEINFO":         func(c *exec.Cmd) { c.Env = append(c.Environ(), "ZONEINFO="+dir) },
-		"a zip in ZONEINFO":            func(c *exec.Cmd) { c.Env = append(c.Environ(), "ZONEINFO="+file) },
-		"the folder of all the system": func(c *exec.Cmd) { mounted(c, dir) },
+		"a folder in ZONEINFO":     func(c *exec.Cmd) { c.Env = append(c.Environ(), "ZONEINFO="+dir) },
+		"a zip in ZONEINFO":        func(c *exec.Cmd) { c.Env = append(c.Environ(), "ZONEINFO="+file) },
+		"the folder of the system": func(c *exec.Cmd) { mounted(c, dir) },
 	}
 	probe := exec.CommandContext(t.Context(), "true")
 	mounted(probe, dir)
 	if out, err := probe.CombinedOutput(); err != nil {
 		t.Logf("mounting is not permitted, or there is no folder: %v %s", err, out)
-		delete(machines, "the folder of all the system")
+		delete(machines, "the folder of the system")
 	}
 	return machines
 }
