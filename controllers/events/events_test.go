@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -296,5 +298,30 @@ func TestAuditedTargetIsToldOnce(t *testing.T) {
 	n.Audited(kustomization("other"), g, start)
 	if recorded.n != 2 || recorded.event != "Normal WouldHold" {
 		t.Errorf("%d events, the last is %s", recorded.n, recorded.event)
+	}
+}
+
+// The metric of a Gate whose open requests require approvals starts at zero. Other Gates have none.
+func TestMetricOfEmergenciesStartsAtZero(t *testing.T) {
+	for name, tc := range map[string]struct {
+		approvals *v1alpha1.GateApprovals
+		want      int
+	}{
+		"open requests": {&v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 2}}, 1},
+		"exceptions":    {&v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}}, 0},
+		"none":          {nil, 0},
+	} {
+		registry := prometheus.NewRegistry()
+		MustMakeMetrics(registry).EmergencyOpenings(&v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: tc.approvals}}, nil)
+		families, err := registry.Gather()
+		n := 0
+		for _, family := range families {
+			if family.GetName() == "gating_gate_emergency_openings_total" {
+				n = len(family.GetMetric())
+			}
+		}
+		if err != nil || n != tc.want {
+			t.Errorf("%s: %d series, want %d, error %v", name, n, tc.want, err)
+		}
 	}
 }

@@ -67,6 +67,8 @@ func TestOutcomesForAGateWithModeAudit(t *testing.T) {
 	}
 	undecided := audit(v1alpha1.StateClosed)
 	undecided.Would = verdict.Undecided
+	activating := certificate(70)
+	activating.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "www-live"})
 	for name, tc := range map[string]struct {
 		obj     *target.Object
 		gate    verdict.Gate
@@ -79,6 +81,7 @@ func TestOutcomesForAGateWithModeAudit(t *testing.T) {
 		"suspended by others":         {kustomization(map[string]any{"suspend": true}), audit(v1alpha1.StateClosed), summary.SuspendedByOthers, 0},
 		"a certificate":               {certificate(70), audit(v1alpha1.StateClosed), summary.WouldHold, 60 * 24 * time.Hour},
 		"a certificate that expires":  {certificate(9), audit(v1alpha1.StateClosed), summary.Exempt, 0},
+		"a certificate to activate":   {activating, audit(v1alpha1.StateClosed), summary.Exempt, 0},
 		"a certificate, open":         {certificate(70), audit(v1alpha1.StateOpened), summary.Other, 0},
 		"a certificate at its margin": {certificate(10), audit(v1alpha1.StateClosed), summary.Exempt, 0},
 	} {

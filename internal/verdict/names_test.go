@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,5 +112,12 @@ func TestAGateGovernsOnlyObjectsInReach(t *testing.T) {
 		if got := (verdict.Scope{Reaches: test.reaches}).GovernsInReach(g, &obj.Unstructured); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+func TestATargetNamesEachOfItsGates(t *testing.T) {
+	obj := kustomization("apps", annotated(v1alpha1.GatesAnnotation, "production, ops/freeze"))
+	if got := verdict.NamedBy(&obj.Unstructured); !slices.Equal(got, []string{"ops/freeze", "shop/production"}) {
+		t.Errorf("got %q", got)
 	}
 }
