@@ -3,7 +3,6 @@ package controllers_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -89,19 +88,8 @@ type unreadable struct {
 }
 
 func (u unreadable) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	switch err := u.objects[key.Name]; {
-	case errors.Is(err, errHangs):
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 10*time.Second {
-			return nil, context.DeadlineExceeded
-		}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	case err != nil:
+	if err := u.objects[key.Name]; err != nil {
 		return nil, err
 	}
 	return u.TargetReader.Read(ctx, adapter, key)
 }
-
-// errHangs stands for a read that does not return before its time is over. If that comes in
-// time, the test does not wait for it.
-var errHangs = errors.New("hangs")
