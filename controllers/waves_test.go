@@ -155,63 +155,17 @@ func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
 	w.Open(g, w.FakeClock.Now())
 	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
-}
 
-func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
-	w, g, apps := wavesWorld(t)
-	w.Open(g, start)
-	w.Reconcile(g)
-	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
-	w.says(apps["b"], metav1.ConditionFalse, "path not found")
-	w.lookAgain(g, apps["a"], apps["b"])
-	const stop = "wave one: Kustomization %s/b has failed: path not found. Nothing more is released until it is ready, or until a user runs kubectl gate proceed production -n %[1]s"
-	message := fmt.Sprintf(stop, w.Namespace)
-	equal(t, readyOf(g), "False WaveFailed: "+message)
-	equal(t, conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition), message)
-	equal(t, w.Events.Take("ReleaseStopped"), []string{
-		"Warning Gate/production ReleaseStopped: W" + message[1:],
-		"Warning Kustomization/b ReleaseStopped: Stops the release of gate '" + key(g) + "': path not found",
-	})
-	if got := w.series()["gate_release_stopped"]; got != 1 {
-		t.Errorf("the metric says %v", got)
-	}
-
-	// Flux tries it again and again, and this process is not the same all the time.
-	for i := range 3 {
-		w.In(time.Duration(i+1) * time.Hour)
-		w.says(apps["b"], metav1.ConditionUnknown, "Reconciliation in progress")
-		w.lookAgain(g, apps["b"])
-		w.restart()
-		w.Reconcile(g)
-		w.expectWaves(g, apps, "cde", `one 1/2, done [], b Failed`)
-		w.says(apps["b"], metav1.ConditionFalse, "path not found")
-		w.lookAgain(g, apps["b"])
-	}
-	if told := w.Events.Take("Gate/production"); len(told) > 0 {
-		t.Errorf("it is told again: %q", told)
-	}
-	w.In(5 * time.Hour)
-	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
-	w.lookAgain(g, apps["b"])
-	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 5h0m0s`)
-	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: Nothing stops the release any more, it continues."})
-	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
-		t.Errorf("%+v", g.Status.Conditions)
-	}
-	if got, ok := w.series()["gate_release_stopped"]; ok {
-		t.Errorf("the metric says %v", got)
-	}
-	w.In(5*time.Hour + 10*time.Minute)
-	w.Reconcile(g)
-	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
-	// A failure in the wave before stops this one.
-	w.says(apps["a"], metav1.ConditionFalse, "not healthy")
-	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
-	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")
-	w.lookAgain(g, apps["a"], apps["c"], apps["d"])
-	w.In(100 * time.Hour)
-	w.Reconcile(g)
-	w.expectWaves(g, apps, "e", `two 2/2, done ["one"], a Failed`)
+	// A Gate that opens and holds nothing has nothing to release, so no wave waits.
+	elsewhere := w.NewNamespace()
+	failed := w.NewKustomizationIn(elsewhere, "app", map[string]string{"wave": "one"})
+	w.says(failed, metav1.ConditionFalse, "path not found")
+	spec := g.Spec
+	spec.Default = v1alpha1.StateOpened
+	idle := w.GateIn(elsewhere, "idle", spec)
+	w.Reconcile(idle)
+	equal(t, readyOf(idle), "True Succeeded: 0 of 1 targets held")
+	w.expectWaves(idle, map[string]*target.Object{"app": failed}, "", ` 0/0, done []`)
 }
 
 // proceedAt asks a release to go on.
@@ -223,51 +177,87 @@ func (w *world) proceedAt(g *v1alpha1.Gate, value string) {
 	w.Reconcile(g)
 }
 
-func TestAPersonHasAReleaseGoOn(t *testing.T) {
+func TestAFailureStopsTheWavesUntilAUserProceeds(t *testing.T) {
 	w, g, apps := wavesWorld(t)
+	const stop = "wave one: Kustomization %s/b has failed: path not found. Nothing more is released until it is ready, or until a user runs kubectl gate proceed production -n %[1]s"
+	message := fmt.Sprintf(stop, w.Namespace)
+	fails := func() {
+		t.Helper()
+		w.says(apps["b"], metav1.ConditionFalse, "path not found")
+		w.lookAgain(g, apps["b"])
+	}
+	isStopped := func(want bool) {
+		t.Helper()
+		if _, inMetrics := w.series()["gate_release_stopped"]; inMetrics != want || conditions.Has(g, v1alpha1.ReleaseStoppedCondition) != want {
+			t.Errorf("in the metrics: %t, conditions %+v", inMetrics, g.Status.Conditions)
+		}
+	}
 	w.Open(g, start)
 	w.Reconcile(g)
-	w.says(apps["b"], metav1.ConditionFalse, "path not found")
-	w.lookAgain(g, apps["b"])
-	w.In(time.Minute)
-	w.Events.Take("")
-	const malformed = "it must be TIME[,wave=NAME], such as 2026-12-19T12:00:00Z,wave=canary"
-	for value, why := range map[string]string{
-		"now":                           malformed,
-		"2026-11-23T12:00:30Z,wave=two": "the current wave is another one by now: one",
-	} {
-		w.proceedAt(g, value)
-		w.Reconcile(g)
-		w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
-		equal(t, w.Events.Take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: %s", value, why)})
-	}
-	at := w.FakeClock.Now().Format(time.RFC3339) + ",wave=one"
-	w.proceedAt(g, at)
-	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
-	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
-		t.Errorf("%+v", g.Status.Conditions)
-	}
+	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["a"])
+	fails()
+	isStopped(true)
+	equal(t, readyOf(g), "False WaveFailed: "+message)
+	equal(t, conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition), message)
+	equal(t, w.Events.Take("ReleaseStopped"), []string{
+		"Warning Gate/production ReleaseStopped: W" + message[1:],
+		"Warning Kustomization/b ReleaseStopped: Stops the release of gate '" + key(g) + "': path not found",
+	})
 
-	// It counts once, also after a restart, and also if Flux puts back what was there before.
+	// Flux tries again, and the controller restarts.
+	w.In(time.Hour)
+	w.says(apps["b"], metav1.ConditionUnknown, "Reconciliation in progress")
+	w.lookAgain(g, apps["b"])
 	w.restart()
 	w.Reconcile(g)
-	w.proceedAt(g, "2026-11-23T12:00:30Z")
+	w.expectWaves(g, apps, "cde", `one 1/2, done [], b Failed`)
+	fails()
+	expectNone(t, w.Events.Take("Gate/production"))
+
+	// A close holds everything again. The next opening begins with the first wave.
+	w.Close(g, w.In(hours(2)))
 	w.Reconcile(g)
-	w.proceedAt(g, at)
 	w.Reconcile(g)
+	w.expectWaves(g, apps, "abcde", `one 1/2, done []`)
+	isStopped(false)
+	w.Open(g, w.In(hours(3)))
+	w.Reconcile(g)
+	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
+	fails()
+	isStopped(true)
+
+	now := w.In(hours(3) + time.Minute).Format(time.RFC3339)
+	w.Events.Take("")
+	w.proceedAt(g, now+",wave=two")
+	w.Reconcile(g)
+	w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
+	equal(t, w.Events.Take("ProceedRefused"), []string{fmt.Sprintf(
+		"Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: the current wave is another one by now: one", now+",wave=two")})
+	w.proceedAt(g, now+",wave=one")
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
+	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})
+	isStopped(false)
+
+	// A request counts once, also after a restart and if Flux restores an older one.
+	w.restart()
+	w.Reconcile(g)
+	for _, value := range []string{start.Add(hours(3) + time.Second).Format(time.RFC3339), now + ",wave=one"} {
+		w.proceedAt(g, value)
+		w.Reconcile(g)
+	}
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
 	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["c"], apps["d"])
-	w.In(11 * time.Minute)
+	w.In(hours(4))
 	w.Reconcile(g)
 	w.says(apps["e"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["e"])
 	w.expectWaves(g, apps, "", ` 0/0, done ["one" "two" "the rest"], past one`)
 	w.Events.Take("")
 	w.proceedAt(g, w.FakeClock.Now().Format(time.RFC3339))
-	if told := w.Events.Take("ProceedRefused"); len(told) != 1 || !strings.HasSuffix(told[0], "no release is on") {
-		t.Errorf("told %q", told)
+	if got := w.Events.Take("ProceedRefused"); len(got) != 1 || !strings.HasSuffix(got[0], "no release is on") {
+		t.Errorf("events %q", got)
 	}
 }
