@@ -66,55 +66,78 @@ func TestACrashAfterAnyWriteOfAnActivationIsMended(t *testing.T) {
 	t.Errorf("more than %d writes", enough)
 }
 
-func TestALostAnswerOfAnActivationIsMended(t *testing.T) {
-	for _, at := range []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"} {
-		t.Run(at, func(t *testing.T) {
+// An activation neither overwrites a value of the live Secret unseen, nor undoes a later activation, nor is it repeated if a response is
+// lost.
+func TestConcurrentWritesToTheSecretsOfAnActivation(t *testing.T) {
+	type data = map[string][]byte
+	const toPrevious, toLive = "patch Secret/web-tls-previous", "patch Secret/web-tls"
+	overwritten := func(w *world, _, _, theirs data) error {
+		live := w.secret("web-tls")
+		live.Data = theirs
+		return cluster.Client.Update(w.Context(), live)
+	}
+	activatedMeanwhile := func(w *world, second, third, _ data) error { w.meanwhile(second, third); return nil }
+	renewal := func(first, second, _, _ data) (live, previous data) { return second, first }
+	overwrites := func(_, second, _, theirs data) (live, previous data) { return second, theirs }
+	laterRenewal := func(_, second, third, _ data) (live, previous data) { return third, second }
+	for name, tc := range map[string]struct {
+		// write is the one before which another client writes, or after which the response is lost.
+		write string
+		lost  bool
+		do    func(w *world, second, third, theirs data) error
+		want  func(first, second, third, theirs data) (live, previous data)
+	}{
+		"the response to the copy is lost":        {toPrevious, true, func(*world, data, data, data) error { return errBroken }, renewal},
+		"the response to the activation is lost":  {toLive, true, func(*world, data, data, data) error { return errBroken }, renewal},
+		"another value before the copy":           {toPrevious, false, overwritten, overwrites},
+		"another value before the activation":     {toLive, false, overwritten, overwrites},
+		"later activations before the activation": {toLive, false, activatedMeanwhile, laterRenewal},
+		"later activations before the copy":       {toPrevious, false, activatedMeanwhile, laterRenewal},
+		"later activations between two reads":     {"", false, activatedMeanwhile, laterRenewal},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, g, first, second := renewed(t)
-			w.Writes.After = once(at, func() error { return errBroken })
-			_, _ = w.Try(g)
-			w.Reconcile(g)
-			w.has("web-tls", second)
-			w.has("web-tls-previous", first)
-			w.expectActivated(g, "True Activated: ")
-		})
-	}
-}
-
-// A value that somebody writes in between is kept as the one that was in use before.
-func TestWhoWritesTheLiveSecretMeanwhileIsNotOverwrittenUnseen(t *testing.T) {
-	for _, at := range []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
-			w, g, _, second := renewed(t)
-			theirs := w.keyPair(0, 40*day)
+			third, theirs := w.keyPair(0, 90*day), w.keyPair(0, 40*day)
 			done := false
-			w.Writes.Before = func(write string) error {
-				if write != at || done {
+			hook := func(write string) error {
+				if write != tc.write || done {
 					return nil
 				}
 				done = true
-				live := w.secret("web-tls")
-				live.Data = theirs
-				return cluster.Client.Update(w.Context(), live)
+				return tc.do(w, second, third, theirs)
+			}
+			switch {
+			case tc.write == "":
+				w.APIReader = &afterRead{Reader: w.APIReader, do: func() { _ = hook("") }}
+			case tc.lost:
+				w.Writes.After = hook
+			default:
+				w.Writes.Before = hook
+			}
+			if _, err := w.Try(g); err != nil && !tc.lost {
+				t.Error(err)
 			}
 			w.Reconcile(g)
-			w.has("web-tls", second)
-			w.has("web-tls-previous", theirs)
+			live, previous := tc.want(first, second, third, theirs)
+			w.has("web-tls", live)
+			w.has("web-tls-previous", previous)
+			if !done {
+				t.Error("no write was disturbed")
+			}
 		})
 	}
-}
-
-func TestALiveSecretThatAppearsMeanwhileIsKept(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	data, theirs := w.keyPair(0, 60*day), w.keyPair(0, 30*day)
-	w.stage(w.activating("web"), data)
-	g := w.activationGate(0)
-	w.Writes.Before = once("create Secret/web-tls", func() error { w.byHand("web-tls", theirs); return nil })
-	w.Reconcile(g)
-	w.has("web-tls", data)
-	w.has("web-tls-previous", theirs)
+	t.Run("a live Secret appears", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		data, theirs := w.keyPair(0, 60*day), w.keyPair(0, 30*day)
+		w.stage(w.activating("web"), data)
+		g := w.activationGate(0)
+		w.Writes.Before = once("create Secret/web-tls", func() error { w.byHand("web-tls", theirs); return nil })
+		w.Reconcile(g)
+		w.has("web-tls", data)
+		w.has("web-tls-previous", theirs)
+	})
 }
 
 // meanwhile issues certificates, and activates each as another process does.
@@ -128,26 +151,6 @@ func (w *world) meanwhile(issued ...map[string][]byte) {
 		_, err := other.NewReconcilers(controllers.NewState(), controllertest.NewQueues(w.TB)).Targets.Reconcile(w.Context(), target.KeyOf(web))
 		w.Must(err)
 	}
-}
-
-func TestAnActivationThatIsLateUndoesNothing(t *testing.T) {
-	t.Parallel()
-	w, g, _, second := renewed(t)
-	third := w.keyPair(0, 90*day)
-	w.Writes.Before = once("Secret/web-tls", func() error { w.meanwhile(second, third); return nil })
-	w.Reconcile(g)
-	w.has("web-tls", third)
-	w.has("web-tls-previous", second)
-}
-
-func TestAnActivationBetweenTwoReadsIsNotUndone(t *testing.T) {
-	t.Parallel()
-	w, g, _, second := renewed(t)
-	third := w.keyPair(0, 90*day)
-	w.APIReader = &afterRead{Reader: w.APIReader, do: func() { w.meanwhile(second, third) }}
-	w.Reconcile(g)
-	w.has("web-tls", third)
-	w.has("web-tls-previous", second)
 }
 
 // afterRead does something once after a Secret is read.
@@ -244,16 +247,6 @@ func soonPermitted(t *testing.T, w *world, g *v1alpha1.Gate) {
 		w.Reconcile(g)
 		return len(g.Status.TargetFailures()) == 0
 	})
-}
-
-// No Secret is read by way of the cache, which would list them all.
-func TestNoSecretIsCached(t *testing.T) {
-	w := newWorld(t)
-	data := w.keyPair(0, 60*day)
-	w.stage(w.activating("web"), data)
-	w.Client = noReads{w.Client}
-	w.Reconcile(w.activationGate(0))
-	w.has("web-tls", data)
 }
 
 // noReads is a client whose cache has no Secrets.

@@ -48,6 +48,7 @@ func (w *world) expectActivated(g *v1alpha1.Gate, want string) {
 func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.Client = noReads{w.Client} // a cache of Secrets would list all of them
 	web := w.activating("web")
 	g := w.activationGate(hours(1))
 	w.Reconcile(g)
@@ -115,62 +116,60 @@ func anyStrings(values map[string]string) map[string]any {
 	return all
 }
 
-func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
-	for name, tc := range map[string]struct {
-		policy *v1alpha1.CertificatePolicy
-		// early is when it is promoted all the same, zero for never.
-		early time.Duration
-		// suspended says that the Gate is suspended once it is closed.
-		suspended bool
-	}{
-		"as the Gate says":       {&v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))}, 28 * day, false},
-		"never, if it is strict": {&v1alpha1.CertificatePolicy{Strict: true}, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			web := w.activating("web")
-			first, second := w.keyPair(0, 30*day), w.keyPair(0, 60*day)
-			w.stage(web, first)
-			g := w.activationGate(0)
-			w.Edit(g, func() { g.Spec.Certificates = tc.policy })
-			w.Reconcile(g)
-			w.Close(g, w.In(hours(1)))
-			w.Reconcile(g)
-			w.expectActivated(g, "True Activated: ")
-			w.Edit(g, func() { g.Spec.Suspend = tc.suspended })
-			w.stage(web, second)
-			w.In(hours(2))
-			requeue := w.Reconcile(g).RequeueAfter
-			w.has("web-tls", first)
-			w.expectActivated(g, "False GateClosed: ")
-			if tc.early == 0 {
-				w.In(31 * day)
-				w.Reconcile(g)
-				w.has("web-tls", first)
-				w.Open(g, w.In(31*day+1))
-				w.Reconcile(g)
-				w.has("web-tls", second)
-				return
-			}
-			if want := tc.early - hours(2); requeue != want {
-				t.Errorf("requeue after %s, want %s", requeue, want)
-			}
-			if got, want := w.activated(web), "It is replaced at "+start.Add(tc.early).Format(time.RFC3339)+" at the latest."; !strings.HasSuffix(got, want) {
-				t.Errorf("condition %q, want %q", got, want)
-			}
-			w.In(tc.early - time.Second)
-			w.Reconcile(g)
-			w.has("web-tls", first)
-			w.Events.Take("")
-			w.In(tc.early)
-			w.Reconcile(g)
-			w.has("web-tls", second)
-			w.has("web-tls-previous", first)
-			if events := w.Events.Take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(g)+"' is closed") {
-				t.Errorf("events %q", events)
-			}
-		})
+func TestACertificateWaitsForAllItsGatesOrTheMargin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := w.activating("web")
+	first, second := w.keyPair(0, 30*day), w.keyPair(0, 60*day)
+	w.stage(web, first)
+	g := w.activationGate(0)
+	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))} })
+	other := w.ClosedGate("approval", certificateRef("web"))
+	w.Reconcile(other)
+	w.Reconcile(g)
+	w.has("web-tls", nil)
+	w.Writes.Take("")
+	for range 2 { // both write the same conditions
+		w.Reconcile(other)
+		w.Reconcile(g)
+	}
+	equal(t, w.Writes.Take("Certificate"), []string(nil))
+	if got := w.activated(web); !strings.HasPrefix(got, "False GateClosed: ") || !strings.HasSuffix(got, " waits for gate '"+key(other)+"'.") {
+		t.Errorf("condition %q", got)
+	}
+	w.Open(other, start)
+	w.Reconcile(other)
+	w.has("web-tls", first)
+	w.Edit(other, func() { other.Spec.Targets = nil })
+	w.Reconcile(other)
+
+	w.Close(g, w.In(hours(1)))
+	w.Reconcile(g)
+	w.expectActivated(g, "True Activated: ")
+	w.stage(web, second)
+	w.In(hours(2))
+	early := 28 * day
+	if got, want := w.Reconcile(g).RequeueAfter, early-hours(2); got != want {
+		t.Errorf("requeue after %s, want %s", got, want)
+	}
+	w.has("web-tls", first)
+	if got, want := w.activated(web), "It is replaced at "+start.Add(early).Format(time.RFC3339)+" at the latest."; !strings.HasSuffix(got, want) {
+		t.Errorf("condition %q, want %q", got, want)
+	}
+	w.In(early - time.Second)
+	w.Reconcile(g)
+	w.has("web-tls", first)
+	w.Edit(g, func() { g.Spec.Certificates.Strict = true })
+	w.In(early)
+	w.Reconcile(g)
+	w.has("web-tls", first)
+	w.Events.Take("")
+	w.Edit(g, func() { g.Spec.Certificates.Strict = false })
+	w.Reconcile(g)
+	w.has("web-tls", second)
+	w.has("web-tls-previous", first)
+	if events := w.Events.Take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(g)+"' is closed") {
+		t.Errorf("events %q", events)
 	}
 }
 
@@ -257,36 +256,6 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 	w.has("web-tls", third)
 	w.has("web-tls-previous", first)
 	w.expectActivated(g, "True Activated: ")
-}
-
-func TestEveryGateHasToBeOpenForAnActivation(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web, data := w.activating("web"), w.keyPair(0, 60*day)
-	w.stage(web, data)
-	g := w.activationGate(0)
-	other := w.ClosedGate("approval", certificateRef("web"))
-	w.Reconcile(other)
-	w.Reconcile(g)
-	w.has("web-tls", nil)
-	w.Writes.Take("")
-	for range 2 { // they tell the same, so that none overwrites the other
-		w.Reconcile(other)
-		w.Reconcile(g)
-	}
-	equal(t, w.Writes.Take("Certificate"), []string(nil))
-	w.expectActivated(g, "False GateClosed: ")
-	if got := w.activated(web); !strings.HasSuffix(got, " waits for gate '"+key(other)+"'.") {
-		t.Errorf("condition %q", got)
-	}
-	w.Close(g, w.In(hours(1)))
-	w.Reconcile(g)
-	w.Open(other, w.In(hours(2)))
-	w.Reconcile(other)
-	w.has("web-tls", nil)
-	w.Open(g, w.In(hours(3)))
-	w.Reconcile(g)
-	w.has("web-tls", data)
 }
 
 // With the annotation a Gate governs when a certificate is put to use, without it
