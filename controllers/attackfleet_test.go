@@ -20,51 +20,37 @@ func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 	return obj
 }
 
-// A controller that was moved to another namespace has left a GateLock there, which no policy reads and nobody writes.
-func TestAGateLockOfAllNamespacesElsewhereKeepsNoGateFromGoing(t *testing.T) {
-	w := locking(t)
-	w.AllowCrossNamespaceRefs, w.Own = true, w.NewNamespace()
-	g := w.ClosedGate("freeze", w.everywhere())
-	w.Reconcile(g)
-	if !w.fleetLockIn(w.Own).Spec.Gates[key(g)] {
-		t.Fatal("not locked")
-	}
-	w.Own = w.NewNamespace()
-	w.restart()
-	w.Reconcile(g)
-	w.Must(cluster.Client.Delete(w.Context(), g))
-	for range 5 {
-		_, _ = w.Try(g)
-	}
-	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
-		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
-	}
-}
-
-// It has locked all namespaces, and now it has to do with one alone.
-func TestAControllerOfOneNamespaceEmptiesItsGateLockOfAllNamespaces(t *testing.T) {
-	w := locking(t)
-	w.AllowCrossNamespaceRefs, w.Own = true, w.Namespace
-	g, elsewhere := w.ClosedGate("freeze", w.everywhere()), w.GateIn(w.NewNamespace(), "freeze", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{w.everywhere()},
-	})
-	w.Reconcile(g)
-	w.Reconcile(elsewhere)
-	if got := w.fleetLockIn(w.Own).Spec; !got.Gates[key(g)] || !got.Gates[key(elsewhere)] {
-		t.Fatalf("the GateLock has %+v", got)
-	}
-	w.Namespaces = map[string]ctrlcache.Config{w.Own: {}}
-	w.restart()
-	w.Reconcile(g)
-	if got := w.fleetLockIn(w.Own).Spec; len(got.Gates)+len(got.Selectors) > 0 {
-		t.Errorf("the GateLock has %+v", got)
-	}
-	w.Must(cluster.Client.Delete(w.Context(), g))
-	for range 5 {
-		_, _ = w.Try(g)
-	}
-	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
-		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
+func TestAControllerLeavesItsGateLockOfAllNamespaces(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		// No policy reads the GateLock in the namespace before, and no controller writes it.
+		"it moves to another namespace": func(w *world) { w.Own = w.NewNamespace() },
+		"it is restricted to its own":   func(w *world) { w.Namespaces = map[string]ctrlcache.Config{w.Own: {}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := locking(t)
+			w.AllowCrossNamespaceRefs, w.Own = true, w.Namespace
+			g, elsewhere := w.ClosedGate("freeze", w.everywhere()), w.GateIn(w.NewNamespace(), "freeze", v1alpha1.GateSpec{
+				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{w.everywhere()},
+			})
+			w.Reconcile(g)
+			w.Reconcile(elsewhere)
+			if got := w.fleetLockIn(w.Own).Spec; !got.Gates[key(g)] || !got.Gates[key(elsewhere)] {
+				t.Fatalf("the GateLock has %+v", got)
+			}
+			change(w)
+			w.restart()
+			w.Reconcile(g)
+			if got := w.fleetLockIn(w.Own).Spec; !w.Spans() && len(got.Gates)+len(got.Selectors) > 0 {
+				t.Errorf("the GateLock has %+v", got)
+			}
+			w.Must(cluster.Client.Delete(w.Context(), g))
+			for range 5 {
+				_, _ = w.Try(g)
+			}
+			if err := w.TryRead(g); !apierrors.IsNotFound(err) {
+				t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
+			}
+		})
 	}
 }
 

@@ -2,92 +2,81 @@ package controllers_test
 
 import (
 	"testing"
-	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// One Gate opens at the instant at which another one closes. Whichever comes first,
-// Flux must not get a chance in between.
+// One Gate opens at the instant at which another one closes. Whichever is reconciled first, targets are not released in between.
 func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		closesAt time.Duration
-		targets  []v1alpha1.TargetReference
-	}{
-		"named":              {hours(1), []v1alpha1.TargetReference{named("apps")}},
-		"selected by labels": {hours(1), []v1alpha1.TargetReference{all("tier", "web")}},
-		"naming the gate":    {hours(1), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			app, other := w.NewKustomization("apps", map[string]string{"tier": "web"}), w.NewKustomization("other", nil)
-			if tc.targets == nil {
-				w.name(app, "closing")
-			}
-			opening := w.Gate("opening", v1alpha1.GateSpec{
-				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
-				OpenPeriods: []v1alpha1.Period{dated("day", hours(1), hours(2))},
-			})
-			closing := w.Gate("closing", v1alpha1.GateSpec{
-				Default: v1alpha1.StateOpened, Targets: tc.targets,
-				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(tc.closesAt, hours(2))},
-			})
-			w.Reconcile(opening)
-			w.Reconcile(closing)
-			w.In(hours(1))
-			w.Reconcile(opening)
-			w.ExpectHolder(app, closing) // before its own reconciliation
-			w.expectOpened(opening, other)
-			equal(t, opening.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 2})
-			w.Reconcile(closing)
-			w.ExpectHeld(app, closing)
-			w.In(hours(2)) // the other way round
-			w.Reconcile(closing)
-			w.ExpectHolder(app, opening)
-			w.Reconcile(opening)
-			w.ExpectHeld(app, opening)
-		})
+	w := newWorld(t)
+	isNamed, selected, naming, other := w.NewKustomization("apps", nil), w.NewKustomization("web", map[string]string{"tier": "web"}), w.NewKustomization("naming", nil), w.NewKustomization("other", nil)
+	w.name(naming, "closing")
+	both := []*target.Object{isNamed, selected, naming}
+	opening := w.Gate("opening", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()}, OpenPeriods: []v1alpha1.Period{dated("day", hours(1), hours(2))},
+	})
+	closing := w.Gate("closing", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps"), all("tier", "web")}, ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
+	})
+	w.Reconcile(opening)
+	w.Reconcile(closing)
+	w.In(hours(1))
+	w.Reconcile(opening)
+	for _, app := range both {
+		w.ExpectHolder(app, closing) // before its own reconciliation
+	}
+	w.expectOpened(opening, other)
+	equal(t, opening.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 4})
+	w.Reconcile(closing)
+	for _, app := range both {
+		w.ExpectHeld(app, closing)
+	}
+	w.In(hours(2)) // the other way round
+	w.Reconcile(closing)
+	for _, app := range both {
+		w.ExpectHolder(app, opening)
+	}
+	w.Reconcile(opening)
+	for _, app := range both {
+		w.ExpectHeld(app, opening)
 	}
 }
 
-// The same for a Gate that lets go for good.
+// The same for Gates that are deleted, or no longer govern the target.
 func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(w *world, g *v1alpha1.Gate){
-		"the gate is deleted":     func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
-		"it governs it no longer": func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Targets = nil }) },
-		"it is deleted all of a sudden": func(w *world, g *v1alpha1.Gate) {
+	w := newWorld(t)
+	closing := w.Gate("closing", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
+	})
+	w.Reconcile(closing)
+	leave := map[string]func(g *v1alpha1.Gate){
+		"deleted":           func(g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
+		"no-longer-governs": func(g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Targets = nil }) },
+		"without-finalizer": func(g *v1alpha1.Gate) {
 			w.Edit(g, func() { g.Finalizers = nil })
 			w.Must(cluster.Client.Delete(w.Context(), g))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			leaving := w.ClosedGate("leaving", named("apps"))
-			closing := w.Gate("closing", v1alpha1.GateSpec{
-				Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()},
-				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
-			})
-			w.Reconcile(leaving)
-			w.Reconcile(closing)
-			w.In(hours(1))
-			leave(w, leaving)
-			w.Reconcile(leaving)
-			w.ExpectHolder(app, closing)
-			w.Reconcile(closing)
-			w.ExpectHeld(app, closing)
-			if name == "the gate is deleted" && !w.gone(leaving) {
-				t.Error("it stays")
-			}
-		})
+	}
+	apps, gates := map[string]*target.Object{}, map[string]*v1alpha1.Gate{}
+	for name := range leave {
+		apps[name], gates[name] = w.NewKustomization(name, nil), w.ClosedGate(name, named(name))
+		w.Reconcile(gates[name])
+	}
+	w.In(hours(1))
+	for name, leave := range leave {
+		leave(gates[name])
+		w.Reconcile(gates[name])
+		w.ExpectHolder(apps[name], closing)
+	}
+	w.Reconcile(closing)
+	for _, app := range apps {
+		w.ExpectHeld(app, closing)
+	}
+	if !w.gone(gates["deleted"]) {
+		t.Error("the deleted Gate stays")
 	}
 }
 
@@ -148,30 +137,6 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}
 }
 
-// To release thousands of targets may take minutes, in which no other Gate takes this one for
-// closed.
-func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", all())
-	w.Reconcile(g)
-	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateOpened })
-	looked := false
-	w.Writes.Before = once("Kustomization", func() error {
-		meanwhile := &v1alpha1.Gate{}
-		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), meanwhile))
-		if looked = true; verdict.Governing("", meanwhile, start).Effect != verdict.Open {
-			t.Errorf("it counts as closed, generation %d of %d: %s", meanwhile.Status.ObservedGeneration, meanwhile.Generation, opened(meanwhile))
-		}
-		return nil
-	})
-	w.Reconcile(g)
-	if !looked {
-		t.Error("no target was released")
-	}
-}
-
 // If the process dies before it has told that it does not know the time, it asks once more.
 func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	t.Parallel()
@@ -193,35 +158,6 @@ func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	}
 	if g.Status.ObservedGeneration == g.Generation {
 		t.Errorf("generation %d is observed after %d writes", g.Generation, writes)
-	}
-}
-
-// A Certificate does not wait for the name of a Gate that lets it go.
-func TestACertificateAwaitsOnlyWhoHoldsIt(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		at    time.Duration
-		waits bool
-	}{"before the margin of the other": {57 * day, true}, "past it": {58*day + hours(12), false}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			www := w.certificate("www", nil)
-			from := w.ClosedGate("from", certificates)
-			to := w.Gate("to", v1alpha1.GateSpec{
-				Default: "closed", Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(2 * day)},
-			})
-			w.Reconcile(to)
-			w.Reconcile(from)
-			w.expectRenewal(www, atMargin, key(from), isDeferred...)
-			w.Edit(to, func() { to.Spec.Targets = []v1alpha1.TargetReference{certificates} })
-			w.Open(from, w.In(tc.at))
-			w.Reconcile(from)
-			w.Reconcile(to)
-			if _, waits := w.Reload(www).Object["spec"].(map[string]any)["renewal"]; waits != tc.waits {
-				t.Errorf("it waits: %t", waits)
-			}
-		})
 	}
 }
 

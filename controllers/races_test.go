@@ -12,37 +12,11 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
-	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
-
-// unreadableLocks is a LockReader that reads no GateLock.
-type unreadableLocks struct{ view.LockReader }
-
-// Lock implements LockReader.
-func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, error) {
-	return nil, errBroken
-}
-
-func TestALockThatCannotBeReadKeepsWhatItCanLockAlone(t *testing.T) {
-	w := locking(t)
-	app, c := w.NewKustomization("apps", nil), w.certificate("web", nil)
-	g := w.ClosedGate("production", named("apps"), certificateRef("web"))
-	w.Reconcile(g)
-	w.Open(g, start)
-	w.Locks = unreadableLocks{w.Locks}
-	_, _ = w.Try(g)
-	if got := w.Suspension(app).HeldBy; got != key(g) {
-		t.Errorf("the Kustomization is held by %q", got)
-	}
-	if got := w.Suspension(c).HeldBy; got != "" {
-		t.Errorf("the Certificate is held by %q", got)
-	}
-}
 
 // Nobody decides about a suspended Gate, also if it is suspended while it decides: it stays closed.
 func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {

@@ -80,25 +80,22 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 			w.Expect(app, suspension{HeldBy: key(g), Approved: "True Resumed Resumed manually. Gate '" + key(g) + "' permits that until it closes again."})
 		})
 	}
-}
-
-func TestRespectLeavesAResumedTargetThatCannotBeReadAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
+	t.Run("it cannot be read again", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		app := w.NewKustomization("apps", nil)
+		g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
+		w.Reconcile(g)
+		w.Resume(app)
+		w.APIReader = brokenGet{w.APIReader, "Kustomization"}
+		w.Writes.Before = once("patch-status Kustomization", conflict)
+		if _, err := w.Try(g); err == nil {
+			t.Fatal("it was read")
+		}
+		w.APIReader = cluster.Client
+		w.Reconcile(g)
+		w.Expect(app, suspension{HeldBy: key(g), Approved: "True Resumed Resumed manually. Gate '" + key(g) + "' permits that until it closes again."})
 	})
-	w.Reconcile(g)
-	w.Resume(app)
-	w.APIReader = brokenGet{w.APIReader, "Kustomization"}
-	w.Writes.Before = once("patch-status Kustomization", conflict)
-	if _, err := w.Try(g); err == nil {
-		t.Fatal("it was read")
-	}
-	w.APIReader = cluster.Client
-	w.Reconcile(g)
-	w.Expect(app, suspension{HeldBy: key(g), Approved: "True Resumed Resumed manually. Gate '" + key(g) + "' permits that until it closes again."})
 }
 
 // brokenGet is a client that cannot get objects of a kind.

@@ -45,26 +45,6 @@ func (w *world) expectRefused(obj *target.Object, gates []string, reason, messag
 	})
 }
 
-func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
-	w := reaching(t)
-	other := w.NewNamespace()
-	app := w.NewKustomization("apps", nil)
-	w.name(app, "production", other+"/qa")
-	production := w.ClosedGate("production")
-	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
-
-	w.Reconcile(production)
-	w.ExpectHeld(app, production)
-	w.Reconcile(qa)
-	w.ExpectHeld(app, production, qa)
-	w.Open(production, start)
-	w.Reconcile(production)
-	w.ExpectHeld(app, qa)
-	w.Open(qa, start)
-	w.Reconcile(qa)
-	w.ExpectFree(app)
-}
-
 func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)

@@ -156,6 +156,17 @@ func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
 	w.settle()
 	expectNone(t, w.Writes.Take(""))
 
+	healthy := w.Client
+	w.Client = blindClient{healthy}
+	w.Queues.Targets(0, target.KeyOf(inB))
+	if err := w.ReconcileEnqueued(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the labels of namespace %q cannot be read", b)) {
+		t.Errorf("got %v", err)
+	}
+	w.Client = healthy
+	w.settle()
+	w.ExpectHeld(inB, g)
+	expectNone(t, w.Writes.Take(""))
+
 	w.relabelNamespace(b, map[string]string{"team": "bank"})
 	w.settle()
 	w.ExpectReleased(inB, g)
@@ -356,27 +367,6 @@ func TestTargetsInOtherNamespacesMustBeAllowed(t *testing.T) {
 	if w.Suspended(there) {
 		t.Error("the gate is open, and the target is held")
 	}
-}
-
-func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T) {
-	w := reaching(t)
-	shop := w.NewNamespace()
-	w.relabelNamespace(shop, map[string]string{"team": "shop"})
-	app := w.member(shop, "apps")
-	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-
-	healthy := w.Client
-	w.Client = blindClient{healthy}
-	w.Queues.Targets(0, target.KeyOf(app))
-	if err := w.ReconcileEnqueued(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the labels of namespace %q cannot be read", shop)) {
-		t.Errorf("got %v", err)
-	}
-	w.ExpectHeld(app, g)
-	w.Client = healthy
-	w.settle()
-	w.ExpectHeld(app, g)
 }
 
 // blindClient cannot read namespaces.
