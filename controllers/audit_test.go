@@ -14,7 +14,6 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -189,31 +188,8 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 	}
 }
 
-// A Gate that holds nothing does not keep a certificate from its Secret either: without any Gate it would stay there for good.
-func TestAGateWithModeAuditLetsACertificateBePutToUse(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web := w.activating("web")
-	g := w.activationGate(hours(1))
-	w.mode(g, v1alpha1.ModeAudit)
-	data := w.keyPair(-time.Hour, 90*day)
-	w.stage(web, data)
-	w.Reconcile(g)
-	w.expectActivated(g, "True Activated")
-	w.has("web-tls", data)
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
-
-	blocking := w.Gate("blocking", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{certificateRef("web")}})
-	w.Reconcile(blocking)
-	w.stage(web, w.keyPair(-time.Minute, 90*day))
-	w.Reconcile(blocking)
-	w.expectActivated(blocking, "False GateClosed")
-	w.has("web-tls", data)
-}
-
-func TestAGateWithModeAuditThroughTheCaches(t *testing.T) {
-	w := newWorld(t)
-	startManager(t, cluster, func(r *controllers.Gating) { r.EventRecorder = w.Events })
+// auditThroughTheCaches is a case of TestThroughTheCaches.
+func auditThroughTheCaches(t *testing.T, w *world) {
 	apps := w.NewKustomizations(3)
 	g := w.auditGate("production", all())
 	counts := func(want v1alpha1.TargetCounts) {

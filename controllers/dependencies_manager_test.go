@@ -12,11 +12,10 @@ import (
 // slowly makes an interval so long that only events bring a Gate to look.
 func slowly(g *v1alpha1.Gate) { g.Spec.Interval = v1alpha1.Duration{Duration: time.Hour} }
 
-func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
-	startManager(t, cluster)
-
-	// Without targets, whose events bring a Gate to look, too.
-	t.Run("that its readiness changes, and that it is deleted", func(t *testing.T) {
+// dependenciesThroughTheCaches is a case of TestThroughTheCaches: events of its dependencies enqueue a Gate.
+func dependenciesThroughTheCaches(t *testing.T, _ *world) {
+	// Without targets, whose events enqueue a Gate, too.
+	t.Run("the readiness changes, and the object is deleted", func(t *testing.T) {
 		w := newWorld(t)
 		stage := w.NewKustomization("staging", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{
@@ -47,7 +46,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		soonOpened()
 	})
 
-	t.Run("that a field changes which no hold needs, in another namespace", func(t *testing.T) {
+	t.Run("a field changes that no hold needs, in another namespace", func(t *testing.T) {
 		w := newWorld(t)
 		app, stage := w.NewKustomization("apps", nil), w.NewKustomizationIn(w.NewNamespace(), "staging", nil)
 		ref := staging("dep.spec.interval == '2h' || 'promote' in dep.metadata.annotations")
@@ -63,7 +62,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		w.soonFree(app)
 	})
 
-	t.Run("that are new in its spec, and no more of others", func(t *testing.T) {
+	t.Run("the spec refers to another object", func(t *testing.T) {
 		w := newWorld(t)
 		app, stage, other := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil), w.NewKustomization("other", nil)
 		w.reports(other, "True", "Succeeded", "")

@@ -22,14 +22,34 @@ const (
 	ksGroup  = "kustomize.toolkit.fluxcd.io"
 )
 
-func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
+// Of many targets, the first hundred have an event each, in their order.
+func TestEventsOfManyTargets(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	for i := range events.MaxTargetEvents + 1 {
+	const n = events.MaxTargetEvents + 5
+	for i := range n {
 		w.NewKustomization(fmt.Sprintf("app-%03d", i), nil)
 	}
 	g := w.ClosedGate("production", all())
-	w.Reconcile(g)
-	w.Events.Take("")
+	transition := func(reason, summary string) {
+		t.Helper()
+		w.Reconcile(g)
+		w.Reconcile(g)
+		var onTargets, onGate []string
+		for _, event := range w.Events.Take(reason) {
+			if strings.HasPrefix(event, "Normal Kustomization/") {
+				onTargets = append(onTargets, event)
+			} else {
+				onGate = append(onGate, event)
+			}
+		}
+		if len(onTargets) != events.MaxTargetEvents {
+			t.Errorf("%s: %d events on targets", reason, len(onTargets))
+		}
+		equal(t, onGate, []string{"Normal Gate/production " + reason + ": " + summary})
+	}
+	transition("GateClosed", fmt.Sprintf("%d of %d targets held", n, n))
+
 	w.request(g, "open", start.Add(time.Hour), "alice", "planned")
 	w.Reconcile(g)
 	want := make([]string, events.MaxTargetEvents)
@@ -38,7 +58,9 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	}
 	equal(t, w.Events.Take("Kustomization"), want)
 	w.Reconcile(g)
-	equal(t, w.Events.Take(""), []string(nil))
+	expectNone(t, w.Events.Take(""))
+	w.In(time.Hour)
+	transition("GateOpened", fmt.Sprintf("%d targets released", n))
 }
 
 // blindTargets do not know what a Gate holds.
@@ -128,21 +150,38 @@ func TestARefusedValueIsNotToldAtLength(t *testing.T) {
 	}
 }
 
-func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
-	const times = 20
-	events := &recorder{}
-	startManager(t, cluster, func(r *controllers.Gating) { r.EventRecorder = events })
+// TestThroughTheCaches runs the cases that need a manager with its caches and watches, one after another.
+func TestThroughTheCaches(t *testing.T) {
+	shared := &recorder{}
+	startManager(t, cluster, func(r *controllers.Gating) {
+		r.EventRecorder, r.Stamped = shared, func(context.Context) (bool, error) { return true, nil }
+	})
+	for name, run := range map[string]func(*testing.T, *world){
+		"mode Audit": auditThroughTheCaches, "an announcement": announcementThroughTheCaches, "an approval": approvalThroughTheCaches,
+		"one event for each transition": transitionsThroughTheCaches, "dependencies": dependenciesThroughTheCaches, "the status of another leader": conflictingStatusThroughTheCaches,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.Events = shared
+			shared.Take("")
+			run(t, w)
+		})
+	}
+}
+
+// transitionsThroughTheCaches is a case of TestThroughTheCaches: each transition has one event on the Gate and one on its target.
+func transitionsThroughTheCaches(t *testing.T, w *world) {
+	const times = 12
 	for name, targets := range map[string][]v1alpha1.TargetReference{"toggled": {named("toggled")}, "idle": nil} {
-		w := newWorld(t)
 		app := w.NewKustomization(name, nil)
-		events.Take("")
+		w.Events.Take("")
 		g := w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: targets})
 		for i := range times {
 			state := []v1alpha1.State{v1alpha1.StateOpened, v1alpha1.StateClosed}[i%2]
 			if i > 0 {
 				w.Edit(g, func() { g.Spec.Default = state })
 			}
-			// A Gate is Reconciling until it has told what it is.
+			// A Gate is Reconciling until its events are emitted.
 			w.soonStatus(g, fmt.Sprintf("change %d is done", i), func(g *v1alpha1.Gate) bool {
 				return g.Status.ObservedGeneration == g.Generation && !conditions.IsReconciling(g) && w.Suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
 			})
@@ -150,15 +189,15 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 		if len(targets) > 0 {
 			w.soonHeld(app, g) // the event comes after the hold, and before the condition
 		}
-		told := map[string]int{}
-		for _, event := range events.Take("/" + name + " ") { // others are in the cluster
+		got := map[string]int{}
+		for _, event := range w.Events.Take("/" + name + " ") { // other tests have Gates in this cluster, too
 			reason, _, _ := strings.Cut(event, ":")
-			told[reason]++
+			got[reason]++
 		}
 		want := map[string]int{"Normal Gate/" + name + " Default": times}
 		if len(targets) > 0 {
 			want["Normal Kustomization/"+name+" GateClosed"], want["Normal Kustomization/"+name+" GateOpened"] = times/2, times/2-1
 		}
-		equal(t, told, want)
+		equal(t, got, want)
 	}
 }

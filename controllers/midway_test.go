@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -138,31 +136,4 @@ func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 		t.Errorf("the one that is gone has %+v", sums)
 	}
 	w.expectRelease(successor, "none, 4 held")
-}
-
-func TestATransitionOfManyTargetsIsToldOnAHundredOfThemAndOnceOnTheGate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	const n = events.MaxTargetEvents + 5
-	w.NewKustomizations(n)
-	g := w.ClosedGate("production", all())
-	for _, tc := range []struct{ reason, summary string }{
-		{"GateClosed", fmt.Sprintf("%d of %d targets held", n, n)}, {"GateOpened", fmt.Sprintf("%d targets released", n)},
-	} {
-		w.Reconcile(g)
-		w.Reconcile(g)
-		var onTargets, onGate []string
-		for _, event := range w.Events.Take(tc.reason) {
-			if strings.HasPrefix(event, "Normal Kustomization/") {
-				onTargets = append(onTargets, event)
-			} else {
-				onGate = append(onGate, event)
-			}
-		}
-		if len(onTargets) != events.MaxTargetEvents {
-			t.Errorf("%s: %d events on targets", tc.reason, len(onTargets))
-		}
-		equal(t, onGate, []string{"Normal Gate/production " + tc.reason + ": " + tc.summary})
-		w.Open(g, w.In(hours(1)))
-	}
 }

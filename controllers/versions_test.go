@@ -3,13 +3,10 @@ package controllers_test
 import (
 	"testing"
 
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-
-	"github.com/fluxcd/gating-controller/controllers"
 )
 
 // A cache may be behind by seconds. An object that is as it was before then looks as if there were
@@ -61,11 +58,9 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 	})
 }
 
-// A process that is no longer in charge may still write, and the one that is may not have
-// that in its cache until it is done.
-func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
-	w := newWorld(t)
-	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+// conflictingStatusThroughTheCaches is a case of TestThroughTheCaches. A process that is no longer the leader may still write a status, which
+// the cache of the leader may lack until its own write.
+func conflictingStatusThroughTheCaches(t *testing.T, w *world) {
 	g := w.ClosedGate("production", all())
 	e := w.exception("hotfix", openingIt, 0, hours(1))
 	for _, obj := range []interface {
