@@ -189,7 +189,7 @@ func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 	i.Writes.Take("")
 	i.Events.Take("")
 	i.reads.take()
-	for after := time.Hour; after <= hours(6); after += time.Hour {
+	for _, after := range []time.Duration{hours(1), hours(6)} {
 		i.In(after)
 		i.lookAtAll(fmt.Sprint(after))
 		i.expectNothing(fmt.Sprint("after ", after), idleReads)
