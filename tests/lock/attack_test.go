@@ -24,14 +24,14 @@ func stateOf(obj *unstructured.Unstructured) target.State {
 	return target.Of(trimmed).Observe(&target.Object{Unstructured: *trimmed}, us)
 }
 
-// copied is an object in Git that somebody copied from a cluster while it was held.
+// copied is an object in Git that a user copied from a cluster while it was held.
 func (w *world) copied(heldBy string, suspend ...string) *unstructured.Unstructured {
 	obj := w.inGit("app", suspend...)
 	obj.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: heldBy})
 	return obj
 }
 
-// A hold that the controller takes for somebody else's is never released.
+// The controller never releases a hold that it takes for that of another client.
 func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
 	w := newWorld(t)
 	for name, arrange := range map[string]func() *unstructured.Unstructured{

@@ -86,7 +86,7 @@ func (w *world) in(namespace, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// Nobody writes anything between the birth of the namespace and that of its first object.
+// No client writes anything between the creation of the namespace and that of its first object.
 func TestTheFirstObjectOfANewNamespaceIsBornHeld(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()

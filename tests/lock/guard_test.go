@@ -73,7 +73,7 @@ func TestWhatIsHeldWithoutANameCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// Whoever restores a backup, or copies what was held, has a copy of the annotation.
+// A restored backup and a copy of a held object have a copy of the annotation.
 func TestACopyOfWhatWasHeldCanBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	app := w.apply(w.copied("elsewhere/gone", "true"))

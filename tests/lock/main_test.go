@@ -133,8 +133,7 @@ func (w *world) read(obj *unstructured.Unstructured) *unstructured.Unstructured 
 	return obj
 }
 
-// expectHeld checks that an object is suspended in the name of gates, by nobody
-// but the lock.
+// expectHeld checks that an object is suspended in the name of gates, by the lock alone.
 func (w *world) expectHeld(obj *unstructured.Unstructured, by string) {
 	w.Helper()
 	w.read(obj)
@@ -143,7 +142,7 @@ func (w *world) expectHeld(obj *unstructured.Unstructured, by string) {
 	}
 }
 
-// expectFree checks that nobody holds an object.
+// expectFree checks that no Gate holds an object.
 func (w *world) expectFree(obj *unstructured.Unstructured) {
 	w.Helper()
 	w.read(obj)
