@@ -1,8 +1,7 @@
 package policies
 
 import (
-	"fmt"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ledger"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 const (
@@ -31,15 +29,15 @@ func (w *world) fourEyes(required int32) *v1alpha1.Gate {
 	return g
 }
 
-// asks has a person ask to open, and returns the request as it waits.
+// asks has a person request to open, and returns the request, which waits.
 func (w *world) asks(p *person, g *v1alpha1.Gate) v1alpha1.AcceptedRequest {
 	w.Helper()
-	w.allowed(p, "annotate", "--overwrite", "gate", g.Name, openAt+"="+time.Now().UTC().Format(time.RFC3339Nano))
+	w.allowed(p, "annotate", "--overwrite", "gate", g.Name, openAt+"="+nowNano())
 	w.decided(g, metav1.ConditionFalse)
 	return w.waits(g, p.Name)
 }
 
-// waits returns the request of somebody that waits for approval.
+// waits returns the request of a user that waits for approval.
 func (w *world) waits(g *v1alpha1.Gate, by string) v1alpha1.AcceptedRequest {
 	w.Helper()
 	for _, r := range g.Status.Requests {
@@ -56,14 +54,6 @@ func approving(g *v1alpha1.Gate, r v1alpha1.AcceptedRequest, more ...string) []s
 	return append([]string{"annotate", "--overwrite", "gate", g.Name, approveAt + "=" + ledger.FormatRequestApproval(g, &r, time.Now())}, more...)
 }
 
-// refusedTo runs kubectl, which must be refused for a cause.
-func (w *world) refusedTo(p *person, cause string, args ...string) {
-	w.Helper()
-	if out, err := p.kubectl(w.Context(), w.Namespace, args...); err == nil || !strings.Contains(out, cause) {
-		w.Errorf("%q by %s: got %v, %s\nwant %q", args, p.Name, err, out, cause)
-	}
-}
-
 func TestARequestOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(2)
@@ -74,7 +64,7 @@ func TestARequestOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	if want := "an open request of olga at " + r.RequestedAt.UTC().Format(time.RFC3339) + " waits for 2 more approvals: approve it with kubectl gate approve gate/production -n " + w.Namespace; !strings.Contains(opened.Message, want) {
 		t.Errorf("it says %q, want %q", opened.Message, want)
 	}
-	w.refusedTo(olga, "user olga asked to open gate "+w.Namespace+"/production: somebody else has to approve it", approving(g, r)...)
+	w.refused(olga, "user olga asked to open gate "+w.Namespace+"/production: somebody else has to approve it", approving(g, r)...)
 	for range 2 { // one person, however often
 		w.allowed(alice, approving(g, r)...)
 		w.decided(g, metav1.ConditionFalse)
@@ -95,23 +85,23 @@ func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
 	alice, edith := w.as("alice", approver), w.as("edith", editor, viewer)
 	first := w.asks(olga, g)
 	second := w.asks(olga, g) // replaces it
-	w.refusedTo(ole, "user ole may not approve a request for gate "+w.Namespace+"/production: it needs the verb approve", approving(g, second)...)
-	w.refusedTo(alice, "user alice approves no request that waits for gate", approving(g, first)...)
+	w.refused(ole, "user ole may not approve a request for gate "+w.Namespace+"/production: it needs the verb approve", approving(g, second)...)
+	w.refused(alice, "user alice approves no request that waits for gate", approving(g, first)...)
 	other := g.DeepCopy()
 	other.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
-	w.refusedTo(alice, "approves no request that waits", approving(other, second)...)
+	w.refused(alice, "approves no request that waits", approving(other, second)...)
 	value := ledger.FormatRequestApproval(g, &second, time.Now())
 	_, what, _ := strings.Cut(value, ",")
 	for _, forged := range []string{"", what, "x," + what, value + " ", "now\n" + value, strings.Replace(value, "Z,", "Z, ", 1)} {
-		w.refusedTo(alice, "user alice approves no request that waits", "annotate", "--overwrite", "gate", "production", approveAt+"="+forged)
+		w.refused(alice, "user alice approves no request that waits", "annotate", "--overwrite", "gate", "production", approveAt+"="+forged)
 	}
 	// By a manifest, by a patch of the spec, and in the name of others.
 	for _, command := range []string{"apply", "apply --server-side --force-conflicts", "apply --server-side --force-conflicts --field-manager=kustomize-controller"} {
-		args := append(strings.Fields(command), "-f", w.manifest("name: production", map[string]string{approveAt: value}))
-		w.refusedTo(w.clusterAdmin(), "may not approve a request for gate "+w.Namespace+"/production or open it in an emergency by a manifest", args...)
+		args := append(strings.Fields(command), "-f", gateFile("production", map[string]string{approveAt: value}))
+		w.refused(w.clusterAdmin(), "may not approve a request for gate "+w.Namespace+"/production or open it in an emergency by a manifest", args...)
 	}
-	w.refusedTo(alice, "denied request: user alice may not ", "patch", "gate", "production", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+value+`"}},"spec":{"window":"1h"}}`)
-	w.refusedTo(w.clusterAdmin(), "denied request: user clara ", "patch", "gate", "production", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+value+`"}},"spec":{"window":"1h"}}`)
+	w.refused(alice, "denied request: user alice may not ", "patch", "gate", "production", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+value+`"}},"spec":{"window":"1h"}}`)
+	w.refused(w.clusterAdmin(), "denied request: user clara ", "patch", "gate", "production", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+value+`"}},"spec":{"window":"1h"}}`)
 	for _, p := range []*person{olga, edith} {
 		w.allowed(p, "annotate", "--overwrite", "gate", "production", approveBy+"="+what+" alice")
 		w.stamped(g, approveBy, "")
@@ -127,33 +117,27 @@ func TestACloseComesBeforeAnApproval(t *testing.T) {
 	g := w.fourEyes(1)
 	olga, alice, carl := w.as("olga", opener), w.as("alice", approver), w.as("carl", opener)
 	r := w.asks(olga, g)
-	w.allowed(carl, "annotate", "gate", "production", closeAt+"="+time.Now().UTC().Format(time.RFC3339Nano)+"/1s")
+	w.allowed(carl, "annotate", "gate", "production", closeAt+"="+nowNano()+"/1s")
 	w.decided(g, metav1.ConditionFalse)
-	w.refusedTo(alice, "approves no request that waits", approving(g, r)...)
+	w.refused(alice, "approves no request that waits", approving(g, r)...)
 	// An approval from while the controller was down does not count either.
 	r = w.asks(olga, g)
 	start := w.stopController()
 	w.allowed(alice, approving(g, r)...)
-	w.allowed(carl, "annotate", "--overwrite", "gate", "production", closeAt+"="+time.Now().UTC().Format(time.RFC3339Nano))
+	w.allowed(carl, "annotate", "--overwrite", "gate", "production", closeAt+"="+nowNano())
 	start()
 	w.decided(g, metav1.ConditionFalse)
-	w.Eventually("an event tells that the request is void", func() error {
-		return w.told(v1alpha1.RequestRefusedReason, "a user has closed the gate before it was approved")
-	})
+	w.emitted(v1alpha1.RequestRefusedReason, "a user has closed the gate before it was approved")
 }
 
-// told returns an error unless an event has a reason and a text.
-func (w *world) told(reason, text string) error {
+// emitted waits for an event with a reason and a text.
+func (w *world) emitted(reason, text string) {
+	w.Helper()
 	events := &corev1.EventList{}
-	if err := cluster.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
-		return err
-	}
-	for _, e := range events.Items {
-		if e.Reason == reason && strings.Contains(e.Message, text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("not among %d", len(events.Items))
+	w.until("an event "+reason, func() (bool, any) {
+		w.Must(cluster.Client.List(w.Context(), events, client.InNamespace(w.Namespace)))
+		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == reason && strings.Contains(e.Message, text) }), len(events.Items)
+	})
 }
 
 func TestEmergenciesNeedTheirOwnVerbAndAReason(t *testing.T) {
@@ -163,73 +147,58 @@ func TestEmergenciesNeedTheirOwnVerbAndAReason(t *testing.T) {
 	breaks := func(at string, more ...string) []string {
 		return append([]string{"annotate", "--overwrite", "gate", "production", openAt + "=" + at, emergency + "=" + at}, more...)
 	}
-	nano := func() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 	const needs, own = ": it needs the verb emergency on gates", " only by a request of their own, in the same write"
-	w.refusedTo(olga, "user olga may not open gate "+w.Namespace+"/production in an emergency"+needs, breaks(nano(), openWhy+"=outage")...)
-	w.refusedTo(greta, own, breaks(nano())...)
-	w.refusedTo(greta, own, breaks(nano(), openWhy+"=")...)
-	w.refusedTo(greta, own, "annotate", "--overwrite", "gate", "production", emergency+"="+nano())
+	w.refused(olga, "user olga may not open gate "+w.Namespace+"/production in an emergency"+needs, breaks(nowNano(), openWhy+"=outage")...)
+	w.refused(greta, own, breaks(nowNano())...)
+	w.refused(greta, own, breaks(nowNano(), openWhy+"=")...)
+	w.refused(greta, own, "annotate", "--overwrite", "gate", "production", emergency+"="+nowNano())
 
-	// A request of somebody else does not become an emergency.
+	// A request of another user does not become an emergency.
 	w.asks(olga, g)
-	w.refusedTo(greta, own, "annotate", "--overwrite", "gate", "production", emergency+"="+w.get(g).Annotations[openAt], openWhy+"=outage")
-	w.refusedTo(olga, needs, "annotate", "--overwrite", "gate", "production", emergency+"="+w.get(g).Annotations[openAt])
+	w.refused(greta, own, "annotate", "--overwrite", "gate", "production", emergency+"="+w.get(g).Annotations[openAt], openWhy+"=outage")
+	w.refused(olga, needs, "annotate", "--overwrite", "gate", "production", emergency+"="+w.get(g).Annotations[openAt])
 
-	at := nano()
+	at := nowNano()
 	w.allowed(greta, breaks(at, openWhy+"=outage 17")...)
 	g = w.Opened("production", metav1.ConditionTrue)
 	if last := g.Status.History[0]; !last.Emergency || last.RequestedBy != "greta" || last.Message != "outage 17" {
 		t.Errorf("the history says %+v", last)
 	}
-	w.Eventually("an event reports the emergency", func() error {
-		return w.told(v1alpha1.EmergencyOpenedReason, "by greta in an emergency: outage 17")
-	})
+	w.emitted(v1alpha1.EmergencyOpenedReason, "by greta in an emergency: outage 17")
 	// The old value is still there, and a request that meets it is an emergency.
-	w.allowed(olga, "annotate", "--overwrite", "gate", "production", openAt+"="+nano())
-	w.refusedTo(olga, needs, "annotate", "--overwrite", "gate", "production", openAt+"="+at, openWhy+"=x")
-	w.allowed(w.as("carl", opener), "annotate", "gate", "production", closeAt+"="+nano())
+	w.allowed(olga, "annotate", "--overwrite", "gate", "production", openAt+"="+nowNano())
+	w.refused(olga, needs, "annotate", "--overwrite", "gate", "production", openAt+"="+at, openWhy+"=x")
+	w.allowed(w.as("carl", opener), "annotate", "gate", "production", closeAt+"="+nowNano())
 	w.decided(g, metav1.ConditionFalse)
-	w.refusedTo(w.clusterAdmin(), "by a manifest", "apply", "--server-side", "--force-conflicts", "-f", w.manifest("name: production", map[string]string{openAt: "2026-01-01T00:00:00Z", emergency: "2026-01-01T00:00:00Z", openWhy: "x"}))
+	w.refused(w.clusterAdmin(), "by a manifest", "apply", "--server-side", "--force-conflicts", "-f", gateFile("production", map[string]string{openAt: "2026-01-01T00:00:00Z", emergency: "2026-01-01T00:00:00Z", openWhy: "x"}))
 }
 
-// Without the policies nobody can be told from others, and nothing opens.
+// Without the policies, requesters and approvers are not known, and nothing opens.
 func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, greta := w.as("olga", opener), w.as("greta", emergencyOpener)
 	alice := w.as("alice", approver)
 	r := w.asks(olga, g)
-	for _, kind := range []string{"mutatingadmissionpolicybinding", "validatingadmissionpolicybinding"} {
-		_, err := cluster.Kubectl(w.Context(), "delete", kind, "gate-approval")
-		w.Must(err)
-	}
-	defer func() {
-		_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "approval.yaml"))
-		w.Must(err)
-		w.Eventually("the policy is back", func() error {
-			out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "annotate", "--overwrite", "gate", "production", "--dry-run=server", "-o=yaml", approveBy+"=forged")
-			if err == nil && strings.Contains(out, "forged") {
-				err = fmt.Errorf("got %s", out)
-			}
-			return err
-		})
-	}()
 	_, what, _ := strings.Cut(ledger.FormatRequestApproval(g, &r, time.Now()), ",")
-	w.Eventually("nobody stamps", func() error {
-		_, err := alice.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate", "production", approveBy+"="+what+" alice")
-		if err == nil && w.get(g).Annotations[approveBy] == "" {
-			err = fmt.Errorf("it is stamped")
+	w.without("gate-approval", []string{mutating, validating}, func() {
+		w.until("no policy stamps", func() (bool, any) {
+			_, err := alice.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate", "production", approveBy+"="+what+" alice")
+			return err == nil && w.get(g).Annotations[approveBy] != "", err
+		})
+		w.decided(g, metav1.ConditionFalse)
+		if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); !strings.Contains(opened.Message, "the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read") {
+			t.Errorf("it says %q", opened.Message)
 		}
-		return err
+		at := nowNano()
+		w.allowed(greta, "annotate --overwrite gate production "+openAt+"="+at+" "+emergency+"="+at+" "+openWhy+"=outage")
+		w.decided(g, metav1.ConditionFalse)
+		if last := g.Status.History[0]; !strings.Contains(last.Refused, "the requester is not verified: that needs config/policies") {
+			t.Errorf("the history says %+v", last)
+		}
 	})
-	w.decided(g, metav1.ConditionFalse)
-	if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); !strings.Contains(opened.Message, "the approvals in its annotations do not count, because the policy gate-approval is missing or cannot be read") {
-		t.Errorf("it says %q", opened.Message)
-	}
-	at := time.Now().UTC().Format(time.RFC3339Nano)
-	w.allowed(greta, "annotate", "--overwrite", "gate", "production", openAt+"="+at, emergency+"="+at, openWhy+"=outage")
-	w.decided(g, metav1.ConditionFalse)
-	if last := g.Status.History[0]; !strings.Contains(last.Refused, "the requester is not verified: that needs config/policies") {
-		t.Errorf("the history says %+v", last)
-	}
+	w.until("the policy is back", func() (bool, any) {
+		out, err := admin.kubectl(w.Context(), w.Namespace, "annotate --overwrite gate production --dry-run=server -o=yaml "+approveBy+"=forged")
+		return err == nil && !strings.Contains(out, "forged"), out
+	})
 }

@@ -8,34 +8,49 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// person is a user of the cluster who knows kubectl.
+// person is a user of the cluster.
 type person struct{ *harness.Person }
 
-// kubectl does as this person what kubectl does with these arguments, and returns what it
-// prints. Known commands are done by the client library, in the requests that kubectl
-// sends: a process for each of thousands of attacks takes most of the time.
+// kubectl does what kubectl does with these arguments, and returns what it prints. One argument is
+// split at its blanks. NOW stands for the time to the nanosecond: the second may be in the Gate already,
+// which is not a new request. The client library sends the requests of the commands that it knows: a
+// process for each of thousands of commands takes most of the time.
 func (p *person) kubectl(ctx context.Context, namespace string, args ...string) (string, error) {
+	if len(args) == 1 {
+		args = strings.Fields(args[0])
+	}
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "NOW", nowNano())
+	}
 	c, ok := parseCommand(args)
 	if !ok {
 		return p.Kubectl(ctx, namespace, args...)
 	}
-	all, err := dynamic.NewForConfig(p.Config)
+	config := rest.CopyConfig(p.Config)
+	config.Impersonate.UserName = c.flags["as"]
+	all, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return "", err
 	}
-	out, err := c.run(ctx, all.Resource(v1alpha1.GroupVersion.WithResource(c.resource)).Namespace(namespace))
+	out, err := c.run(ctx, all.Resource(c.resource).Namespace(namespace))
 	if err != nil {
 		return err.Error(), fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)
 	}
@@ -44,9 +59,10 @@ func (p *person) kubectl(ctx context.Context, namespace string, args ...string) 
 
 // kubectlCommand is a command of kubectl.
 type kubectlCommand struct {
-	verb string
-	// resource and name of the object, name is empty for all of them.
-	resource, name string
+	verb     string
+	resource schema.GroupVersionResource
+	// name of the object, empty for all of them.
+	name string
 	// file is the object in a file.
 	file *unstructured.Unstructured
 	// pairs are those of annotate and label.
@@ -55,34 +71,32 @@ type kubectlCommand struct {
 	flags map[string]string
 }
 
+var (
+	gates, gateExceptions   = v1alpha1.GroupVersion.WithResource("gates"), v1alpha1.GroupVersion.WithResource("gateexceptions")
+	receivers, gatedSources = v1alpha1.GroupVersion.WithResource("gatereceivers"), v1alpha1.GroupVersion.WithResource("gatedsources")
+	feeds, refreshes        = v1alpha1.GroupVersion.WithResource("calendarfeeds"), v1alpha1.GroupVersion.WithResource("machinecertificaterefreshes")
+	kustomizations          = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+	gitRepositories         = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+	ociRepositories         = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "ocirepositories"}
+)
+
 // resources by the names that kubectl knows.
-var resources = map[string]string{
-	"gate": "gates", "gates": "gates", "Gate": "gates",
-	"gtex": "gateexceptions", "gateexception": "gateexceptions", "gateexceptions": "gateexceptions", "GateException": "gateexceptions",
-	"gatereceiver": "gatereceivers", "gatereceivers": "gatereceivers", "GateReceiver": "gatereceivers",
+var resources = map[string]schema.GroupVersionResource{
+	"gate": gates, "gates": gates, "Gate": gates, "gtex": gateExceptions, "GateException": gateExceptions,
+	"gatereceiver": receivers, "gatereceivers": receivers, "GateReceiver": receivers, "gtsrc": gatedSources, "GatedSource": gatedSources,
+	"calendarfeed": feeds, "calendarfeeds": feeds, "CalendarFeed": feeds, "gtmcr": refreshes, "MachineCertificateRefresh": refreshes,
+	"kustomization": kustomizations, "Kustomization": kustomizations, "gitrepository": gitRepositories, "GitRepository": gitRepositories,
+	"OCIRepository": ociRepositories,
 }
 
-// flagsOf are those that are known of a verb.
-var flagsOf = map[string][]string{
-	"annotate": {"overwrite", "all", "dry-run", "resource-version", "field-manager"},
-	"label":    {"overwrite", "all", "dry-run", "resource-version", "field-manager"},
-	"patch":    {"type", "p", "subresource", "dry-run", "field-manager"},
-	"create":   {"f", "dry-run", "o", "validate", "field-manager"},
-	"apply":    {"f", "server-side", "force-conflicts", "dry-run", "validate", "subresource", "field-manager"},
-	"replace":  {"f", "dry-run", "validate", "subresource", "field-manager"},
-	"delete":   {"all", "wait"},
-}
-
-// parseCommand returns whether it knows a command.
+// parseCommand returns whether the client library can do a command.
 func parseCommand(args []string) (c kubectlCommand, ok bool) {
 	c.flags = map[string]string{}
 	var words []string
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; {
-		case arg == "-p" || arg == "-f":
-			if i++; i == len(args) {
-				return c, false
-			}
+		case (arg == "-p" || arg == "-f") && i+1 < len(args):
+			i++
 			c.flags[arg[1:]] = args[i]
 		case strings.HasPrefix(arg, "-"):
 			name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -91,103 +105,91 @@ func parseCommand(args []string) (c kubectlCommand, ok bool) {
 			words = append(words, arg)
 		}
 	}
-	if len(words) == 0 {
+	if len(words) == 0 || !slices.Contains([]string{"annotate", "label", "patch", "create", "apply", "replace", "delete", "get"}, words[0]) {
 		return c, false
 	}
 	c.verb, words = words[0], words[1:]
-	known, ok := flagsOf[c.verb]
+	known := []string{"all", "as", "dry-run", "f", "field-manager", "force", "force-conflicts", "o", "overwrite", "p", "server-side", "subresource", "type", "validate", "wait"}
 	for name := range c.flags {
-		ok = ok && slices.Contains(known, name)
-	}
-	if _, serverSide := c.flags["server-side"]; !ok || c.verb == "apply" && !serverSide || c.flags["o"] != "" && c.flags["o"] != "jsonpath={.metadata.name}" {
-		return c, false
-	}
-	if kind := c.flags["type"]; c.verb == "patch" && kind != "merge" && kind != "json" {
-		return c, false
+		if !slices.Contains(known, name) {
+			return c, false
+		}
 	}
 	if path, ok := c.flags["f"]; ok {
-		return c, len(words) == 0 && c.read(path)
+		return c, c.read(path)
 	}
 	return c, c.names(words)
 }
 
-// read reads the object in a file, and returns whether it knows the kind.
+// read reads the object in a file, or in the argument itself, and returns whether it knows the kind.
 func (c *kubectlCommand) read(path string) bool {
-	content, err := os.ReadFile(path)
+	content, err := []byte(path), error(nil)
+	if !strings.HasPrefix(path, "{") {
+		content, err = os.ReadFile(path)
+	}
 	c.file = &unstructured.Unstructured{}
 	if err != nil || yaml.Unmarshal(content, &c.file.Object) != nil {
 		return false
 	}
-	c.resource = resources[c.file.GetKind()]
-	return c.resource != ""
+	var known bool
+	c.name = c.file.GetName()
+	c.resource, known = resources[c.file.GetKind()]
+	return known
 }
 
 // names takes the object and the pairs from words, and returns whether it knows the kind.
-func (c *kubectlCommand) names(words []string) bool {
+func (c *kubectlCommand) names(words []string) (known bool) {
 	if len(words) == 0 {
 		return false
 	}
 	resource, name, slash := strings.Cut(words[0], "/")
 	words = words[1:]
-	_, all := c.flags["all"]
-	if !slash && !all {
-		if len(words) == 0 {
-			return false
-		}
+	if _, all := c.flags["all"]; !slash && !all && len(words) > 0 {
 		name, words = words[0], words[1:]
 	}
-	c.resource, c.name, c.pairs = resources[resource], name, words
-	return c.resource != "" && (len(words) > 0) == (c.verb == "annotate" || c.verb == "label")
+	c.resource, known = resources[resource]
+	c.name, c.pairs = name, words
+	return known && (len(words) > 0) == (c.verb == "annotate" || c.verb == "label")
 }
 
-// run does the command and returns what is printed.
-func (c *kubectlCommand) run(ctx context.Context, as dynamic.ResourceInterface) (string, error) {
-	objects, err := c.objects(ctx, as)
-	if err != nil {
-		return "", err
-	}
-	var out []string
-	for _, obj := range objects {
-		result, err := c.do(ctx, as, obj)
-		if err != nil {
-			return "", err
-		}
-		if c.flags["o"] != "" {
-			out = append(out, result.GetName())
-		}
-	}
-	return strings.Join(out, "\n"), nil
-}
-
-// objects returns those that the command is about. Like kubectl, it reads them first unless
+// run does the command and returns what is printed. Like kubectl, it reads objects first unless
 // they are in a file or are deleted by name.
-func (c *kubectlCommand) objects(ctx context.Context, as dynamic.ResourceInterface) ([]unstructured.Unstructured, error) {
+func (c *kubectlCommand) run(ctx context.Context, as dynamic.ResourceInterface) (string, error) {
+	objects := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{}}}}
+	objects.Items[0].SetName(c.name)
+	var err error
 	switch {
 	case c.file != nil:
-		return []unstructured.Unstructured{*c.file}, nil
+		objects.Items[0] = *c.file
 	case c.name == "":
-		list, err := as.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
+		objects, err = as.List(ctx, metav1.ListOptions{})
+	case c.verb != "delete":
+		var obj *unstructured.Unstructured
+		if obj, err = as.Get(ctx, c.name, metav1.GetOptions{}); err == nil {
+			objects.Items[0] = *obj
 		}
-		return list.Items, nil
-	case c.verb == "delete":
-		obj := unstructured.Unstructured{Object: map[string]any{}}
-		obj.SetName(c.name)
-		return []unstructured.Unstructured{obj}, nil
-	default:
-		obj, err := as.Get(ctx, c.name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return []unstructured.Unstructured{*obj}, nil
 	}
+	var out []string
+	for i := 0; err == nil && i < len(objects.Items); i++ {
+		var result *unstructured.Unstructured
+		if result, err = c.do(ctx, as, objects.Items[i]); err != nil {
+			break
+		}
+		content := []byte(result.GetName())
+		if c.flags["o"] == "yaml" {
+			unstructured.RemoveNestedField(result.Object, "metadata", "managedFields")
+			content, err = yaml.Marshal(result.Object)
+		}
+		out = append(out, string(content))
+	}
+	return strings.Join(out, "\n"), err
 }
 
 func (c *kubectlCommand) do(ctx context.Context, as dynamic.ResourceInterface, obj unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	_, serverSide := c.flags["server-side"]
 	manager, given := c.flags["field-manager"]
 	if !given {
-		manager = map[bool]string{true: "kubectl", false: "kubectl-" + c.verb}[c.verb == "apply"]
+		manager = map[bool]string{true: "kubectl", false: "kubectl-" + c.verb}[serverSide]
 	}
 	var dryRun, subresource []string
 	if c.flags["dry-run"] == "server" {
@@ -197,8 +199,14 @@ func (c *kubectlCommand) do(ctx context.Context, as dynamic.ResourceInterface, o
 		subresource = []string{name}
 	}
 	validation := map[bool]string{true: metav1.FieldValidationIgnore, false: metav1.FieldValidationStrict}[c.flags["validate"] == "false"]
+	create := metav1.CreateOptions{DryRun: dryRun, FieldManager: manager, FieldValidation: validation}
 	patch := metav1.PatchOptions{DryRun: dryRun, FieldManager: manager}
+	if c.verb == "apply" {
+		patch.FieldValidation = validation
+	}
 	switch c.verb {
+	case "get":
+		return &obj, nil
 	case "annotate", "label":
 		content, err := c.metadata(&obj)
 		if err != nil {
@@ -209,20 +217,57 @@ func (c *kubectlCommand) do(ctx context.Context, as dynamic.ResourceInterface, o
 		kind := map[string]types.PatchType{"merge": types.MergePatchType, "json": types.JSONPatchType}[c.flags["type"]]
 		return as.Patch(ctx, obj.GetName(), kind, []byte(c.flags["p"]), patch, subresource...)
 	case "create":
-		return as.Create(ctx, &obj, metav1.CreateOptions{DryRun: dryRun, FieldManager: manager, FieldValidation: validation})
+		return as.Create(ctx, &obj, create)
 	case "apply":
+		if !serverSide {
+			return applyClientSide(ctx, as, &obj, create, patch)
+		}
 		_, force := c.flags["force-conflicts"]
-		patch.Force, patch.FieldValidation = &force, validation
+		patch.Force = &force
 		content, err := obj.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
 		return as.Patch(ctx, obj.GetName(), types.ApplyPatchType, content, patch, subresource...)
 	case "replace":
+		if _, force := c.flags["force"]; force {
+			if err := c.remove(ctx, as, &obj, metav1.DeleteOptions{}); err != nil {
+				return nil, err
+			}
+			return as.Create(ctx, &obj, create)
+		}
 		return c.replace(ctx, as, &obj, metav1.UpdateOptions{DryRun: dryRun, FieldManager: manager, FieldValidation: validation}, subresource...)
 	default:
-		return nil, c.remove(ctx, as, &obj)
+		return &obj, c.remove(ctx, as, &obj, metav1.DeleteOptions{DryRun: dryRun})
 	}
+}
+
+// applyClientSide compares what was applied last, what is applied now and the live object.
+func applyClientSide(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured, create metav1.CreateOptions, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	applied, err := obj.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(applied)
+	obj.SetAnnotations(annotations)
+	live, err := as.Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return as.Create(ctx, obj, create)
+	}
+	if err != nil {
+		return nil, err
+	}
+	modified, err1 := obj.MarshalJSON()
+	current, err2 := live.MarshalJSON()
+	patch, err3 := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), modified, current)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return as.Patch(ctx, obj.GetName(), types.MergePatchType, patch, options)
 }
 
 // metadata is the patch of annotate and label.
@@ -244,11 +289,7 @@ func (c *kubectlCommand) metadata(obj *unstructured.Unstructured) ([]byte, error
 			changes[key] = value
 		}
 	}
-	metadata := map[string]any{field: changes}
-	if version, ok := c.flags["resource-version"]; ok {
-		metadata["resourceVersion"] = version
-	}
-	return json.Marshal(map[string]any{"metadata": metadata})
+	return json.Marshal(map[string]any{"metadata": map[string]any{field: changes}})
 }
 
 // replace overwrites all that is there, also what the controller writes meanwhile.
@@ -263,9 +304,9 @@ func (c *kubectlCommand) replace(ctx context.Context, as dynamic.ResourceInterfa
 	}
 }
 
-// remove deletes an object and waits until it is gone, unless nobody waits.
-func (c *kubectlCommand) remove(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
-	if err := as.Delete(ctx, obj.GetName(), metav1.DeleteOptions{}); err != nil || c.flags["wait"] == "false" {
+// remove deletes an object and waits until it is gone, unless told not to wait.
+func (c *kubectlCommand) remove(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured, options metav1.DeleteOptions) error {
+	if err := as.Delete(ctx, obj.GetName(), options); err != nil || c.flags["wait"] == "false" || len(options.DryRun) > 0 {
 		return err
 	}
 	return harness.Eventually(ctx, harness.Patience, obj.GetName()+" is gone", func() error {
@@ -276,6 +317,15 @@ func (c *kubectlCommand) remove(ctx context.Context, as dynamic.ResourceInterfac
 		case err != nil:
 			return harness.Permanent(err)
 		}
-		return errors.New("it is there")
+		return fmt.Errorf("%s is under deletion", obj.GetName())
 	})
 }
+
+// stamp formats a time as a request has it.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// now is the time of requests in these tests: truncated, so that it has come.
+func now() string { return stamp(time.Now()) }
+
+// nowNano is another time at each call.
+func nowNano() string { return time.Now().UTC().Format(time.RFC3339Nano) }

@@ -45,8 +45,7 @@ func documented(t *testing.T) (*world, *v1alpha1.Gate) {
 func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 	w, g := documented(t)
 	commands, _ := blocks(t, "sh")
-	alice, err := cluster.KubeconfigFor("alice-of-sre", "sre")
-	w.Must(err)
+	alice := &person{w.Person("alice-of-sre", "sre")}
 	output := ""
 	for _, command := range commands {
 		if strings.Contains(command, "sed ") { // the tests go on with the account that they have
@@ -57,7 +56,7 @@ func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 		}
 		who := cluster.Kubeconfig
 		if strings.Contains(command, approveAt+"=") { // once the controller writes no more
-			who = alice
+			who = alice.Kubeconfig
 			w.reported(g, "hotfix-1234", v1alpha1.WaitingApprovalReason)
 		}
 		out, err := docs.Reader{Kubeconfig: who, Folder: harness.Root()}.Bash(w.Context(), command)
@@ -68,47 +67,31 @@ func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 	}
 	// The tests go on with what the docs take away.
 	w.Must(cluster.InstallComponent(w.Context(), "policies"))
-	_, err = cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
+	_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
 	w.Must(err)
-	w.mayBy("system:serviceaccount:gating-system:gating-controller", "patch", "gates", v1alpha1.GroupVersion.Group)
+	w.mayBy(controllerName, "patch", "gates", v1alpha1.GroupVersion.Group)
 	if !strings.Contains(output, "\nyes\n") {
 		t.Errorf("alice may not open: %s", output)
 	}
 	w.reported(g, "hotfix-1234", v1alpha1.PendingReason, "alice-of-sre")
-	olaf, err := cluster.KubeconfigFor("olaf-on-call", "on-call")
-	w.Must(err)
-	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+olaf, "-n", w.Namespace, "create", "-f", w.except("olafs", "", nil))
-	w.Must(err)
-	out, err := cluster.Kubectl(w.Context(), "--kubeconfig="+olaf, "-n", w.Namespace, "label", "gate", "production", "a=b")
-	if err == nil || !strings.Contains(out, `User "olaf-on-call" cannot patch resource "gates"`) {
-		t.Errorf("on-call edits gates: %s, %v", out, err)
-	}
-	polly, err := cluster.KubeconfigFor("polly-of-pipelines", "pipelines")
-	w.Must(err)
-	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+polly, "-n", w.Namespace, "create", "-f", w.receive("staging", `{"gateRefs":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
-	w.Must(err)
-	for cause, args := range map[string][]string{
-		"may not create a receiver that opens gate flux-system/production": {"create", "-f", w.receive("production", "")},
-		"no": {"auth", "can-i", "patch", "gates.gating.toolkit.fluxcd.io/staging"},
-	} {
-		if out, err := cluster.Kubectl(w.Context(), append(args, "--kubeconfig="+polly, "-n", w.Namespace)...); err == nil || !strings.Contains(out, cause) {
-			t.Errorf("pipelines may %q: %s", args, out)
-		}
-	}
-	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+alice, "-n", w.Namespace, "annotate", "gate/production", openAt+"="+now())
-	w.Must(err)
+	olaf, polly := &person{w.Person("olaf-on-call", "on-call")}, &person{w.Person("polly-of-pipelines", "pipelines")}
+	w.allowed(olaf, "create -f "+exceptionFile("olafs", "", nil))
+	w.refused(olaf, `User "olaf-on-call" cannot patch resource "gates"`, "label gate production a=b")
+	w.allowed(polly, "create", "-f", receiverFile("staging", `{"gateRefs":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
+	w.refused(polly, "may not create a receiver that opens gate flux-system/production", "create -f "+receiverFile("production", ""))
+	w.refused(polly, "no", "auth", "can-i", "patch", "gates.gating.toolkit.fluxcd.io/staging")
+	w.allowed(alice, "annotate gate/production "+openAt+"="+now())
 	w.decided(g, metav1.ConditionTrue)
 }
 
 func TestTheManifestsOfThePagesOnSecurityWork(t *testing.T) {
 	w, _ := documented(t)
 	manifests, _ := blocks(t, "yaml")
-	if len(manifests) != 3 {
-		t.Fatalf("%d manifests", len(manifests))
-	}
-	_, err := cluster.Kubectl(w.Context(), "apply", "-f", w.file(manifests[0]))
+	file := filepath.Join(t.TempDir(), "role.yaml")
+	w.Must(os.WriteFile(file, []byte(manifests[0]), 0o600))
+	_, err := cluster.Kubectl(w.Context(), "apply", "-f", file)
 	w.Must(err)
-	_, err = cluster.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", "nils", "--role=open-production", "--user=nils")
+	_, err = admin.kubectl(w.Context(), w.Namespace, "create", "rolebinding", "nils", "--role=open-production", "--user=nils")
 	w.Must(err)
 	nils := w.as("nils")
 	w.mayBy("nils", "open", "gates", v1alpha1.GroupVersion.Group)
@@ -148,19 +131,15 @@ func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
 	w, _ := documented(t)
 	_, text := blocks(t, "sh")
 	edith := w.as("edith", editor, viewer)
-	out, err := edith.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate/production", openAt+"=2020-01-01T00:00:00Z")
-	if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
-		t.Errorf("no page has\n%s", out)
-	}
-	file := w.hold("freeze", `{"targets":[{"kind":"Kustomization","name":"*","namespace":"shop"}]}`)
-	out, err = edith.kubectl(w.Context(), w.Namespace, "create", "-f", file)
-	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "freeze.yaml")), " "); err == nil || !strings.Contains(text, want) {
-		t.Errorf("no page has\n%s", out)
-	}
-	file = w.receive("ci", "")
-	out, err = w.as("rita", receiverEditor).kubectl(w.Context(), w.Namespace, "create", "-f", file)
-	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "receiver.yaml")), " "); err == nil || !strings.Contains(text, want) {
-		t.Errorf("no page has\n%s", out)
+	for args, p := range map[string]*person{
+		"annotate --overwrite gate/production " + openAt + "=2020-01-01T00:00:00Z":                                edith,
+		"create -f " + holdFile("freeze", `{"targets":[{"kind":"Kustomization","name":"*","namespace":"shop"}]}`): edith,
+		"create -f " + receiverFile("ci", ""):                                                                     w.as("rita", receiverEditor),
+	} {
+		out, err := p.kubectl(w.Context(), w.Namespace, args)
+		if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
+			t.Errorf("no page has\n%s", out)
+		}
 	}
 }
 
@@ -169,8 +148,7 @@ func TestThePageOnApprovalsOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
 	page := strings.Join(strings.Fields(markdown.Page(t, "docs/guides/approve-an-exception.md")), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)
-	_, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"approvals":{"exceptions":{"required":2}}}}`)
-	w.Must(err)
+	w.allowed(admin, `patch gate production --type=merge -p {"spec":{"approvals":{"exceptions":{"required":2}}}}`)
 	e := w.born(alice, "hotfix", opens(1), nil)
 	has := func(out string) {
 		w.Helper()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -12,13 +11,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/tests/docs"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // annotated returns the arguments that set the approval of the exception hotfix to a
@@ -54,61 +53,69 @@ func again(e *v1alpha1.GateException) string {
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%d,uid=%s", e.Namespace, e.Name, e.Generation, e.UID)
 }
 
-func TestTheControllerSaysHowToApproveWhatIsThere(t *testing.T) {
+func TestAnExceptionOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	w := newWorld(t)
-	g := w.guarded(2)
-	ona, alice, bob := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("bob", exceptionApprover)
-	w.born(ona, "hotfix", opens(1), nil)
+	g := w.guarded(4)
+	odd := w.as("1 bob", exceptionApprover) // a name is read to the end of its line, blanks and digits included
+	w.born(w.as("ona", exceptionEditor, viewer), "hotfix", opens(1), nil)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.pasted(alice, w.waiting())
-	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "alice")
-	w.allowed(ona, ttl("1h")...)
-	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.pasted(alice, w.waiting())
-	soon := time.Now().Truncate(time.Second).Add(time.Second) // in the same second, both would say the same
-	w.Eventually("another second", func() error {
-		if time.Now().Before(soon) {
-			return fmt.Errorf("not yet")
-		}
-		return nil
-	})
-	w.pasted(bob, w.waiting())
-	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice", "bob")
-	if text := w.waiting(); command.MatchString(text) {
-		t.Errorf("it is approved, and says %s", text)
+	for range 2 { // one person, however often
+		w.allowed(odd, w.approval()...)
+		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "1 bob")
+		w.allowed(odd, "annotate gtex hotfix "+approveAt+"-")
 	}
+	for _, name := range []string{"x\n1 carl", "bob"} {
+		w.allowed(w.as(name, exceptionApprover), w.approval()...)
+	}
+	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "1 bob", "x 1 carl", "bob")
+	w.allowed(w.as("bob ", exceptionApprover), w.approval()...)
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "1 bob", "x 1 carl", "bob", "bob ")
 }
 
-// The edit lands between the reading and the approval.
-func TestAnApprovalOfWhatWasEditedMeanwhileIsRefused(t *testing.T) {
+func TestAnEditVoidsApprovals(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	edith := w.as("edith", exceptionEditor, viewer, exceptionApprover)
 	w.born(ona, "hotfix", opens(1), nil)
-	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	seen, said := w.approvalOf("hotfix"), w.waiting()
-	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
-	cause := "user alice may not approve generation=1 of gate exception " + w.Namespace + "/hotfix: the present one is generation=2" + again(w.exception("hotfix"))
-	w.refusedException(alice, "hotfix", cause, annotated(seen)...)
-	if !command.MatchString(said) || !strings.Contains(said, "generation=1,") {
-		t.Errorf("before the edit it said %s", said)
-	}
-	w.stampedException("hotfix", "ona", "")
-	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+	seen := w.approvalOf("hotfix")
+	w.allowed(alice, annotated(seen)...)
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	w.allowed(ona, "label gtex hotfix a=b")
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 
-	out, err := alice.kubectl(w.Context(), w.Namespace, annotated(seen)...)
-	if err == nil {
-		t.Errorf("it is allowed: %s", out)
+	w.allowed(ona, edit(opens(48))...)
+	w.allowed(ona, "annotate", "--overwrite", "gtex", "hotfix", approveBy+"="+w.lines("2 alice"))
+	w.stampedException("hotfix", "ona", "1 alice") // void, see the generation
+	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+	// The edit lands between the reading and the approval, or an older approval is restored.
+	cause := func(p *person) string {
+		return "user " + p.Name + " may not approve generation=1 of gate exception " + w.Namespace + "/hotfix: the present one is generation=2" + again(w.exception("hotfix"))
 	}
+	w.allowed(alice, "annotate gtex hotfix "+approveAt+"-")
+	for _, p := range []*person{alice, edith} {
+		for _, manager := range []string{"kubectl-annotate", "kustomize-controller", "restore"} {
+			w.refused(p, cause(p), append(annotated(seen), "--field-manager="+manager)...)
+		}
+	}
+	out, _ := alice.kubectl(w.Context(), w.Namespace, annotated(seen)...)
 	w.pasted(alice, out)
 	w.stampedException("hotfix", "ona", "2 alice")
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	seen = w.approvalOf("hotfix")
 
-	// And back to what it was: that is another generation, which nobody has read.
+	// And back to what it was: that is another generation.
 	w.allowed(ona, ttl("1h")...)
-	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":null}}`)
-	w.refusedException(alice, "hotfix", "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=4", annotated(seen)...)
+	w.allowed(ona, edit(`{"ttlAfterExpired":null}`)...)
+	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=4", annotated(seen)...)
+
+	// An approver who edits is an author.
+	w.pasted(edith, w.waiting())
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "edith")
+	w.is("the command of an approved exception", command.FindString(w.waiting()), "")
+	w.allowed(edith, ttl("2h")...)
+	w.refused(edith, "user edith wrote gate exception", w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 }
 
@@ -120,67 +127,47 @@ func TestAnApprovalInAdvanceIsRefused(t *testing.T) {
 	e := w.born(ona, "hotfix", opens(1), nil)
 	e.Generation = 2
 	next := gate.FormatApproval(e, time.Now())
-	w.refusedException(alice, "hotfix", "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=1", annotated(next)...)
-	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
+	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=1", annotated(next)...)
+	w.allowed(ona, edit(opens(48))...)
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	w.allowed(alice, annotated(next)...) // now it is what they say that they have read
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
-// The author puts another exception in the place of the one that an approver reads. It
-// has the same name and the same generation.
-func TestAnApprovalOfWhatWasDeletedIsNotOfWhatCameAfterIt(t *testing.T) {
+// The author replaces the exception that an approver reads by one with the same name and generation, or restores a backup of it.
+func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	older := w.born(ona, "hotfix", opens(1), nil)
-	seen := w.approvalOf("hotfix")
-	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", opens(48), nil))
+	w.allowed(alice, w.approval()...)
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	seen, lines := w.approvalOf("hotfix"), w.exception("hotfix").Annotations[approveBy]
+	backup := w.exception("hotfix")
+	w.allowed(ona, "delete gtex hotfix")
+	w.decided(g, metav1.ConditionFalse)
+	w.allowed(ona, "apply", "--server-side", "-f", exceptionFile("hotfix", opens(48), map[string]string{authors: "bob", approveBy: lines}))
 	newer := w.exception("hotfix")
 	if newer.Generation != older.Generation || newer.UID == older.UID {
 		t.Fatalf("generation %d of %s", newer.Generation, newer.UID)
 	}
 	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix with uid=" + string(older.UID) + ": that is the UID of another exception" + again(newer)
-	w.refusedException(alice, "hotfix", cause, annotated(seen)...)
+	w.refused(alice, cause, annotated(seen)...)
+	w.stampedException("hotfix", "ona", "")
+	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+
+	w.allowed(ona, "delete gtex hotfix")
+	backup.ResourceVersion, backup.UID = "", ""
+	if err := ona.Client.Create(w.Context(), backup.DeepCopy()); err == nil || !strings.Contains(err.Error(), "while creating it") {
+		t.Errorf("restored with its approval: %v", err)
+	}
+	delete(backup.Annotations, approveAt)
+	w.Must(ona.Client.Create(w.Context(), backup))
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	w.allowed(alice, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
-}
-
-// Somebody who may approve puts back what an older generation was approved with, as a
-// backup or Git does. Flux itself is refused with all that it applies.
-func TestAnOlderApprovalThatIsPutBackIsRefused(t *testing.T) {
-	w := newWorld(t)
-	g := w.guarded(1)
-	ona, alice, robot := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("robot", exceptionEditor, exceptionApprover)
-	w.born(ona, "hotfix", opens(1), nil)
-	w.allowed(alice, w.approval()...)
-	older := w.exception("hotfix").Annotations
-	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
-	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
-	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice") // it was taken note of
-	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
-	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-
-	put := func(manager, value string) error {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{approveAt: value, approveBy: older[approveBy], authors: "somebody"}}})
-		w.Must(err)
-		return robot.Client.Patch(w.Context(), w.exception("hotfix"), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager))
-	}
-	for _, manager := range []string{"kustomize-controller", "kubectl-annotate", "restore"} {
-		if err := put(manager, older[approveAt]); err == nil || !strings.Contains(err.Error(), "user robot may not approve generation=1 of gate exception "+w.Namespace+"/hotfix: the present one is generation=2") {
-			t.Errorf("%s: %v", manager, err)
-		}
-	}
-	w.refusedException(robot, "hotfix", "user robot may not approve gate exception "+w.Namespace+"/hotfix by a manifest",
-		"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", w.file(fmt.Sprintf(
-			`{"apiVersion":%q,"kind":"GateException","metadata":{"name":"hotfix","annotations":{%q:%q}}}`, v1alpha1.GroupVersion, approveAt, older[approveAt])), "--validate=false")
-	w.stampedException("hotfix", "ona", "1 alice") // void, see the generation
-	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.Must(put("restore", w.approvalOf("hotfix"))) // the robot may approve what is there
-	w.stampedException("hotfix", "ona", "2 robot")
 }
 
 func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
@@ -194,56 +181,43 @@ func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 		now(), "", "yes", now() + "/3", now() + "/30m", now() + ",generation=1", now() + ",uid=" + string(e.UID), strings.TrimPrefix(right, "2"),
 		",generation=1,uid=" + string(e.UID), right + ",by=alice", right + ",", right + "\n", right + "\n" + right, "x\n" + right, strings.Repeat("x", 100_000), strings.Repeat("x", 100_000) + right,
 	} {
-		w.refusedException(alice, "hotfix", want, annotated(value)...)
+		w.refused(alice, want, annotated(value)...)
 		out, _ := alice.kubectl(w.Context(), w.Namespace, annotated(value)...)
-		if n := strings.Count(out, "denied request"); n != 1 || strings.Contains(strings.TrimSpace(out), "\n") {
-			t.Errorf("%.50q: %d errors in %q", value, n, out)
-		}
+		w.is("errors", strings.Count(out, "denied request")+strings.Count(strings.TrimSpace(out), "\n"), 1)
 	}
 }
 
-// The stamps do not rely on the refusal, and the controller says what was not refused.
+// The stamps do not rely on the refusal, and the controller reports what was not refused.
 func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.born(ona, "hotfix", opens(1), nil)
 	seen := w.approvalOf("hotfix")
-	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
-	_, err := cluster.Kubectl(w.Context(), "delete", "validatingadmissionpolicybinding", "gate-exception-verb")
-	w.Must(err)
-	refused := func() error {
-		out, err := alice.kubectl(w.Context(), w.Namespace, append(annotated(now()), "--dry-run=server")...)
-		if err == nil {
-			return fmt.Errorf("allowed: %s", out)
-		}
-		return nil
+	w.allowed(ona, edit(opens(48))...)
+	const form = "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
+	refuses := func(want bool) {
+		w.until(fmt.Sprintf("it is refused: %t", want), func() (bool, any) {
+			out, err := alice.kubectl(w.Context(), w.Namespace, append(annotated(now()), "--dry-run=server")...)
+			return want == (err != nil), out
+		})
 	}
-	defer func() {
-		_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_verb.yaml"))
-		w.Must(err)
-		w.Eventually("it is refused again", refused)
-	}()
-	w.Eventually("nobody refuses it", func() error {
-		if refused() == nil {
-			return fmt.Errorf("it is refused")
+	w.without("gate-exception-verb", []string{validating}, func() {
+		refuses(false)
+		for value, because := range map[string]string{
+			seen: "generation 1 is not the current one", now(): form, strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1): form,
+		} {
+			w.allowed(alice, annotated(value)...)
+			w.stampedException("hotfix", "ona", "")
+			w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+			if want := fmt.Sprintf("; the approval %q does not count: %s; to approve generation 2", value, because); !strings.Contains(w.waiting(), want) {
+				t.Errorf("%q is not in %s", want, w.waiting())
+			}
 		}
-		return nil
+		w.allowed(alice, w.approval()...)
+		w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	})
-	for _, tc := range []struct{ value, because string }{
-		{seen, "generation 1 is not the current one"},
-		{now(), "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"},
-		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"},
-	} {
-		w.allowed(alice, annotated(tc.value)...)
-		w.stampedException("hotfix", "ona", "")
-		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-		if want := fmt.Sprintf("; the approval %q does not count: %s; to approve generation 2", tc.value, tc.because); !strings.Contains(w.waiting(), want) {
-			t.Errorf("%q is not in %s", want, w.waiting())
-		}
-	}
-	w.allowed(alice, w.approval()...)
-	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	refuses(true)
 }
 
 // isImpossible returns whether a text has the form of a time and is none, such as 30 February. The policy only checks the form.
@@ -265,7 +239,7 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 	const characters = ",,=:.-+/ \n\t\"'\\TZtz0123456789abcdefx٣é\x7f"
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	allowed := 0
-	for i := range 400 {
+	for i := range 200 {
 		value := []rune(gate.FormatApproval(e, time.Unix(random.Int64N(250_000_000_000), 0)))
 		for range i % 3 {
 			at := random.IntN(len(value) + 1) // or at the end
@@ -294,16 +268,16 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 			allowed++
 		}
 	}
-	if allowed < 100 || allowed > 300 {
-		t.Errorf("%d of 400 are allowed", allowed)
+	if allowed < 50 || allowed > 150 {
+		t.Errorf("%d of 200 are allowed", allowed)
 	}
 }
 
-// Many edit while many approve. In every order, nobody is said to have approved a
+// Many edit while many approve. In every order, no user is recorded as the approver of a
 // spec that they have not read.
 func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 	w := newWorld(t)
-	const approvers, rounds = 4, 25
+	const approvers, rounds = 4, 12
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "hotfix", "", nil)
 	patch := func(p *person, format string, args ...any) (*v1alpha1.GateException, error) {

@@ -1,14 +1,17 @@
 package policies
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
+	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -23,52 +26,10 @@ const (
 	authors   = v1alpha1.AuthorsAnnotation
 )
 
-// exceptionManifest is a GateException of the Gate production in the first week of
-// 2099, with what of spec differs.
-func exceptionManifest(name, spec string, annotations map[string]string) map[string]any {
-	content := map[string]any{
-		"gateRef": map[string]any{"name": "production"}, "default": "opened",
-		"validFrom": "2099-01-01T00:00:00Z", "validUntil": "2099-01-08T00:00:00Z",
-	}
-	if spec != "" {
-		if err := json.Unmarshal([]byte(spec), &content); err != nil {
-			panic(err)
-		}
-	}
-	metadata := map[string]any{"name": name}
-	if prefix, ok := strings.CutPrefix(name, "generateName: "); ok {
-		metadata = map[string]any{"generateName": prefix}
-	}
-	if annotations != nil {
-		metadata["annotations"] = annotations
-	}
-	return map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateExceptionKind, "metadata": metadata, "spec": content,
-	}
-}
-
-// exceptionFile writes one into a folder and returns the path.
-func exceptionFile(dir, name, spec string, annotations map[string]string) string {
-	path := filepath.Join(dir, "exception.json")
-	content, err := json.Marshal(exceptionManifest(name, spec, annotations))
-	if err == nil {
-		err = os.WriteFile(path, content, 0o600)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
-
-// except returns the manifest of a GateException in a file.
-func (w *world) except(name, spec string, annotations map[string]string) string {
-	return exceptionFile(w.TempDir(), name, spec, annotations)
-}
-
 // born has a person create a GateException.
 func (w *world) born(p *person, name, spec string, annotations map[string]string) *v1alpha1.GateException {
 	w.Helper()
-	w.allowed(p, "create", "-f", w.except(name, spec, annotations))
+	w.allowed(p, "create", "-f", exceptionFile(name, spec, annotations))
 	return w.exception(name)
 }
 
@@ -80,31 +41,55 @@ func (w *world) exception(name string) *v1alpha1.GateException {
 	return e
 }
 
-// refusedException runs kubectl, which must be refused for a cause and leave no
-// trace on a GateException.
-func (w *world) refusedException(p *person, name, cause string, args ...string) {
+// guarded creates a closed Gate whose exceptions need approvals.
+func (w *world) guarded(approvals int32) *v1alpha1.Gate {
 	w.Helper()
-	before := w.exception(name)
-	out, err := p.kubectl(w.Context(), w.Namespace, args...)
-	if err == nil {
-		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
-	} else if !strings.Contains(out, cause) {
-		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
-	}
-	if after := w.exception(name); after.Generation != before.Generation || after.UID != before.UID || !sameAnnotations(before, after) {
-		w.Errorf("%q by %s: the exception has changed\nfrom %+v\nto   %+v", args, p.Name, before, after)
-	}
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: approvals}},
+	})
+	w.decided(g, metav1.ConditionFalse)
+	return g
 }
 
-func sameAnnotations(a, b *v1alpha1.GateException) bool {
-	for _, key := range []string{approveAt, approveBy, authors} {
-		first, had := a.Annotations[key]
-		second, has := b.Annotations[key]
-		if first != second || had != has {
-			return false
-		}
+// opens is a spec that opens the Gate now, for hours.
+func opens(hours int) string {
+	return fmt.Sprintf(`{"timeZone":"UTC","validFrom":%q,"validUntil":%q,"openPeriods":[{"name":"always","start":"00:00","end":"24:00"}]}`,
+		stamp(time.Now().Add(-time.Hour)), stamp(time.Now().Add(time.Duration(hours)*time.Hour)))
+}
+
+// reported triggers the controller, and checks the condition Active of an exception, its approvals and the state of the Gate.
+func (w *world) reported(g *v1alpha1.Gate, name, reason string, approvers ...string) {
+	w.Helper()
+	token := time.Now().Format(time.RFC3339Nano)
+	e := w.exception(name)
+	w.Must(w.Merge(e, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, token))
+	w.until("the controller has reconciled "+name, func() (bool, any) {
+		e = w.exception(name)
+		return e.Status.LastHandledReconcileAt == token && e.Status.ObservedGeneration == e.Generation, e.Status
+	})
+	var by []string
+	for _, a := range e.Status.Approvals {
+		by = append(by, a.ApprovedBy)
 	}
-	return true
+	opened := metav1.ConditionFalse
+	if reason == v1alpha1.InForceReason {
+		opened = metav1.ConditionTrue
+	}
+	active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition)
+	if active == nil || active.Status != opened || active.Reason != reason || !slices.Equal(by, approvers) {
+		w.Errorf("want %s and approvals by %q, status is %+v", reason, approvers, e.Status)
+	}
+	w.decided(g, opened)
+}
+
+// ttl returns the arguments that change the spec of the exception hotfix.
+func ttl(value string) []string {
+	return []string{`patch gtex hotfix --type=merge -p {"spec":{"ttlAfterExpired":"` + value + `"}}`}
+}
+
+// edit returns the arguments that change the time of the exception hotfix.
+func edit(spec string) []string {
+	return []string{`patch gtex hotfix --type=merge -p {"spec":` + spec + `}`}
 }
 
 // approvalOf returns the value that approves an exception as it is. Times differ, or
@@ -148,4 +133,223 @@ func (w *world) stampedException(name, wantAuthors, wantApprovals string) {
 			w.Errorf("%s is %q, %t, want %q", key, got, ok, want)
 		}
 	}
+}
+
+// lasting is a spec that differs by its time, given as days of January 2099 and
+// their hours.
+func lasting(from, until string) string {
+	return fmt.Sprintf(`{"validFrom":"2099-01-%s:00:00Z","validUntil":"2099-01-%s:00:00Z"}`, from, until)
+}
+
+// judged waits until the policy knows of an exception: it sees a new one within
+// a second or so.
+func (w *world) judged(name string) {
+	w.Helper()
+	e := w.exception(name)
+	e.Name, e.ResourceVersion = "judged", ""
+	w.until("the policy knows "+name, func() (bool, any) {
+		err := cluster.Client.Create(w.Context(), e.DeepCopy(), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "overlaps with gate exception "+w.Namespace+"/"+name+" "), err
+	})
+}
+
+// free waits until nothing overlaps with a spec any more.
+func (w *world) free(spec string) {
+	w.Helper()
+	w.Eventually("nothing overlaps", func() error {
+		_, err := admin.kubectl(w.Context(), w.Namespace, "create", "--dry-run=server", "-f", exceptionFile("free", spec, nil))
+		return err
+	})
+}
+
+func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.judged("first")
+	within := func(effect string) string {
+		return `{"timeZone":"UTC","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z",` + effect + `}`
+	}
+	const nightly, daily = `[{"name":"night","start":"22:00","end":"02:00"}]`, `[{"name":"day","start":"10:00","end":"12:00"}]`
+	overlaps := fmt.Sprintf("denied request: gate exception %[1]s/second overlaps with gate exception %[1]s/first of the same gate production, "+
+		"which lasts from 2099-01-10T00:00:00Z until 2099-01-20T00:00:00Z", w.Namespace)
+	for _, spec := range []string{
+		lasting("10T00", "20T00"), lasting("12T00", "13T00"), lasting("01T00", "31T00"), lasting("09T00", "10T01"), lasting("19T23", "21T00"),
+		`{"validFrom":"2099-01-10T09:00:00+09:00","validUntil":"2099-01-10T09:00:01+09:00"}`,
+		within(`"default":"closed","openPeriods":` + nightly), within(`"default":null,"openPeriods":` + nightly),
+		within(`"default":null,"openPeriods":` + nightly + `,"closePeriods":` + daily), within(`"closePeriods":` + daily),
+	} {
+		w.refused(ona, overlaps, "create --dry-run=server -f "+exceptionFile("second", spec, nil))
+	}
+	for _, spec := range []string{
+		within(`"default":null,"closePeriods":` + daily), within(`"default":"closed"`), within(`"default":"closed","openPeriods":[],"closePeriods":` + daily),
+		lasting("01T00", "10T00"), lasting("20T00", "31T00"), `{"validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-10T09:00:00+09:00"}`,
+		`{"validFrom":"1970-01-01T00:00:00Z","validUntil":"1970-01-02T00:00:00Z"}`,
+		`{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`,
+	} {
+		w.allowed(ona, "create --dry-run=server -f "+exceptionFile("second", spec, nil))
+	}
+	w.refused(ona, "gate exception "+w.Namespace+"/second-", "create", "-f", exceptionFile("generateName: second-", lasting("19T00", "21T00"), nil))
+	away := newWorld(t)
+	away.born(away.as("ona", exceptionEditor, viewer), "second", lasting("10T00", "20T00"), nil)
+}
+
+// It is born first, and others overlap it.
+func TestAnExceptionThatOnlyClosesIsInNobodysWay(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "shut", strings.Replace(lasting("10T00", "20T00"), "{", `{"default":"closed",`, 1), nil)
+	w.born(ona, "first", lasting("20T00", "30T00"), nil)
+	w.judged("first")
+	w.allowed(ona, "create", "-f", exceptionFile("second", lasting("10T00", "20T00"), nil))
+	w.judged("second")
+	w.refused(ona, "overlaps with gate exception "+w.Namespace+"/second", "patch", "gtex", "shut", "--type=merge", "-p", `{"spec":{"default":"opened"}}`)
+}
+
+func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.born(ona, "second", lasting("20T00", "30T00"), nil)
+	w.born(ona, "third", `{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`, nil)
+	for _, name := range []string{"first", "second", "third"} {
+		w.judged(name)
+	}
+	patch := func(name, spec string) []string {
+		return []string{"patch", "gtex", name, "--type=merge", "-p", `{"spec":` + spec + `}`}
+	}
+	cause := func(name, other string) string {
+		return fmt.Sprintf("gate exception %[1]s/%[2]s overlaps with gate exception %[1]s/%[3]s of the same gate production, which lasts from 2099-01-", w.Namespace, name, other)
+	}
+	w.refused(ona, cause("first", "second"), patch("first", `{"validUntil":"2099-01-20T00:00:01Z"}`)...)
+	w.allowed(ona, patch("third", `{"validUntil":"2099-01-30T00:00:00Z"}`)...) // of another gate
+	w.refused(ona, cause("first", "second"), "replace", "-f", exceptionFile("first", lasting("10T00", "21T00"), nil))
+	w.refused(ona, cause("first", "second"), "apply", "--server-side", "--force-conflicts", "-f", exceptionFile("first", lasting("10T00", "21T00"), nil))
+	// Against itself, and after the other has moved.
+	w.allowed(ona, patch("first", `{"validUntil":"2099-01-19T00:00:00Z"}`)...)
+	w.allowed(ona, patch("second", `{"validFrom":"2099-01-25T00:00:00Z"}`)...)
+	w.free(lasting("20T00", "21T00"))
+	w.allowed(ona, patch("first", `{"validFrom":"2099-01-09T00:00:00Z","validUntil":"2099-01-25T00:00:00Z"}`)...)
+}
+
+func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.until("the controller has reported on it", func() (bool, any) {
+		e := w.exception("first")
+		return e.Status.ObservedGeneration == e.Generation, e.Status
+	})
+	w.stopController()
+	w.judged("first")
+	account := w.as(controllerName, w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
+	for _, step := range []struct {
+		status string
+		judged bool
+	}{
+		{activeCondition("Pending"), true}, {activeCondition("InForce"), true}, {activeCondition("Overlapped"), true},
+		{activeCondition("WaitingApproval"), true}, {activeCondition("GateNotReady"), true}, {activeCondition("Expired"), false},
+		{`"observedGeneration":0`, true}, {`"observedGeneration":1`, false}, // Expired is of the generation that the controller saw
+		{activeCondition("Pending"), true},
+	} {
+		w.allowed(account, `patch gtex first --subresource=status --type=merge -p {"status":{`+step.status+`}}`)
+		if step.judged {
+			w.judged("first")
+		} else {
+			w.free(lasting("10T00", "20T00"))
+		}
+	}
+
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/stay"]}}`)
+	w.allowed(ona, "delete", "gtex", "first", "--wait=false")
+	w.free(lasting("10T00", "20T00"))
+	w.born(ona, "second", lasting("10T00", "20T00"), nil)
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+
+	// One that takes the place of another right away.
+	w.judged("second")
+	w.allowed(ona, "replace", "--force", "-f", exceptionFile("second", lasting("10T00", "20T00"), nil))
+}
+
+// The policy does not wait until the controller has reconciled.
+func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
+	w.until("it is expired", func() (bool, any) {
+		e := w.exception("first")
+		active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition)
+		return active != nil && active.Reason == v1alpha1.ExpiredReason && e.Labels[v1alpha1.ExpiredLabel] == "true", e
+	})
+	w.stopController()
+	w.allowed(ona, "label", "gtex", "first", "team=shop")
+	w.is("the label, after another label", w.exception("first").Labels[v1alpha1.ExpiredLabel], "true")
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("10T00", "20T00")+`}`)
+	w.judged("first")
+	w.is("the label, after an edit", w.exception("first").Labels[v1alpha1.ExpiredLabel], "")
+}
+
+// Such an exception would not be in the way of another.
+func TestOnlyTheControllerLabelsAnExceptionAsExpired(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	expired := `"metadata":{"labels":{"` + v1alpha1.ExpiredLabel + `":"true"}}`
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.judged("first")
+	for _, patch := range []string{"{" + expired + "}", "{" + expired + `,"spec":` + lasting("11T00", "20T00") + "}"} {
+		w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", patch)
+		w.is("the label, after "+patch, w.exception("first").Labels[v1alpha1.ExpiredLabel], "")
+	}
+	second := w.exception("first")
+	second.Name, second.ResourceVersion, second.Labels = "second", "", map[string]string{v1alpha1.ExpiredLabel: "true"}
+	second.Spec.GateRef.Name = "staging"
+	w.Create(second)
+	w.Read(second)
+	w.is("the label at birth", second.Labels[v1alpha1.ExpiredLabel], "")
+	w.judged("first")
+}
+
+// A pair that overlaps all the same, such as from before the policy, can be
+// labelled and so on, by the controller above all.
+func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.overlapping(ona, "first", "second")
+	for _, name := range []string{"first", "second"} {
+		w.judged(name)
+	}
+	account := w.as(controllerName, w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
+	for _, name := range []string{"first", "second"} {
+		w.allowed(account, "patch", "gtex", name, "--type=merge", "-p", `{"metadata":{"finalizers":["`+v1alpha1.GateFinalizer+`"],"labels":{"`+v1alpha1.GateLabel+`":"production"}}}`)
+		w.allowed(account, "patch", "gtex", name, "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1,`+activeCondition("Pending")+`}}`)
+		w.allowed(ona, "label", "gtex", name, "a=b")
+	}
+	w.refused(ona, "overlaps with gate exception "+w.Namespace+"/second", "patch", "gtex", "first", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"}}`)
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("01T00", "02T00")+`}`)
+	for _, name := range []string{"first", "second"} {
+		w.allowed(account, "patch", "gtex", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	}
+}
+
+// overlapping creates GateExceptions of the same time while the policy is not
+// bound.
+func (w *world) overlapping(p *person, names ...string) {
+	w.Helper()
+	w.without("gate-exception-overlap", []string{validating}, func() {
+		for _, name := range names {
+			w.Eventually("no policy judges "+name, func() error {
+				_, err := p.kubectl(w.Context(), w.Namespace, "create", "-f", exceptionFile(name, lasting("10T00", "20T00"), nil))
+				return err
+			})
+		}
+	})
+}
+
+// activeCondition returns the field conditions of a status with the condition Active of that reason.
+func activeCondition(reason string) string {
+	status := metav1.ConditionFalse
+	if reason == v1alpha1.InForceReason {
+		status = metav1.ConditionTrue
+	}
+	return fmt.Sprintf(`"conditions":[{"type":"Active","status":%q,"reason":%q,"message":"","lastTransitionTime":"2026-11-21T16:41:57Z"}]`, status, reason)
 }

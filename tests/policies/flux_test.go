@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,7 +32,8 @@ func newGit(t *testing.T, roles ...string) *git {
 	t.Helper()
 	r := &git{world: newWorld(t), artifacts: harness.StartArtifactServer()}
 	t.Cleanup(r.artifacts.Stop)
-	flux, err := cluster.StartKustomizeController(context.Background())
+	// It would reconcile the Kustomizations of other tests, too.
+	flux, err := cluster.StartKustomizeController(context.WithoutCancel(t.Context()))
 	r.Must(err)
 	t.Cleanup(func() {
 		if err := flux.Stop(); err != nil {
@@ -45,11 +45,10 @@ func newGit(t *testing.T, roles ...string) *git {
 	return r
 }
 
-// commit makes a Gate with annotations the content of the repository.
-func (r *git) commit(annotations string) {
+// commit makes a closed Gate with annotations the content of the repository.
+func (r *git) commit(annotations map[string]string) {
 	r.Helper()
-	r.commitManifest(fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","spec":{"default":"closed"},`+
-		`"metadata":{"name":"production","namespace":%q,"annotations":%s}}`, r.Namespace, annotations))
+	r.commitManifest(gateFile("production", annotations))
 }
 
 func (r *git) commitManifest(manifest string) {
@@ -62,11 +61,11 @@ func (r *git) commitManifest(manifest string) {
 	}
 	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", key)
 	obj.Object["spec"] = map[string]any{
-		"interval": "1h", "prune": true, "path": "./", "serviceAccountName": "tenant",
+		"interval": "1h", "prune": true, "path": "./", "serviceAccountName": "tenant", "targetNamespace": r.Namespace,
 		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "gates"},
 	}
 	r.Create(obj)
-	r.Cleanup(func() { // another kustomize-controller would ask for the artifact when it is gone
+	r.Cleanup(func() { // another kustomize-controller would request the artifact when it is gone
 		ctx := context.Background()
 		r.Must(cluster.Client.Delete(ctx, obj))
 		r.Must(harness.Eventually(ctx, harness.Patience, "the Kustomization is gone", func() error {
@@ -84,8 +83,7 @@ func (r *git) sync() *metav1.Condition {
 	r.Helper()
 	token := time.Now().Format(time.RFC3339Nano)
 	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", client.ObjectKey{Namespace: r.Namespace, Name: "gates"})
-	r.Must(cluster.Client.Patch(r.Context(), obj, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"`+token+`"}}}`))))
+	r.Annotate(obj, "reconcile.fluxcd.io/requestedAt", token)
 	var status struct {
 		LastHandledReconcileAt string             `json:"lastHandledReconcileAt"`
 		LastAttemptedRevision  string             `json:"lastAttemptedRevision"`
@@ -117,23 +115,29 @@ func (r *git) synced() {
 	}
 }
 
+// failed is sync that fails for a cause.
+func (r *git) failed(cause string) {
+	r.Helper()
+	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message+"\n", strings.TrimSpace(cause)) {
+		r.Errorf("Ready is %+v, not for %s", ready, cause)
+	}
+}
+
 // settled checks that kustomize-controller has nothing to correct.
 func (r *git) settled(g *v1alpha1.Gate) {
 	r.Helper()
-	before := r.get(g)
-	for range 3 {
+	before := r.get(g).ObjectMeta
+	for range 2 {
 		r.synced()
 	}
-	if after := r.get(g); after.ResourceVersion != before.ResourceVersion {
-		r.Errorf("kustomize-controller writes the gate again\nfrom %+v\nto   %+v", before.ObjectMeta, after.ObjectMeta)
-	}
+	r.is("the gate after kustomize-controller", r.get(g).ObjectMeta, before)
 }
 
 func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r := newGit(t, editor, viewer)
-	r.commit(`{}`)
+	r.commit(nil)
 	r.synced()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.Namespace}}
+	g := r.ReadGate("production")
 	r.decided(g, metav1.ConditionFalse)
 	alice := r.as("alice", opener)
 
@@ -142,16 +146,24 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r.decided(g, metav1.ConditionTrue)
 	r.synced()
 	for _, key := range []string{openAt, openWhy, openBy} {
-		if value, ok := r.get(g).Annotations[key]; ok {
-			t.Errorf("%s is still there: %s", key, value)
-		}
+		r.stamped(g, key, "")
 	}
 	r.decided(g, metav1.ConditionTrue)
-	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Message != "hotfix 1234" {
-		t.Errorf("lastRequest is %+v", last)
-	}
+	r.requested(g, "alice", "hotfix 1234", v1alpha1.SourceAnnotation)
 	r.synced() // strips what decided asked by
 	r.settled(g)
+
+	// What webhooks were taken stays, also if Git has the annotation.
+	for _, annotations := range []map[string]string{{"a": "b"}, {deliveries: "forged"}, nil} {
+		r.received(g, deliveries+"="+strings.Repeat("one ", len(annotations)+1))
+		taken := r.get(g).Annotations[deliveries]
+		r.commit(annotations)
+		r.synced()
+		r.is("deliveries", r.get(g).Annotations[deliveries], taken)
+		r.decided(g, metav1.ConditionTrue)
+		r.synced()
+		r.settled(g)
+	}
 
 	// A client that is not kubectl keeps its annotations, and the stamp with them.
 	request := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+openAt+`":"`+now()+`"}}}`))
@@ -162,66 +174,15 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r.stamped(g, openBy, "alice")
 }
 
-// The periods that a platform team applies stay when Flux applies the others.
-func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
-	r := newGit(t, editor, viewer)
-	const nights = `{"name":"nights","start":"22:00","end":"05:00"}`
-	const migration = `{"name":"migration","from":"2027-11-28T00:00:00Z","until":"2027-11-30T00:00:00Z"}`
-	manifest := func(spec string) string {
-		return fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"production","namespace":%q},"spec":{%s}}`, r.Namespace, spec)
-	}
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.Namespace}}
-	has := func(want string) {
-		t.Helper()
-		var names []string
-		spec := r.get(g).Spec
-		for _, p := range spec.OpenPeriods {
-			names = append(names, p.Name)
-		}
-		for _, p := range spec.ClosePeriods {
-			names = append(names, p.Name+" until "+stamp(p.Until.Time()))
-		}
-		if got := strings.Join(names, ", "); got != want {
-			t.Errorf("has %q, want %q", got, want)
-		}
-	}
-	r.commitManifest(manifest(`"default":"closed","openPeriods":[` + nights + `]`))
-	r.synced()
-	paula := r.as("paula", editor, viewer)
-	apply := func(spec string) []string {
-		return []string{"apply", "--server-side", "--field-manager=platform", "-f", r.file(manifest(spec))}
-	}
-	r.allowed(paula, apply(`"closePeriods":[`+migration+`]`)...)
-	has("nights, migration until 2027-11-30T00:00:00Z")
-	r.Decided(g)
-	r.settled(g)
-	has("nights, migration until 2027-11-30T00:00:00Z")
-	if out, err := paula.kubectl(r.Context(), r.Namespace, apply(`"openPeriods":[`+strings.Replace(nights, "05:00", "06:00", 1)+`]`)...); err == nil ||
-		!strings.Contains(out, `conflict with "kustomize-controller": .spec.openPeriods[name="nights"]`) {
-		t.Errorf("paula changes the window of Git: %s, %v", out, err)
-	}
-
-	r.commitManifest(manifest(`"default":"closed"`))
-	r.synced()
-	has("migration until 2027-11-30T00:00:00Z")
-	// Flux insists on what is in Git.
-	r.commitManifest(manifest(`"default":"closed","openPeriods":[` + nights + `],"closePeriods":[` + strings.Replace(migration, "-30T", "-29T", 1) + `]`))
-	r.synced()
-	has("nights, migration until 2027-11-29T00:00:00Z")
-}
-
 func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
 	r := newGit(t, editor, viewer)
-	r.commit(`{}`)
+	r.commit(nil)
 	r.synced()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.Namespace}}
+	g := r.ReadGate("production")
 	r.decided(g, metav1.ConditionFalse)
 
-	r.commit(`{"` + openAt + `":"` + now() + `","` + openBy + `":"alice"}`)
-	ready := r.sync()
-	if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not open gate "+r.Namespace+"/production") {
-		t.Errorf("Ready is %+v", ready)
-	}
+	r.commit(map[string]string{openAt: now(), openBy: "alice"})
+	r.failed("user " + r.tenant + " may not open gate " + r.Namespace + "/production")
 	r.decided(g, metav1.ConditionFalse)
 
 	r.as(r.tenant, opener)
@@ -239,11 +200,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	alice := r.as("alice", exceptionApprover)
 	commit := func(spec string, annotations map[string]string) {
 		r.Helper()
-		manifest := exceptionManifest("hotfix", spec, annotations)
-		manifest["metadata"].(map[string]any)["namespace"] = r.Namespace
-		content, err := json.Marshal(manifest)
-		r.Must(err)
-		r.commitManifest(string(content))
+		r.commitManifest(exceptionFile("hotfix", spec, annotations))
 	}
 	spec := opens(1)
 	commit(spec, nil)
@@ -255,28 +212,19 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	r.stampedException("hotfix", r.tenant, "1 alice")
 	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	r.synced() // strips the approval, but not its stamp
-	if at, ok := r.exception("hotfix").Annotations[approveAt]; ok {
-		t.Errorf("%s is still there: %s", approveAt, at)
-	}
+	r.is("the approval", r.exception("hotfix").Annotations[approveAt], "")
 	r.stampedException("hotfix", r.tenant, "1 alice")
 	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	before := r.exception("hotfix").ResourceVersion
-	for range 3 {
-		r.synced()
-	}
-	if after := r.exception("hotfix").ResourceVersion; after != before {
-		t.Error("kustomize-controller writes the exception again")
-	}
+	r.synced()
+	r.synced()
+	r.is("the version of the exception", r.exception("hotfix").ResourceVersion, before)
 
 	commit(spec, map[string]string{approveAt: r.approvalOf("hotfix"), authors: "bob", approveBy: "1 bob"})
-	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not approve gate exception") {
-		t.Errorf("Ready is %+v", ready)
-	}
+	r.failed("user " + r.tenant + " may not approve gate exception")
 	r.as(r.tenant, exceptionApprover)
 	r.mayBy(r.tenant, "approve", "gateexceptions", v1alpha1.GroupVersion.Group)
-	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" wrote gate exception "+r.Namespace+"/hotfix: somebody else has to approve it") {
-		t.Errorf("Ready is %+v", ready)
-	}
+	r.failed("user " + r.tenant + " wrote gate exception " + r.Namespace + "/hotfix: somebody else has to approve it")
 	commit(opens(2), nil)
 	r.synced()
 	r.stampedException("hotfix", r.tenant, "1 alice") // void, see the generation

@@ -2,16 +2,12 @@ package policies
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -21,24 +17,6 @@ const (
 	repositories = "gitrepositories.source.toolkit.fluxcd.io"
 	gatedBy      = v1alpha1.PinnedByAnnotation
 )
-
-var repositoryKind = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
-
-// repositoryFile writes a manifest of a Git repository at commit e into a folder and returns its path.
-func repositoryFile(dir, name string, annotations map[string]string) string {
-	raw, err := json.Marshal(map[string]any{
-		"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": map[string]any{"name": name, "annotations": annotations},
-		"spec": map[string]any{"url": "https://git.example.com/evil", "interval": "1m", "ref": map[string]any{"commit": strings.Repeat("e", 40)}},
-	})
-	path := filepath.Join(dir, "repository-"+name+".json")
-	if err == nil {
-		err = os.WriteFile(path, raw, 0o600)
-	}
-	if err != nil {
-		panic(err) // a map, and a folder of this test
-	}
-	return path
-}
 
 // gated has a GatedSource pin commit a at once.
 func (w *world) gated() *unstructured.Unstructured {
@@ -54,14 +32,10 @@ func (w *world) gated() *unstructured.Unstructured {
 func (w *world) isPinned(letter string) *unstructured.Unstructured {
 	w.Helper()
 	obj := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps-gated"))
-	w.Eventually("it is pinned", func() error {
-		if err := w.TryRead(obj); err != nil {
-			return err
-		}
-		if got, _, _ := unstructured.NestedString(obj.Object, "spec", "ref", "commit"); got != strings.Repeat(letter, 40) || obj.GetAnnotations()[gatedBy] != "apps" {
-			return fmt.Errorf("it is at %q, of %q", got, obj.GetAnnotations()[gatedBy])
-		}
-		return nil
+	w.until("it is pinned", func() (bool, any) {
+		err := w.TryRead(obj)
+		got, _, _ := unstructured.NestedString(obj.Object, "spec", "ref", "commit")
+		return err == nil && got == strings.Repeat(letter, 40) && obj.GetAnnotations()[gatedBy] == "apps", obj.Object
 	})
 	return obj
 }
@@ -70,9 +44,7 @@ func (w *world) isPinned(letter string) *unstructured.Unstructured {
 func (w *world) writer(name string, roles ...string) *person {
 	w.Helper()
 	p := w.as(name, roles...)
-	for _, verb := range []string{"get", "create", "patch", "update", "delete"} {
-		w.mayOn(name, verb, repositories)
-	}
+	w.mayOn(name, "get create patch update delete", repositories)
 	return p
 }
 
@@ -91,47 +63,37 @@ func TestAttacksOnAPinnedSource(t *testing.T) {
 	w.Must(unstructured.SetNestedField(evil.Object, strings.Repeat("e", 40), "spec", "ref", "commit"))
 	raw, err := json.Marshal(evil)
 	w.Must(err)
-	dir := t.TempDir()
-	const needs = "the verb approve on gatedsources.gating.toolkit.fluxcd.io apps"
-	for name, args := range map[string][]string{
-		"another commit":                       onPinned(`{"spec":{"ref":{"commit":"` + strings.Repeat("e", 40) + `"}}}`),
-		"a branch instead of the commit":       onPinned(`{"spec":{"ref":{"commit":null,"branch":"main"}}}`),
-		"another place":                        onPinned(`{"spec":{"url":"https://git.example.com/evil"}}`),
-		"other files":                          onPinned(`{"spec":{"ignore":"/tests"}}`),
-		"no verification":                      onPinned(`{"spec":{"verify":null,"secretRef":{"name":"x"}}}`),
-		"another commit while suspending it":   onPinned(`{"spec":{"suspend":true,"ref":{"commit":"` + strings.Repeat("e", 40) + `"}}}`),
-		"the commit is taken away":             {"patch", "gitrepository", "apps-gated", "--type=json", "-p", `[{"op":"remove","path":"/spec/ref"}]`},
-		"it is nobody's":                       {"annotate", "gitrepository", "apps-gated", gatedBy + "-"},
-		"it is nobody's by an empty name":      {"annotate", "--overwrite", "gitrepository", "apps-gated", gatedBy + "="},
-		"it is of a GatedSource of hers":       {"annotate", "--overwrite", "gitrepository", "apps-gated", gatedBy + "=production"},
-		"it is hers, and at another commit":    onPinned(`{"metadata":{"annotations":{"` + gatedBy + `":"production"}},"spec":{"ref":{"commit":"` + strings.Repeat("e", 40) + `"}}}`),
-		"it is replaced":                       {"replace", "-f", w.file(string(raw))},
-		"it is applied by force":               {"apply", "--server-side", "--force-conflicts", "-f", repositoryFile(dir, "apps-gated", nil)},
-		"it is applied as by the controller":   {"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", repositoryFile(dir, "apps-gated", map[string]string{gatedBy: "apps"})},
-		"the source itself is said to be ours": {"annotate", "gitrepository", "apps", gatedBy + "=apps"},
-		"another one is said to be ours":       {"create", "-f", repositoryFile(dir, "another", map[string]string{gatedBy: "apps"})},
+	for _, args := range [][]string{
+		onPinned(`{"spec":{"ref":{"commit":"` + strings.Repeat("e", 40) + `"}}}`),
+		onPinned(`{"spec":{"ref":{"commit":null,"branch":"main"}}}`),
+		onPinned(`{"spec":{"url":"https://git.example.com/evil"}}`),
+		onPinned(`{"spec":{"ignore":"/tests"}}`),
+		onPinned(`{"spec":{"verify":null,"secretRef":{"name":"x"}}}`),
+		onPinned(`{"spec":{"suspend":true,"ref":{"commit":"` + strings.Repeat("e", 40) + `"}}}`),
+		{"patch", "gitrepository", "apps-gated", "--type=json", "-p", `[{"op":"remove","path":"/spec/ref"}]`},
+		{"annotate", "gitrepository", "apps-gated", gatedBy + "-"},
+		{"annotate", "--overwrite", "gitrepository", "apps-gated", gatedBy + "="},
+		{"annotate", "--overwrite", "gitrepository", "apps-gated", gatedBy + "=production"},
+		onPinned(`{"metadata":{"annotations":{"` + gatedBy + `":"production"}},"spec":{"ref":{"commit":"` + strings.Repeat("e", 40) + `"}}}`),
+		{"replace", "-f", string(raw)},
+		{"apply", "--server-side", "--force-conflicts", "-f", repositoryFile("apps-gated", nil)},
+		{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", repositoryFile("apps-gated", map[string]string{gatedBy: "apps"})},
+		{"annotate", "gitrepository", "apps", gatedBy + "=apps"},
+		{"create", "-f", repositoryFile("another", map[string]string{gatedBy: "apps"})},
 	} {
-		out, err := mallory.kubectl(w.Context(), w.Namespace, args...)
-		if err == nil || !strings.Contains(out, "user mallory may not change what is pinned in GitRepository "+w.Namespace+"/") || !strings.Contains(out, needs) {
-			t.Errorf("%s: %s, %v", name, out, err)
-		}
+		w.refused(mallory, "user mallory may not change what is pinned in GitRepository "+w.Namespace+"/", args...)
 	}
-	if now := w.isPinned("a"); now.GetResourceVersion() != version {
-		t.Errorf("it was written: %v", now.Object)
-	}
+	w.refused(mallory, "the verb approve on gatedsources.gating.toolkit.fluxcd.io apps", onPinned(`{"spec":{"ignore":"/tests"}}`)...)
+	w.is("the version of the pinned source", w.isPinned("a").GetResourceVersion(), version)
 }
 
 func TestNobodyTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w := newWorld(t)
 	mallory := w.writer("mallory", sourceEditor, viewer)
-	dir := t.TempDir()
-	const refused = "pins: only the gating-controller does, and who has the verb approve"
 	take := func(name string) {
 		t.Helper()
-		out, err := mallory.kubectl(w.Context(), w.Namespace, "create", "-f", repositoryFile(dir, name, nil))
-		if err == nil || !strings.Contains(out, "user mallory may not create GitRepository "+w.Namespace+"/"+name+", which gated source ") || !strings.Contains(out, refused) {
-			t.Errorf("%s: %s, %v", name, out, err)
-		}
+		w.refused(mallory, "user mallory may not create GitRepository "+w.Namespace+"/"+name+", which gated source ", "create", "-f", repositoryFile(name, nil))
+		w.refused(mallory, "pins: only the gating-controller does, and who has the verb approve", "create", "-f", repositoryFile(name, nil))
 	}
 	w.pushed(commit("a"))
 	w.ClosedGate("nights", v1alpha1.TargetReference{Kind: v1alpha1.GatedSourceKind, Name: "*"})
@@ -140,18 +102,15 @@ func TestNobodyTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 			SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, PinnedName: pinned,
 		}})
 	}
-	w.Eventually("the API server knows the GatedSources", func() error {
-		for _, name := range []string{"waits-gated", "production"} {
-			if out, err := mallory.kubectl(w.Context(), w.Namespace, "create", "--dry-run=server", "-f", repositoryFile(dir, name, nil)); err == nil {
-				return fmt.Errorf("%s", out)
-			}
-		}
-		return nil
-	})
-	take("waits-gated")
-	take("production")
-	w.allowed(mallory, "create", "-f", repositoryFile(dir, "named-gated", nil)) // what is pinned has another name
-	oci := w.file(`{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","metadata":{"name":"production"},"spec":{"interval":"1h","url":"oci://registry.example.com/app"}}`)
+	for _, name := range []string{"waits-gated", "production"} {
+		w.until("the API server knows the GatedSource", func() (bool, any) {
+			out, err := mallory.kubectl(w.Context(), w.Namespace, "create", "--dry-run=server", "-f", repositoryFile(name, nil))
+			return err != nil, out
+		})
+		take(name)
+	}
+	w.allowed(mallory, "create", "-f", repositoryFile("named-gated", nil)) // what is pinned has another name
+	oci := `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","metadata":{"name":"production"},"spec":{"interval":"1h","url":"oci://registry.example.com/app"}}`
 	w.mayOn("mallory", "create", "ocirepositories.source.toolkit.fluxcd.io")
 	w.allowed(mallory, "create", "-f", oci) // and another kind
 }
@@ -163,23 +122,17 @@ func TestWhoDeletesAPinnedSourceDoesNotCreateItAgain(t *testing.T) {
 	start := w.stopController()
 	w.allowed(mallory, "delete", "gitrepository", "apps-gated")
 	for _, annotations := range []map[string]string{nil, {gatedBy: "apps"}} {
-		out, err := mallory.kubectl(w.Context(), w.Namespace, "create", "-f", repositoryFile(t.TempDir(), "apps-gated", annotations))
-		if err == nil || !strings.Contains(out, "user mallory may not ") {
-			t.Errorf("%v: %s, %v", annotations, out, err)
-		}
+		w.refused(mallory, "user mallory may not ", "create", "-f", repositoryFile("apps-gated", annotations))
 	}
 	start()
 	w.isPinned("a")
 	w.allowed(w.clusterAdmin(), "delete", "gtsrc", "apps")
 	// The pinned source that it leaves is still guarded.
-	out, err := mallory.kubectl(w.Context(), w.Namespace, onPinned(`{"spec":{"ref":{"commit":"`+strings.Repeat("e", 40)+`"}}}`)...)
-	if err == nil || !strings.Contains(out, "user mallory may not change what is pinned") {
-		t.Errorf("%s, %v", out, err)
-	}
+	w.refused(mallory, "user mallory may not change what is pinned", onPinned(`{"spec":{"ref":{"commit":"`+strings.Repeat("e", 40)+`"}}}`)...)
 	w.allowed(mallory, "delete", "gitrepository", "apps-gated")
-	w.Eventually("nobody pins it any more", func() error { // the API server forgets a GatedSource a moment later
-		_, err := mallory.kubectl(w.Context(), w.Namespace, "create", "-f", repositoryFile(t.TempDir(), "apps-gated", nil))
-		return err
+	w.until("no GatedSource pins it any more", func() (bool, any) { // the API server knows of the deletion a moment later
+		out, err := mallory.kubectl(w.Context(), w.Namespace, "create -f "+repositoryFile("apps-gated", nil))
+		return err == nil, out
 	})
 }
 
@@ -187,14 +140,14 @@ func TestFluxAndPeopleDoWithAPinnedSourceWhatChoosesNoRevision(t *testing.T) {
 	w := newWorld(t)
 	pinned := w.gated()
 	mallory := w.writer("mallory", viewer)
-	w.allowed(mallory, onPinned(`{"spec":{"suspend":true}}`)...)
-	w.allowed(mallory, onPinned(`{"spec":{"suspend":null}}`)...)
-	w.allowed(mallory, "label", "gitrepository", "apps-gated", "team=shop")
-	w.allowed(mallory, "annotate", "gitrepository", "apps-gated", "reconcile.fluxcd.io/requestedAt=now")
-	flux := w.writer("system:serviceaccount:flux-system:source-controller")
-	for _, verb := range []string{"get", "patch"} {
-		w.mayOn("system:serviceaccount:flux-system:source-controller", verb, "gitrepositories/status.source.toolkit.fluxcd.io")
+	for _, args := range [][]string{
+		onPinned(`{"spec":{"suspend":true}}`), onPinned(`{"spec":{"suspend":null}}`),
+		{"label gitrepository apps-gated team=shop"}, {"annotate gitrepository apps-gated reconcile.fluxcd.io/requestedAt=now"},
+	} {
+		w.allowed(mallory, args...)
 	}
+	flux := w.writer("system:serviceaccount:flux-system:source-controller")
+	w.mayOn("system:serviceaccount:flux-system:source-controller", "get patch", "gitrepositories/status.source.toolkit.fluxcd.io")
 	w.allowed(flux, onPinned(`{"metadata":{"finalizers":["finalizers.fluxcd.io"]}}`)...)
 	w.allowed(flux, append(onPinned(`{"status":{"observedGeneration":1,"artifact":{"revision":"main@sha1:`+strings.Repeat("a", 40)+
 		`","digest":"sha256:`+strings.Repeat("0", 64)+`","path":"p","url":"http://source/p","lastUpdateTime":"2026-11-23T12:00:00Z"}}}`), "--subresource=status")...)
@@ -204,12 +157,7 @@ func TestFluxAndPeopleDoWithAPinnedSourceWhatChoosesNoRevision(t *testing.T) {
 	w.allowed(collector, onPinned(`{"metadata":{"ownerReferences":null}}`)...)
 	uid := pinned.GetUID()
 	w.allowed(collector, "delete", "gitrepository", "apps-gated")
-	w.Eventually("the controller has created it again", func() error {
-		if err := w.TryRead(pinned); err != nil || pinned.GetUID() == uid {
-			return fmt.Errorf("not yet: %w", err)
-		}
-		return nil
-	})
+	w.until("the controller has created it again", func() (bool, any) { return w.TryRead(pinned) == nil && pinned.GetUID() != uid, pinned.GetUID() })
 	w.isPinned("a")
 }
 
@@ -219,29 +167,102 @@ func TestWhoMayApproveWritesAPinnedSource(t *testing.T) {
 	w.gated()
 	alice := w.writer("alice", sourceApprover)
 	for _, who := range []*person{alice, w.clusterAdmin()} {
-		seen := w.commits(func() { w.allowed(who, onPinned(`{"spec":{"ref":{"commit":"`+strings.Repeat("e", 40)+`"}}}`)...) })
-		if !slices.Contains(seen, strings.Repeat("e", 40)) {
-			t.Errorf("it was at %q", seen)
-		}
+		w.allowed(who, onPinned(`{"spec":{"ref":{"commit":"`+strings.Repeat("e", 40)+`"}}}`)...)
 		w.isPinned("a")
 	}
 }
 
-// commits returns what the pinned source was pinned to while something was done, and until the controller has put it back.
-func (w *world) commits(do func()) (seen []string) {
-	w.Helper()
-	history := w.Record(repositoryKind)
-	do()
-	w.Eventually("the controller puts it back", func() error {
-		seen = nil
-		for _, version := range history.All() {
-			commit, _, _ := unstructured.NestedString(version.Object, "spec", "ref", "commit")
-			seen = append(seen, commit)
-		}
-		if len(seen) < 2 || seen[len(seen)-1] != strings.Repeat("a", 40) {
-			return fmt.Errorf("it was at %q", seen)
-		}
-		return nil
+func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
+	w := newWorld(t)
+	mallory, alice := w.writer("mallory", sourceEditor, viewer), w.as("alice", sourceEditor, sourceApprover)
+	w.pushed(commit("a"))
+	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Approvals: &v1alpha1.ApprovalRule{Required: 1},
+	}})
+	const evil = `{"sourceRef":{"kind":"GitRepository","name":"evil"}}`
+	w.allowed(mallory, "create", "-f", repositoryFile("evil", nil))
+	const refused = ", which gated source apps pins: only the gating-controller does, and who has the verb approve on gatedsources.gating.toolkit.fluxcd.io apps"
+	pins := func(name string) string {
+		return "user mallory may not have gated source " + w.Namespace + "/" + name + " pin GitRepository apps-gated" + refused
+	}
+	takes := []string{"create", "-f", gatedFile("takes", `{"pinnedName":"apps-gated","sourceRef":{"kind":"GitRepository","name":"evil"}}`, nil)}
+	w.until("the API server knows the GatedSource", func() (bool, any) {
+		out, err := mallory.kubectl(w.Context(), w.Namespace, append(takes, "--dry-run=server")...)
+		return err != nil, out
 	})
-	return seen
+	w.refused(mallory, pins("takes"), takes...)
+	w.allowed(mallory, "create", "-f", gatedFile("moves", evil, nil))
+	defer w.bind("mallory", false, "approve", []string{"moves", "production"}, "gatedsources.gating.toolkit.fluxcd.io")()
+	w.refused(mallory, pins("moves"), "patch", "gtsrc", "moves", "--type=merge", "-p", `{"spec":{"pinnedName":"apps-gated"}}`)
+	w.allowed(mallory, "create", "-f", gatedFile("chart", `{"pinnedName":"apps-gated","sourceRef":{"kind":"HelmChart","name":"evil"}}`, nil)) // of another kind
+	w.allowed(alice, append(takes, "--dry-run=server")...)
+	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // what pins it may be edited
+}
+
+func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
+	w := newWorld(t)
+	w.gated()
+	ref := v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}
+	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "people"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: ref, Approvals: &v1alpha1.ApprovalRule{Required: 1}}})
+	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "says"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: ref, Revision: commit("f")}})
+	mallory, alice := w.as("mallory", sourceEditor, viewer), w.as("alice", sourceEditor, sourceApprover)
+	w.until("the pin is in the status", func() (bool, any) {
+		g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: w.Namespace}}
+		w.Read(g)
+		return g.Status.Pinned != nil, g.Status
+	})
+	refused := func(name string) string {
+		return "user mallory may not delete gated source " + w.Namespace + "/" + name + ": it needs the verb approve"
+	}
+	for _, name := range []string{"apps", "people", "says"} {
+		w.refused(mallory, refused(name), "delete", "gtsrc", name)
+	}
+	w.refused(mallory, refused("apps"), "delete", "gtsrc", "--all")
+	w.refused(mallory, refused("people"), "replace", "--force", "-f", gatedFile("people", "", nil))
+	w.refused(mallory, "by metadata.ownerReferences: it needs the verb approve", "patch", "gtsrc", "apps", "--type=merge", "-p",
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`) // the garbage collector would delete it
+	w.allowed(alice, "delete", "gtsrc", "says")
+	collector := &person{w.Person("system:serviceaccount:kube-system:generic-garbage-collector")}
+	w.bind(collector.Name, false, "get", nil, "gatedsources.gating.toolkit.fluxcd.io")
+	w.bind(collector.Name, false, "delete", nil, "gatedsources.gating.toolkit.fluxcd.io")
+	w.allowed(collector, "delete", "gtsrc", "people")
+	w.Must(cluster.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+	w.until("the content of a namespace under deletion goes", func() (bool, any) {
+		out, err := mallory.kubectl(w.Context(), w.Namespace, "delete gtsrc apps")
+		return err == nil, out
+	})
+}
+
+func TestOnlySourceControllerSaysWhatAPinnedSourceHas(t *testing.T) {
+	w := newWorld(t)
+	w.gated()
+	const status = "gitrepositories/status.source.toolkit.fluxcd.io"
+	const byName = "system:serviceaccount:flux-system:source-controller"
+	const elsewhere = "system:serviceaccount:delivery:sources"
+	mallory, alice := w.writer("mallory", sourceEditor, viewer), w.writer("alice", sourceApprover)
+	for _, p := range []*person{mallory, alice, w.writer(byName), w.writer(elsewhere)} {
+		w.mayOn(p.Name, "get patch", status)
+	}
+	has := func(letter string) []string {
+		raw, err := json.Marshal(map[string]any{"status": map[string]any{"artifact": map[string]any{
+			"revision": commit(letter), "digest": "sha256:" + strings.Repeat("0", 64), "path": "p", "url": "http://source/" + letter, "lastUpdateTime": "2026-11-23T12:00:00Z",
+		}}})
+		w.Must(err)
+		return append(onPinned(string(raw)), "--subresource=status")
+	}
+	refused := func(who string) string {
+		return "user " + who + " may not change status.artifact of GitRepository " + w.Namespace + "/apps-gated, which gated source apps pins: only source-controller does. " +
+			"If this is source-controller, give it all verbs on " + status
+	}
+	w.refused(mallory, refused("mallory"), has("e")...)
+	w.refused(w.writer(elsewhere), refused(elsewhere), has("a")...)
+	w.mayOn(elsewhere, "*", status) // as Flux binds it
+	for i, p := range []*person{w.writer(elsewhere), w.writer(byName), alice, w.clusterAdmin()} {
+		w.allowed(p, has(string(rune('a'+i)))...)
+	}
+	w.refused(mallory, refused("mallory"), append(onPinned(`{"status":{"artifact":null}}`), "--subresource=status")...)
+	w.allowed(mallory, append(onPinned(`{"status":{"observedGeneration":7}}`), "--subresource=status")...)
+	got, _, err := unstructured.NestedString(w.isPinned("a").Object, "status", "artifact", "revision")
+	w.Must(err)
+	w.is("the artifact", got, commit("d"))
 }

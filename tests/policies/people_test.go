@@ -2,19 +2,20 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -26,6 +27,8 @@ const (
 	viewer = "gate-viewer"
 	editor = "gate-editor"
 	opener = "gate-opener"
+
+	controllerName = "system:serviceaccount:gating-system:gating-controller"
 )
 
 type world struct{ *harness.World }
@@ -62,8 +65,8 @@ func (w *world) as(name string, roles ...string) *person {
 		}))
 		definition := &rbacv1.ClusterRole{}
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: role}, definition))
-		for _, rule := range definition.Rules {
-			w.mayBy(name, rule.Verbs[0], rule.Resources[0], rule.APIGroups[0])
+		if len(definition.Rules) > 0 { // the API server knows all of them at once
+			w.mayBy(name, definition.Rules[0].Verbs[0], definition.Rules[0].Resources[0], definition.Rules[0].APIGroups[0])
 		}
 	}
 	return p
@@ -84,20 +87,21 @@ func (w *world) role(verbs, resources []string, names ...string) string {
 // mayBy waits until the API server knows of a permission.
 func (w *world) mayBy(user, verb, resource, group string) {
 	w.Helper()
-	w.Eventually(user+" may "+verb+" "+resource, func() error {
-		resource, sub, _ := strings.Cut(resource, "/")
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: w.Namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub, Name: "production",
-			}}}
-		if err := cluster.Client.Create(w.Context(), review); err != nil {
-			return err
-		}
-		if !review.Status.Allowed {
-			return fmt.Errorf("not yet: %s", review.Status.Reason)
-		}
-		return nil
-	})
+	w.Eventually(user+" may "+verb+" "+resource, func() error { return w.may(user, verb, resource, group) })
+}
+
+// may returns an error unless a user has a permission for the object production, as the API server knows.
+func (w *world) may(user, verb, resource, group string) error {
+	resource, sub, _ := strings.Cut(resource, "/")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: w.Namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub, Name: "production",
+		}}}
+	err := cluster.Client.Create(w.Context(), review)
+	if err == nil && !review.Status.Allowed {
+		err = fmt.Errorf("not yet: %s", review.Status.Reason)
+	}
+	return err
 }
 
 // gate creates a Gate that is closed by default and waits until the controller
@@ -124,28 +128,148 @@ func (w *world) decided(g *v1alpha1.Gate, want metav1.ConditionStatus) {
 	}
 }
 
-// file writes a manifest and returns its path.
-func (w *world) file(content string) string {
+// refused runs kubectl, which must be refused for a cause and change no object of the resource in the namespace.
+func (w *world) refused(p *person, cause string, args ...string) {
 	w.Helper()
-	path := filepath.Join(w.TempDir(), "manifest.yaml")
-	w.Must(os.WriteFile(path, []byte(content), 0o600))
-	return path
+	before := w.written(args)
+	out, err := p.kubectl(w.Context(), w.Namespace, args...)
+	if err == nil {
+		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
+	} else if !strings.Contains(out+"\n", cause) {
+		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
+	}
+	if after := w.written(args); !reflect.DeepEqual(before, after) {
+		w.Errorf("%q by %s makes\n%q of\n%q", args, p.Name, after, before)
+	}
 }
 
-// manifest returns a closed Gate with annotations in a file.
-func (w *world) manifest(name string, annotations map[string]string) string {
+// allowed runs kubectl, which must succeed, and returns what it prints.
+func (w *world) allowed(p *person, args ...string) string {
 	w.Helper()
-	text := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nspec: {default: closed}\nmetadata:\n  namespace: " + w.Namespace + "\n  " + name + "\n"
-	if len(annotations) > 0 {
-		text += "  annotations:\n"
-		for key, value := range maps.All(annotations) {
-			text += fmt.Sprintf("    %s: %q\n", key, value)
+	out, err := p.kubectl(w.Context(), w.Namespace, args...)
+	w.Must(err)
+	return out
+}
+
+// written returns what users write of the objects that a command is about: UID, generation and
+// the annotations of requests and approvals, by name.
+func (w *world) written(args []string) map[string]string {
+	w.Helper()
+	if len(args) == 1 {
+		args = strings.Fields(args[0])
+	}
+	c, ok := parseCommand(args)
+	all, err := dynamic.NewForConfig(admin.Config)
+	w.Must(err)
+	if !ok {
+		return nil
+	}
+	list, err := all.Resource(c.resource).Namespace(w.Namespace).List(w.Context(), metav1.ListOptions{})
+	w.Must(err)
+	found := map[string]string{}
+	for _, obj := range list.Items {
+		annotations := obj.GetAnnotations()
+		maps.DeleteFunc(annotations, func(name, _ string) bool { return !strings.Contains(name, ".gate.fluxcd.io/") })
+		found[obj.GetName()] = fmt.Sprint(obj.GetUID(), obj.GetGeneration(), annotations)
+	}
+	return found
+}
+
+// is compares what there is of something with what there must be.
+func (w *world) is(what string, got, want any) {
+	w.Helper()
+	if !reflect.DeepEqual(got, want) {
+		w.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// until waits until a condition holds, which also returns what to report if it does not.
+func (w *world) until(what string, holds func() (bool, any)) {
+	w.Helper()
+	w.Eventually(what, func() error {
+		if ok, got := holds(); !ok {
+			return fmt.Errorf("got %+v", got)
+		}
+		return nil
+	})
+}
+
+// without runs a function while no binding of some kinds of a policy exists, and applies its manifest then.
+func (w *world) without(policy string, kinds []string, do func()) {
+	w.Helper()
+	run := func(args ...string) {
+		w.Helper()
+		_, err := cluster.Kubectl(w.Context(), args...)
+		w.Must(err)
+	}
+	run("delete", strings.Join(kinds, ","), policy)
+	file := strings.ReplaceAll(strings.TrimPrefix(policy, "gate-"), "-", "_") + ".yaml"
+	defer run("apply", "-f", filepath.Join(harness.Root(), "config", "policies", file))
+	do()
+}
+
+// The kinds of the bindings that "without" deletes.
+const (
+	mutating   = "mutatingadmissionpolicybinding"
+	validating = "validatingadmissionpolicybinding"
+)
+
+// manifest returns an object with annotations, and a spec that has what more says instead of the defaults;
+// null removes a field. A name may begin with "generateName: ".
+func manifest(kind, name, defaults, more string, annotations map[string]string) string {
+	spec := map[string]any{}
+	for _, part := range []string{defaults, more} {
+		if part == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(part), &spec); err != nil {
+			panic(err)
 		}
 	}
-	return w.file(text)
+	maps.DeleteFunc(spec, func(_ string, value any) bool { return value == nil })
+	metadata := map[string]any{"name": name}
+	if prefix, ok := strings.CutPrefix(name, "generateName: "); ok {
+		metadata = map[string]any{"generateName": prefix}
+	}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	content, err := json.Marshal(map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": metadata, "spec": spec})
+	if err != nil {
+		panic(err)
+	}
+	return string(content)
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// gateFile returns the manifest of a closed Gate.
+func gateFile(name string, annotations map[string]string) string {
+	return manifest(v1alpha1.GateKind, name, `{"default":"closed"}`, "", annotations)
+}
 
-// now is the time of requests in these tests: truncated, so that it has come.
-func now() string { return stamp(time.Now()) }
+// holdFile returns the manifest of a closed Gate with more in its spec.
+func holdFile(name, spec string) string {
+	return manifest(v1alpha1.GateKind, name, `{"default":"closed"}`, spec, nil)
+}
+
+// exceptionFile returns the manifest of an exception of the Gate production, which opens it in the first week of 2099.
+func exceptionFile(name, spec string, annotations map[string]string) string {
+	return manifest(v1alpha1.GateExceptionKind, name,
+		`{"gateRef":{"name":"production"},"default":"opened","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z"}`, spec, annotations)
+}
+
+// receiverFile returns the manifest of a GateReceiver that opens the Gate production.
+func receiverFile(name, spec string) string {
+	return manifest(v1alpha1.GateReceiverKind, name,
+		`{"type":"generic-hmac","secretRef":{"name":"token"},"gateRefs":[{"name":"production"}],"action":"open"}`, spec, nil)
+}
+
+// gatedFile returns the manifest of a GatedSource of the Git repository apps.
+func gatedFile(name, spec string, annotations map[string]string) string {
+	return manifest(v1alpha1.GatedSourceKind, name, `{"sourceRef":{"kind":"GitRepository","name":"apps"}}`, spec, annotations)
+}
+
+// repositoryFile returns the manifest of a Git repository at commit e.
+func repositoryFile(name string, annotations map[string]string) string {
+	spec := `{"url":"https://git.example.com/evil","interval":"1m","ref":{"commit":"` + strings.Repeat("e", 40) + `"}}`
+	return strings.Replace(manifest("GitRepository", name, spec, "", annotations), v1alpha1.GroupVersion.String(), "source.toolkit.fluxcd.io/v1", 1)
+}

@@ -3,15 +3,11 @@ package policies
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -25,90 +21,11 @@ const (
 	deliveries = v1alpha1.DeliveriesAnnotation
 )
 
-// receiverManifest is a GateReceiver that opens the Gate production, with what of
-// spec differs; null takes a field away.
-func receiverManifest(name, spec string, annotations map[string]string) map[string]any {
-	content := map[string]any{
-		"type": "generic-hmac", "secretRef": map[string]any{"name": "token"},
-		"gateRefs": []any{map[string]any{"name": "production"}}, "action": "open",
-	}
-	if spec != "" {
-		if err := json.Unmarshal([]byte(spec), &content); err != nil {
-			panic(err)
-		}
-	}
-	maps.DeleteFunc(content, func(_ string, value any) bool { return value == nil })
-	metadata := map[string]any{"name": name}
-	if prefix, ok := strings.CutPrefix(name, "generateName: "); ok {
-		metadata = map[string]any{"generateName": prefix}
-	}
-	if annotations != nil {
-		metadata["annotations"] = annotations
-	}
-	return map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateReceiverKind, "metadata": metadata, "spec": content,
-	}
-}
-
-// receiverFile writes one into a folder and returns the path.
-func receiverFile(dir, name, spec string) string {
-	path := filepath.Join(dir, "receiver.json")
-	content, err := json.Marshal(receiverManifest(name, spec, nil))
-	if err == nil {
-		err = os.WriteFile(path, content, 0o600)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
-
-// receive returns the manifest of a GateReceiver in a file.
-func (w *world) receive(name, spec string) string {
-	w.Helper()
-	return receiverFile(w.TempDir(), name, spec)
-}
-
 // receiver reads a GateReceiver.
 func (w *world) receiver(name string) *v1alpha1.GateReceiver {
 	w.Helper()
 	r := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
 	w.Read(r)
-	return r
-}
-
-// noReceiver runs kubectl, which must be refused for a cause and create nothing.
-func (w *world) noReceiver(p *person, cause string, args ...string) {
-	w.Helper()
-	before, after := &v1alpha1.GateReceiverList{}, &v1alpha1.GateReceiverList{}
-	w.Must(cluster.Client.List(w.Context(), before, client.InNamespace(w.Namespace)))
-	out, err := p.kubectl(w.Context(), w.Namespace, args...)
-	if err == nil {
-		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
-	} else if !strings.Contains(out, cause) {
-		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
-	}
-	w.Must(cluster.Client.List(w.Context(), after, client.InNamespace(w.Namespace)))
-	if len(after.Items) > len(before.Items) {
-		w.Errorf("%q by %s: created %+v", args, p.Name, after.Items)
-	}
-}
-
-// refusedReceiver is the same for a GateReceiver that is there.
-func (w *world) refusedReceiver(p *person, name, cause string, args ...string) {
-	w.Helper()
-	before := w.receiver(name)
-	w.noReceiver(p, cause, args...)
-	if after := w.receiver(name); !reflect.DeepEqual(written(after), written(before)) {
-		w.Errorf("%q by %s: the receiver has changed\nfrom %+v\nto   %+v", args, p.Name, before, after)
-	}
-}
-
-// written returns what of a GateReceiver the controller does not report on its own.
-func written(r *v1alpha1.GateReceiver) *v1alpha1.GateReceiver {
-	r = r.DeepCopy()
-	r.ResourceVersion, r.Status = "", v1alpha1.GateReceiverStatus{WebhookPath: r.Status.WebhookPath}
-	r.ManagedFields = slices.DeleteFunc(r.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
 	return r
 }
 
@@ -133,4 +50,302 @@ func namesOfTen() []string {
 		names = append(names, fmt.Sprintf("gate-%d", i))
 	}
 	return slices.Concat(names, []string{"production"})
+}
+
+// asks is what of a spec says what is requested, in place of the action.
+func asks(expression string) string {
+	content, err := json.Marshal(map[string]any{"action": nil, "actionExpr": expression})
+	if err != nil {
+		panic(err)
+	}
+	return string(content)
+}
+
+func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
+	w := newWorld(t)
+	rita := w.as("rita", receiverEditor, receiverViewer, editor, viewer)
+	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
+	olga := w.as("olga", receiverEditor, receiverViewer, w.role([]string{"open"}, []string{"gates"}))
+	both := []string{"open", "close"}
+	nora := w.as("nora", receiverEditor, receiverViewer, w.role(both, []string{"gates"}, "production"))
+	tina := w.as("tina", receiverEditor, receiverViewer, w.role(both, []string{"gates"}, namesOfTen()...))
+	opens := func(p *person, gate string) string { return w.mayNot(p, "create", "opens", gate, "verb open") }
+	closes := func(p *person, gate string) string { return w.mayNot(p, "create", "closes", gate, "verb close") }
+	either := func(p *person, gate string) string {
+		return w.mayNot(p, "create", "opens and closes", gate, "verbs open and close")
+	}
+	const one = "exactly one of action and actionExpr must be set"
+	for _, a := range []struct {
+		p           *person
+		spec, cause string
+	}{
+		{rita, "", opens(rita, "production")},
+		{rita, `{"action":"close"}`, closes(rita, "production")},
+		{rita, `{"suspend":true}`, opens(rita, "production")},
+		{rita, `{"gateRefs":[{"name":"none-yet"}]}`, opens(rita, "none-yet")},
+		{carl, "", opens(carl, "production")},
+		{olga, `{"action":"close"}`, closes(olga, "production")},
+		{nora, `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`, opens(nora, "staging")},
+		{nora, `{"gateRefs":[{"name":"staging"},{"name":"production"}]}`, opens(nora, "staging")},
+		{tina, `{"gateRefs":` + tenGates("staging") + `}`, opens(tina, "staging")},
+		{tina, `{"action":"close","gateRefs":` + tenGates("staging") + `}`, closes(tina, "staging")},
+		{tina, `{"action":null,"actionExpr":"'open'","gateRefs":` + tenGates("staging") + `}`, either(tina, "staging")},
+		{carl, `{"action":"'close'"}`, `spec.action: Unsupported value: "'close'"`},
+		{carl, `{"action":"close","actionExpr":"'open'"}`, one},
+		{carl, `{"action":null}`, one},
+		// A string literal is an expression as well.
+		{carl, asks(`'close'`), either(carl, "production")},
+		{olga, asks(`"open"`), either(olga, "production")},
+		{olga, asks(`req.ref == "main" ? "open" : ""`), either(olga, "production")},
+		{rita, asks(`vars`), either(rita, "production")},
+	} {
+		w.refused(a.p, a.cause, "create", "-f", receiverFile("ci", a.spec))
+	}
+	for _, command := range []string{"create --validate=false", "create --dry-run=server", "apply", "apply --server-side", "apply --server-side --force-conflicts --field-manager=gating-controller"} {
+		w.refused(carl, opens(carl, "production"), command+" -f "+receiverFile("ci", ""))
+	}
+	w.refused(carl, opens(carl, "production"), "create", "-f", receiverFile("generateName: ci-", ""))
+}
+
+// Two checks for each of ten Gates are the most that the policy has to afford.
+func TestWhoMayOpenAndCloseCreatesAReceiverForTenGates(t *testing.T) {
+	w := newWorld(t)
+	tina := w.as("tina", receiverEditor, receiverViewer, w.role([]string{"open", "close"}, []string{"gates"}, namesOfTen()...))
+	olga := w.as("olga", receiverEditor, receiverViewer, w.role([]string{"open"}, []string{"gates"}))
+	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
+	ten := `{"gateRefs":` + tenGates("production") + `,`
+	w.allowed(tina, "create", "-f", receiverFile("either", ten+`"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
+	w.allowed(tina, "apply", "--server-side", "-f", receiverFile("applied", ten+`"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
+	w.allowed(tina, "patch", "gatereceiver", "either", "--type=merge", "-p", `{"spec":{"filter":"`+strings.Repeat("true && ", 500)+`true"}}`)
+	w.allowed(olga, "create", "-f", receiverFile("opens", ten+`"action":"open"}`))
+	w.allowed(carl, "create", "-f", receiverFile("closes", ten+`"action":"close"}`))
+	w.is("the number of gates", len(w.receiver("either").Spec.GateRefs), 10)
+	w.refused(tina, "spec.gateRefs: Too many", "create", "-f", receiverFile("eleven", strings.Replace(ten, "[", `[{"name":"gate-10"},`, 1)+`"action":"open"}`))
+	w.refused(tina, "spec.gateRefs", "create", "-f", receiverFile("none", `{"gateRefs":[]}`))
+	w.refused(tina, "Duplicate value", "create", "-f", receiverFile("twice", `{"gateRefs":[{"name":"production"},{"name":"production"}]}`))
+}
+
+func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
+	w := newWorld(t)
+	clara := w.clusterAdmin()
+	rita := w.as("rita", receiverEditor, receiverViewer, editor, viewer, w.role([]string{"close"}, []string{"gates"}))
+	patty := w.as("patty", w.role([]string{"get", "patch"}, []string{"gatereceivers"}))
+	w.allowed(clara, "create", "-f", receiverFile("ci", `{"filter":"req.ok","events":null}`))
+	for _, p := range []*person{rita, patty} {
+		cause := w.mayNot(p, "change the spec of", "opens", "production", "verb open")
+		_, either, _ := strings.Cut(cause, " the spec of") // a user who applies a part removes nothing that others own
+		for _, change := range []string{
+			`{"secretRef":{"name":"known-to-` + p.Name + `"}}`, `{"type":"gitlab"}`, `{"filter":null}`, `{"filter":"true"}`, `{"window":"8784h"}`,
+			`{"interval":"1s"}`, `{"suspend":true}`, `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`, `{"type":"github","events":["push"]}`,
+		} {
+			w.refused(p, cause, `patch gatereceiver ci --type=merge -p {"spec":`+change+`}`)
+			w.refused(p, either, "apply --server-side --force-conflicts -f "+receiverFile("ci", change))
+		}
+		for patch, cause := range map[string]string{
+			`{"spec":{"type":"generic-oidc","secretRef":null,"oidcProviders":[{"issuerURL":"https://x","validations":[{"expression":"true","message":"x"}]}]}}`: cause,
+			`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"1"}},"spec":{"filter":""}}`:                                                         cause,
+			`{"spec":` + asks("'close'") + `}`:           w.mayNot(p, "change the spec of", "opens and closes", "production", "verbs open and close"),
+			`{"spec":{"gateRefs":[{"name":"staging"}]}}`: w.mayNot(p, "change the spec of", "opens", "staging", "verb open"),
+		} {
+			w.refused(p, cause, "patch gatereceiver ci --type=merge -p "+patch)
+		}
+	}
+	w.refused(rita, w.mayNot(rita, "change the spec of", "opens", "production", "verb open"), "replace -f "+receiverFile("ci", ""))
+	w.refused(rita, w.mayNot(rita, "create", "opens", "production", "verb open"), "create --dry-run=server -f "+receiverFile("another", ""))
+}
+
+// The verb is that of what the receiver can do after the change.
+func TestWhoMayOnlyCloseHasReceiversThatClose(t *testing.T) {
+	w := newWorld(t)
+	clara := w.clusterAdmin()
+	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
+	w.allowed(carl, "create", "-f", receiverFile("ci", `{"action":"close"}`))
+	w.allowed(carl, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":{"filter":"req.failed","window":"1h"}}`)
+	either := w.mayNot(carl, "change the spec of", "opens and closes", "production", "verbs open and close")
+	for change, cause := range map[string]string{
+		`{"action":"open"}`:                        w.mayNot(carl, "change the spec of", "opens", "production", "verb open"),
+		asks(`"open"`):                             either,
+		asks(`'close'`):                            either,
+		asks("close"):                              either,
+		`{"action":"close "}`:                      `spec.action: Unsupported value: "close "`,
+		`{"actionExpr":"'open'"}`:                  "exactly one of action and actionExpr must be set",
+		`{"action":null}`:                          "exactly one of action and actionExpr must be set",
+		`{"action":"close","actionExpr":"'open'"}`: "exactly one of action and actionExpr must be set",
+	} {
+		w.refused(carl, cause, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":`+change+`}`)
+	}
+	w.allowed(clara, "create -f "+receiverFile("opens", ""))
+	w.allowed(carl, "patch", "gatereceiver", "opens", "--type=merge", "-p", `{"spec":{"action":"close"}}`)
+	w.refused(carl, "may not change the spec of a receiver that opens gate", "patch", "gatereceiver", "opens", "--type=merge", "-p", `{"spec":{"action":"open"}}`)
+}
+
+func TestTheMetadataOfAReceiverIsFree(t *testing.T) {
+	w := newWorld(t)
+	rita := w.as("rita", receiverEditor, receiverViewer)
+	w.allowed(w.clusterAdmin(), "create", "-f", receiverFile("ci", ""))
+	w.allowed(rita, "annotate", "gatereceiver", "ci", "reconcile.fluxcd.io/requestedAt=1")
+	w.allowed(rita, "label", "gatereceiver", "ci", "team=a")
+	w.allowed(rita, "get gatereceivers")
+	w.allowed(rita, "delete", "gatereceiver", "ci")
+	w.refused(rita, w.mayNot(rita, "create", "opens", "production", "verb open"), "create", "-f", receiverFile("ci", ""))
+}
+
+// Git cannot remove a field that another manager owns as well: here a Gate from the list.
+func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
+	w := newWorld(t)
+	flux := w.as("flux", receiverEditor, receiverViewer, opener)
+	rita := w.as("rita", receiverEditor, receiverViewer, editor)
+	apply := func(manager, spec string, more ...string) []string {
+		return append([]string{"apply", "--server-side", "--field-manager=" + manager, "-f", receiverFile("ci", spec)}, more...)
+	}
+	const two = `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`
+	w.allowed(flux, apply("kustomize-controller", two)...)
+	part := func(spec string) string {
+		return `{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci"},"spec":` + spec + `}`
+	}
+	cause := w.mayNot(rita, "change who owns the spec of", "opens", "production", "verb open")
+	for _, args := range [][]string{
+		apply("evil", two), apply("evil", two, "--force-conflicts"),
+		{"apply", "--server-side", "--validate=false", "--field-manager=evil", "-f", part(`{"gateRefs":[{"name":"staging"}]}`)},
+		{"apply", "--server-side", "--validate=false", "--field-manager=evil", "-f", part(`{"secretRef":{"name":"token"}}`)},
+		{"patch", "gatereceiver", "ci", "--type=merge", "-p", `{"metadata":{"managedFields":[{}]}}`},
+		{"patch", "gatereceiver", "ci", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"evil"}]`},
+	} {
+		w.refused(rita, cause, args...)
+	}
+	w.allowed(rita, "apply", "--server-side", "--validate=false", "--field-manager=labels", "-f",
+		`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci","labels":{"a":"b"}}}`)
+	w.allowed(flux, apply("kustomize-controller", "")...)
+	w.is("the gates", w.receiver("ci").Spec.GateRefs, []v1alpha1.GateReference{{Name: "production"}})
+}
+
+// Users paste the path into the settings of a sender, and the token next to it.
+func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
+	w := newWorld(t)
+	clara := w.clusterAdmin()
+	stan := w.as("stan", w.role([]string{"get", "patch", "update"}, []string{"gatereceivers", "gatereceivers/status"}))
+	w.allowed(clara, "create -f "+receiverFile("ci", ""))
+	const forged = `"status":{"webhookPath":"/hook/of-mallory"}}`
+	const status = " --subresource=status --validate=false"
+	file := strings.Replace(receiverFile("ci", ""), `"spec"`, forged[:len(forged)-1]+`,"spec"`, 1)
+	write := "patch gatereceiver ci --subresource=status --type=merge -p {" + forged
+	for _, p := range []*person{stan, clara} {
+		cause := "user " + p.Name + " may not write the status of gate receiver " + w.Namespace + "/ci: it says where webhooks go, so that only the gating-controller writes it"
+		w.refused(p, cause, write)
+		w.refused(p, cause, "replace -f "+file+status)
+		w.refused(p, cause, `apply --server-side --force-conflicts --field-manager=gating-controller -f {"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci"},`+forged+status)
+	}
+	w.refused(w.as("otto", viewer, editor, opener, receiverViewer, receiverEditor), `User "otto" cannot`, write)
+	w.allowed(clara, `patch gatereceiver ci --type=merge -p {"spec":{"filter":"true"},`+forged)
+	w.allowed(clara, "create -f "+strings.Replace(file, `"name":"ci"`, `"name":"born"`, 1))
+	for _, name := range []string{"ci", "born"} {
+		if path := w.receiver(name).Status.WebhookPath; strings.Contains(path, "mallory") {
+			t.Errorf("%s takes webhooks at %s", name, path)
+		}
+	}
+	if out := w.allowed(w.as(controllerName), write+" --dry-run=server -o=yaml"); !strings.Contains(out, "webhookPath: /hook/of-mallory") {
+		t.Errorf("the controller cannot write it: %s", out)
+	}
+}
+
+// received has the controller write a request of a webhook, with more annotations.
+func (w *world) received(g *v1alpha1.Gate, more ...string) {
+	w.Helper()
+	w.allowed(w.as(controllerName), append([]string{"annotate", "--overwrite", "gate", g.Name, openAt + "=" + now(), openBy + "=GateReceiver " + w.Namespace + "/ci"}, more...)...)
+}
+
+// Without the digests, a user could send a webhook again that they have seen.
+func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
+	check := func(want string) {
+		t.Helper()
+		got, ok := w.get(g).Annotations[deliveries]
+		w.is("deliveries", got, want)
+		w.is("there are deliveries", ok, want != "")
+	}
+	for _, p := range []*person{alice, edith, w.clusterAdmin()} {
+		w.allowed(p, "annotate gate production "+deliveries+"=forged")
+		check("")
+	}
+	taken := strings.Repeat("0123456789abcdef ", 2500) // as long as it gets
+	w.received(g, deliveries+"="+taken)
+	check(taken)
+	forged := gateFile("production", map[string]string{deliveries: "forged"})
+	for _, p := range []*person{alice, edith, w.clusterAdmin()} {
+		for _, command := range []string{
+			"annotate gate production " + deliveries + "-",
+			"annotate --overwrite gate production " + deliveries + "=",
+			`patch gate production --type=merge -p {"metadata":{"annotations":{"` + deliveries + `":null}}}`,
+			`patch gate production --type=json -p [{"op":"remove","path":"/metadata/annotations/gating.toolkit.fluxcd.io~1deliveries"}]`,
+			`apply --server-side --force-conflicts --field-manager=gating-controller --validate=false -f {"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"production"}}`,
+		} {
+			w.allowed(p, command)
+			check(taken)
+		}
+	}
+	w.allowed(alice, "annotate --overwrite gate production "+deliveries+"=forged "+closeAt+"=NOW")
+	check(taken)
+	for _, command := range []string{
+		`patch gate production --type=json -p [{"op":"remove","path":"/metadata/annotations"}]`, "replace -f " + gateFile("production", nil), "replace -f " + forged,
+		"apply -f " + forged, "apply -f " + gateFile("production", nil), // removes it if it was applied
+		"apply --server-side --force-conflicts -f " + gateFile("production", nil),
+	} {
+		w.allowed(edith, command)
+		check(taken)
+	}
+	w.allowed(edith, "create -f "+gateFile("born", map[string]string{deliveries: "forged", "a": "b"}))
+	w.is("the annotations at birth", w.ReadGate("born").Annotations, map[string]string{"a": "b"})
+	w.allowed(w.as(controllerName), "annotate gate production "+deliveries+"-")
+	check("")
+}
+
+// The close of a person must not pass for that of a webhook, which any webhook opens.
+func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	const received, opened = v1alpha1.CloseReceivedAnnotation, v1alpha1.OpenReceivedAnnotation
+	at := now()
+	w.received(g, received+"="+at, closeAt+"="+at, closeBy+"=GateReceiver "+w.Namespace+"/ci")
+	alice := w.as("alice", opener)
+	check := func() {
+		t.Helper()
+		annotations := w.get(g).Annotations
+		w.is("received", []string{annotations[received], annotations[opened]}, []string{at, ""})
+	}
+	for _, p := range []*person{alice, w.as("edith", editor, viewer), w.clusterAdmin()} {
+		w.allowed(p, "annotate --overwrite gate production "+received+"=forged "+opened+"=forged")
+		check()
+		w.allowed(p, "annotate gate production "+received+"-")
+		check()
+	}
+	const forged = "2026-11-23T12:00:00Z"
+	w.allowed(alice, "annotate", "--overwrite", "gate", "production", received+"="+forged, closeAt+"="+forged, closeBy+"=GateReceiver "+w.Namespace+"/ci")
+	w.stamped(g, closeBy, "alice")
+	check()
+}
+
+func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
+	r := newGit(t, receiverEditor, receiverViewer, editor, viewer)
+	commit := func(spec string) {
+		r.Helper()
+		r.commitManifest(receiverFile("ci", spec))
+	}
+	tenant := r.as(r.tenant)
+	commit("")
+	r.failed(r.mayNot(tenant, "create", "opens", "production", "verb open"))
+	r.as(r.tenant, r.role([]string{"open"}, []string{"gates"}, "production"))
+	r.synced()
+	r.allowed(r.as("rita", receiverEditor, receiverViewer), "annotate", "gatereceiver", "ci", "reconcile.fluxcd.io/requestedAt=1")
+	r.synced()
+	written := func() (owned []metav1.ManagedFieldsEntry) { // by others than the controller
+		return slices.DeleteFunc(r.receiver("ci").ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
+	}
+	before := written()
+	r.synced()
+	r.is("what kustomize-controller writes again", written(), before)
+	commit(asks("req.ok ? 'open' : 'close'"))
+	r.failed(r.mayNot(tenant, "change the spec of", "opens and closes", "production", "verbs open and close"))
+	r.is("the action", r.receiver("ci").Spec.Action, v1alpha1.RequestOpen)
 }

@@ -2,14 +2,12 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -17,32 +15,17 @@ import (
 // stamped checks who is said to have requested.
 func (w *world) stamped(g *v1alpha1.Gate, annotation, want string) {
 	w.Helper()
-	if got := w.get(g).Annotations[annotation]; got != want {
-		w.Errorf("%s is %q, want %q", annotation, got, want)
-	}
+	w.is(annotation, w.get(g).Annotations[annotation], want)
 }
 
-func TestStatusAndEventNameWhoOpenedAsTheAPIServerKnowsThem(t *testing.T) {
-	w := newWorld(t)
-	g := w.gate("production")
-	alice := w.as("alice", opener)
-	w.allowed(alice, "annotate", "gate", "production", openAt+"="+now(), openWhy+"=hotfix 1234", openBy+"=bob")
-	w.decided(g, metav1.ConditionTrue)
-	if last := g.LatestRequest(); last == nil || last.RequestedBy != "alice" || last.Message != "hotfix 1234" {
-		t.Errorf("lastRequest is %+v", last)
+// requested checks the latest request in the status.
+func (w *world) requested(g *v1alpha1.Gate, by, message string, source string) {
+	w.Helper()
+	last := g.LatestRequest()
+	if last == nil {
+		w.Fatalf("no request in %+v", g.Status)
 	}
-	w.Eventually("an event names alice", func() error {
-		events := &corev1.EventList{}
-		if err := cluster.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
-			return err
-		}
-		for _, e := range events.Items {
-			if e.Reason == v1alpha1.RequestAcceptedReason && strings.HasSuffix(e.Message, " by alice: hotfix 1234") {
-				return nil
-			}
-		}
-		return fmt.Errorf("not among %d", len(events.Items))
-	})
+	w.is("the latest request", []any{last.RequestedBy, last.Message, last.Source}, []any{by, message, source})
 }
 
 func TestAForgedRequestedByIsOverwritten(t *testing.T) {
@@ -70,53 +53,39 @@ func TestAForgedRequestedByIsOverwritten(t *testing.T) {
 		w.stamped(g, openBy, "alice")
 		w.stamped(g, closeBy, "alice")
 	}
-	w.allowed(edith, "apply", "--server-side", "--force-conflicts", "-f", w.manifest("name: production", map[string]string{openBy: "bob"}))
+	w.allowed(edith, "apply", "--server-side", "--force-conflicts", "-f", gateFile("production", map[string]string{openBy: "bob"}))
 	w.stamped(g, openBy, "alice")
 }
 
-// The next request does not repeat what somebody said with the last one.
+// The next request does not repeat the reason of the last one.
 func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, bob, edith := w.as("alice", opener), w.as("bob", opener), w.as("edith", editor, viewer)
 	for _, action := range []string{"open", "close"} {
-		at, why := action+".gate.fluxcd.io/requestedAt=", action+".gate.fluxcd.io/reason"
-		now := func() string { return time.Now().UTC().Format(time.RFC3339Nano) } // twice in a second
-		annotate := func(p *person, annotations ...string) {
-			w.Helper()
-			w.allowed(p, append([]string{"annotate", "--overwrite", "gate", "production"}, annotations...)...)
+		at, why := action+".gate.fluxcd.io/requestedAt=NOW ", action+".gate.fluxcd.io/reason"
+		for _, step := range []struct {
+			p                 *person
+			pairs, why, whose string
+		}{
+			{alice, at + why + "=incident-5", "incident-5", "alice"}, {alice, at + why + "=incident-5", "incident-5", "alice"}, // her own, once more
+			{bob, at, "", "bob"}, {alice, at + why + "=incident-9", "incident-9", "alice"}, {edith, "a=" + action, "incident-9", "alice"}, // no request
+		} {
+			w.allowed(step.p, "annotate --overwrite gate production "+step.pairs)
+			w.stamped(g, why, step.why)
+			w.stamped(g, action+".gate.fluxcd.io/requestedBy", step.whose)
 		}
-		annotate(alice, at+now(), why+"=incident 5678")
-		w.stamped(g, why, "incident 5678")
-		annotate(alice, at+now(), why+"=incident 5678") // her own, once more
-		w.stamped(g, why, "incident 5678")
-		annotate(bob, at+now())
-		w.stamped(g, why, "")
-		w.stamped(g, action+".gate.fluxcd.io/requestedBy", "bob")
-		annotate(alice, at+now(), why+"=incident 9")
-		w.stamped(g, why, "incident 9")
-		annotate(edith, "a="+action) // no request
-		w.stamped(g, why, "incident 9")
-		w.stamped(g, action+".gate.fluxcd.io/requestedBy", "alice")
 	}
 }
 
 func TestARequestedByWithoutARequestIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", editor, viewer)
-	w.allowed(edith, "create", "-f", w.manifest("name: production", map[string]string{openBy: "bob", closeBy: "bob", "a": "b"}))
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace}}
-	check := func() {
-		t.Helper()
-		if a := w.get(g).Annotations; len(a) != 1 || a["a"] != "b" {
-			t.Errorf("annotations %v", a)
-		}
-	}
-	check()
-	w.allowed(edith, "annotate", "gate", "production", openBy+"=bob")
-	check()
-	w.allowed(edith, "apply", "--server-side", "--force-conflicts", "-f", w.manifest("name: production", map[string]string{closeBy: "bob", "a": "b"}))
-	check()
+	w.allowed(edith, "create", "-f", gateFile("production", map[string]string{openBy: "bob", closeBy: "bob", "a": "b"}))
+	w.is("annotations", w.ReadGate("production").Annotations, map[string]string{"a": "b"})
+	w.allowed(edith, "annotate gate production "+openBy+"=bob")
+	w.allowed(edith, "apply --server-side --force-conflicts -f "+gateFile("production", map[string]string{closeBy: "bob", "a": "b"}))
+	w.is("annotations", w.ReadGate("production").Annotations, map[string]string{"a": "b"})
 }
 
 func TestTheFirstWhoRequestsStaysUntilTheRequestChanges(t *testing.T) {
@@ -128,22 +97,16 @@ func TestTheFirstWhoRequestsStaysUntilTheRequestChanges(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 
 	w.allowed(bob, "annotate", "--overwrite", "gate", "production", openAt+"="+at, openWhy+"=release")
-	if got := w.get(g).ResourceVersion; got != g.ResourceVersion {
-		t.Error("the same request once more changed the gate")
+	w.is("the version after the same request once more", w.get(g).ResourceVersion, g.ResourceVersion)
+	w.stamped(g, openBy, "alice")
+	for _, pair := range []string{"reconcile.fluxcd.io/requestedAt=1", openWhy + "-"} {
+		w.allowed(bob, "annotate --overwrite gate production "+pair)
+		w.stamped(g, openBy, "alice")
 	}
-	w.stamped(g, openBy, "alice")
-	w.allowed(bob, "annotate", "gate", "production", "reconcile.fluxcd.io/requestedAt=1", "--overwrite")
-	w.stamped(g, openBy, "alice")
-	w.allowed(bob, "annotate", "gate", "production", openWhy+"-")
-	w.stamped(g, openBy, "alice")
-
-	// Nobody puts words into the mouth of another.
-	w.allowed(bob, "annotate", "gate", "production", openWhy+"=because I can")
+	w.allowed(bob, "annotate gate production "+openWhy+"=changed") // a user who changes the reason is the requester
 	w.stamped(g, openBy, "bob")
 	w.decided(g, metav1.ConditionTrue)
-	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Message != "release" {
-		t.Errorf("what was handled has changed: %+v", last)
-	}
+	w.requested(g, "alice", "release", v1alpha1.SourceAnnotation)
 	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openAt+"="+stamp(time.Now().Add(-time.Hour)))
 	w.stamped(g, openBy, "alice")
 	w.allowed(bob, "annotate", "gate", "production", openAt+"-")
@@ -154,29 +117,28 @@ func TestAGateThatIsBornWithARequestIsStamped(t *testing.T) {
 	w := newWorld(t)
 	vera := w.as("vera", editor, opener)
 	request := map[string]string{openAt: now(), openBy: "alice"}
-	for _, command := range []string{"create -f", "apply --server-side -f", "apply -f"} {
-		name := "by-" + strings.ReplaceAll(strings.Fields(command)[0]+strings.Fields(command)[1], "-", "")
-		w.allowed(vera, append(strings.Fields(command), w.manifest("name: "+name, request))...)
-		w.stamped(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}, openBy, "vera")
+	var g *v1alpha1.Gate
+	for _, command := range []string{"create", "apply --server-side", "apply", "create --validate=true"} {
+		name := strings.ReplaceAll(command, " --server-side", "-2")
+		if strings.HasSuffix(command, "true") {
+			name = "generateName: generated-"
+		}
+		g = w.ReadGate(w.allowed(vera, command+" -o=name -f "+gateFile(name, request)))
+		w.stamped(g, openBy, "vera")
 	}
-	name := strings.TrimSpace(w.allowed(vera, "create", "-o=jsonpath={.metadata.name}", "-f", w.manifest("generateName: generated-", request)))
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
-	w.stamped(g, openBy, "vera")
 	w.decided(g, metav1.ConditionTrue)
 }
 
 func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
-	account := w.as("system:serviceaccount:gating-system:gating-controller")
+	account := w.as(controllerName)
 	ours := "GateReceiver " + w.Namespace + "/ci"
 	at := now()
 	w.allowed(account, "annotate", "gate", "production", openAt+"="+at, v1alpha1.OpenReceivedAnnotation+"="+at, openBy+"="+ours)
 	w.stamped(g, openBy, ours)
 	w.decided(g, metav1.ConditionTrue)
-	if last := g.LatestRequest(); last.RequestedBy != ours || last.Source != v1alpha1.SourceWebhook {
-		t.Errorf("lastRequest is %+v", last)
-	}
+	w.requested(g, ours, "", v1alpha1.SourceWebhook)
 	w.allowed(account, "annotate", "gate", "production", closeAt+"="+now()+"/30m", closeBy+"="+ours)
 	w.decided(g, metav1.ConditionFalse)
 
@@ -186,18 +148,16 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w.Decided(g)
 	w.Decided(g)
 	// The name of the last who asked would be that of who asks next.
-	overwrite := "annotate --overwrite gate GATE " + openAt + "=NOW"
+	overwrite := "annotate --overwrite gate production " + openAt + "=NOW"
 	cause := "may not open or close gate " + w.Namespace + "/production in the name of another: requestedBy must begin with GateReceiver " + w.Namespace + "/"
-	w.refused(account, g, kubectl("as the last", overwrite), cause)
-	w.refused(account, g, kubectl("as somebody", overwrite+" "+openBy+"=alice"), cause)
-	w.refused(account, g, kubectl("as nobody", overwrite+" "+openBy+"-"), cause)
-	w.refused(account, g, attack{"for a receiver elsewhere", func(w *world, p *person, _ *v1alpha1.Gate) (string, error) {
-		return p.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate", "production", closeAt+"="+now(), closeBy+"=GateReceiver apps/ci")
-	}}, cause)
+	w.refused(account, cause, overwrite)
+	w.refused(account, cause, overwrite+" "+openBy+"=alice")
+	w.refused(account, cause, overwrite+" "+openBy+"-")
+	w.refused(account, cause, "annotate", "--overwrite", "gate", "production", closeAt+"="+now(), closeBy+"=GateReceiver apps/ci")
 	w.allowed(account, "annotate", "--overwrite", "gate", "production", "reconcile.fluxcd.io/requestedAt=1")
 }
 
-// Somebody who claims to be a webhook is named as who they are.
+// A user who claims to be a webhook is recorded under their own name.
 func TestNobodyPassesForAReceiver(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -207,14 +167,11 @@ func TestNobodyPassesForAReceiver(t *testing.T) {
 	w.stamped(g, openBy, "alice")
 	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openBy+"="+ours)
 	w.stamped(g, openBy, "alice")
-	w.allowed(alice, "patch", "gate", "production", "--type=json", "-p",
-		`[{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedAt","value":"`+now()+`"},{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedBy","value":"`+ours+`"}]`)
+	w.allowed(alice, "patch", "gate", "production", "--type=json", "-p", `[{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedAt","value":"`+now()+`"},{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedBy","value":"`+ours+`"}]`)
 	w.stamped(g, closeBy, "alice")
 	w.decided(g, metav1.ConditionFalse)
-	if last := g.LatestRequest(); last.RequestedBy != "alice" || last.Source != v1alpha1.SourceAnnotation {
-		t.Errorf("lastRequest is %+v", last)
-	}
-	w.refused(w.as("edith", editor, viewer), g, kubectl("without the verb", "annotate --overwrite gate GATE "+openAt+"=NOW"), "user edith may not open gate")
+	w.requested(g, "alice", "", v1alpha1.SourceAnnotation)
+	w.refused(w.as("edith", editor, viewer), "user edith may not open gate", "annotate --overwrite gate production "+openAt+"=NOW")
 }
 
 func TestWhoImpersonatesCanDoWhatTheOtherCan(t *testing.T) {
@@ -222,27 +179,170 @@ func TestWhoImpersonatesCanDoWhatTheOtherCan(t *testing.T) {
 	g := w.gate("production")
 	w.as("alice", opener)
 	w.as("edith", editor, viewer)
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"gates"}, Verbs: []string{"get", "patch", "open"}},
-	}}
-	w.Create(role)
-	ivan := w.as("ivan", role.Name)
-	impersonator := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"edith", "alice"}},
-	}}
-	w.Create(impersonator)
-	w.Must(cluster.Client.Create(w.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: impersonator.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: impersonator.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ivan"}},
-	}))
+	ivan := w.as("ivan", w.role([]string{"get", "patch", "open"}, []string{"gates"}))
+	w.bind("ivan", true, "impersonate", []string{"edith", "alice", "production"}, "users.")
 	w.Eventually("ivan may impersonate", func() error {
-		_, err := ivan.kubectl(w.Context(), w.Namespace, "--as=edith", "get", "gates")
+		_, err := ivan.kubectl(w.Context(), w.Namespace, "--as=edith get gates")
 		return err
 	})
-	w.refused(ivan, g, kubectl("as an editor", "--as=edith annotate gate GATE "+openAt+"=NOW"), "user edith may not open gate")
-	w.refused(ivan, g, kubectl("as somebody else", "--as=clara annotate gate GATE "+openAt+"=NOW"), `cannot impersonate resource "users"`)
-	w.refused(ivan, g, kubectl("as the controller", "--as=system:serviceaccount:gating-system:gating-controller annotate gate GATE "+openAt+"=NOW"), "cannot impersonate")
+	w.refused(ivan, "user edith may not open gate", "--as=edith annotate gate production "+openAt+"=NOW")
+	w.refused(ivan, `cannot impersonate resource "users"`, "--as=clara annotate gate production "+openAt+"=NOW")
+	w.refused(ivan, "cannot impersonate", "--as=system:serviceaccount:gating-system:gating-controller annotate gate production "+openAt+"=NOW")
 	w.allowed(ivan, "--as=alice", "annotate", "gate", "production", openAt+"="+now())
 	w.stamped(g, openBy, "alice")
+}
+
+// unhandled returns the lines of the requests that the controller has not handled, without their values and numbers.
+func (w *world) unhandled(g *v1alpha1.Gate) (all []string) {
+	w.Helper()
+	value := w.get(g).Annotations[v1alpha1.UnhandledAnnotation]
+	if value == "" {
+		return nil
+	}
+	for i, line := range strings.Split(value, "\n") {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 6 || fields[0] != fmt.Sprint(i+1) {
+			w.Fatalf("line %d is %q", i+1, line)
+		}
+		all = append(all, strings.Join([]string{fields[1], fields[2], fields[4], fields[5]}, " "))
+	}
+	return all
+}
+
+func (w *world) hasLines(g *v1alpha1.Gate, want ...string) {
+	w.Helper()
+	w.is("unhandled requests", w.unhandled(g), want)
+}
+
+// While the controller is away, the annotation of a request has room for one. It used to lose the first of two closes, and the Gate
+// opened when the second, shorter one was over.
+func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T) {
+	w := newWorld(t)
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.decided(g, metav1.ConditionTrue)
+	closes := w.role([]string{"get", "patch", "close"}, []string{"gates"})
+	alice, carl := w.as("alice", closes), w.as("carl", closes)
+	start := w.stopController()
+	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+now()+"/2h", v1alpha1.CloseReasonAnnotation+"=incident 77")
+	w.allowed(carl, "annotate", "--overwrite", "gate", "production", closeAt+"="+now()+"/2s", v1alpha1.CloseReasonAnnotation+"=a try")
+	w.hasLines(g, "close annotation alice incident 77")
+	start()
+	w.decided(g, metav1.ConditionFalse)
+	w.until("the lines are removed", func() (bool, any) { return len(w.unhandled(g)) == 0, w.unhandled(g) })
+	g = w.get(g)
+	if g.Status.Memory.LastHandledLine != 1 || len(g.Status.Requests) != 2 {
+		t.Errorf("the status has %+v", g.Status)
+	}
+	reset := g.Status.ResetToDefaultAt
+	if reset == nil || time.Until(reset.Time) < time.Hour {
+		t.Errorf("it opens at %s", reset)
+	}
+	for _, who := range []string{"alice: incident 77", "carl: a try"} {
+		if !slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool { return e.RequestedBy+": "+e.Message == who }) {
+			t.Errorf("the history lacks %s: %+v", who, g.Status.History)
+		}
+	}
+	// The next line gets a number that no line had.
+	start = w.stopController()
+	for _, lasts := range []string{"/3h", "/1s"} {
+		w.allowed(carl, "annotate", "--overwrite", "gate", "production", closeAt+"="+now()+lasts)
+	}
+	if got := w.get(g).Annotations[v1alpha1.UnhandledAnnotation]; !strings.HasPrefix(got, "2\tclose\t") {
+		t.Errorf("the next line is %q", got)
+	}
+	start()
+}
+
+func TestAdmissionRecordsWhatIsReplacedOrRemovedBeforeItIsHandled(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
+	w.stopController()
+	w.allowed(alice, "annotate", "gate", "production", openAt+"="+now(), openWhy+"=one")
+	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openWhy+"=the same request with another reason")
+	w.hasLines(g)
+	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openAt+"="+now()+"/1h", openWhy+"=two\n\tlines")
+	w.allowed(edith, "annotate", "gate", "production", openAt+"-")
+	want := []string{"open annotation alice the same request with another reason"}
+	w.hasLines(g, want...) // an open that is removed opens nothing
+	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+now(), v1alpha1.CloseReasonAnnotation+"=two\n\tlines")
+	w.allowed(edith, "annotate", "gate", "production", closeAt+"-", v1alpha1.CloseReasonAnnotation+"-")
+	want = append(want, "close annotation alice two  lines")
+	w.hasLines(g, want...)
+	for _, forgery := range []string{"=", "-", "=1\tclose\tannotation\t2026-12-01T00:00:00Z\tbob\t"} {
+		w.allowed(alice, "annotate", "--overwrite", "gate", "production", v1alpha1.UnhandledAnnotation+forgery)
+		w.hasLines(g, want...)
+	}
+}
+
+func TestARequestThatWasHandledIsNotRecordedWhenItIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
+	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+now(), openAt+"="+now())
+	w.decided(g, metav1.ConditionFalse)
+	w.stopController()
+	w.allowed(edith, "annotate", "gate", "production", closeAt+"-")
+	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openAt+"="+now()+"/1h")
+	w.hasLines(g)
+}
+
+func TestThereIsRoomForSomeUnhandledRequestsOfEachUser(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	edith := w.as("edith", editor, viewer)
+	w.stopController()
+	n := 0
+	closing := func() string {
+		n++
+		return "annotate --overwrite gate production " + closeAt + "=" + stamp(time.Now().Add(time.Duration(n)*time.Second)) + " " + v1alpha1.CloseReasonAnnotation + "=bob"
+	}
+	closes := w.role([]string{"get", "patch", "close"}, []string{"gates"})
+	alice := w.as("alice", closes)
+	for range 5 {
+		w.allowed(alice, closing())
+	}
+	w.refused(alice, "user alice must wait: the gating-controller has not handled 4 earlier requests for gate "+w.Namespace+"/production, 4 of them by this user", closing())
+	for _, name := range []string{"bob", "carl", "dora", "emil", "fred", "gina", "hugo", "ines"} {
+		p := w.as(name, closes)
+		for i := 0; i < 5 && len(w.unhandled(g)) < 32; i++ {
+			w.allowed(p, closing())
+		}
+	}
+	w.is("lines", len(w.unhandled(g)), 32)
+	w.refused(w.as("zoe", closes), "has not handled 32 earlier requests", closing())
+	// Flux must be able to apply the Gate.
+	w.allowed(edith, "patch", "gate", "production", "--type=merge", "-p", `{"spec":{"interval":"5m"}}`)
+	w.allowed(edith, "patch", "gate", "production", "--type=merge", "-p", `{"spec":{"interval":"6m"},"metadata":{"annotations":{"`+closeAt+`":null}}}`)
+	w.is("lines after the last close was removed", len(w.unhandled(g)), 33)
+}
+
+// Flux strips the annotations of kubectl at its next reconciliation, which may come before the controller has seen a close.
+func TestFluxStripsAnUnhandledCloseWhichCountsAllTheSame(t *testing.T) {
+	r := newGit(t, editor, viewer)
+	spec := `{"default":"opened","window":"10s","interval":"1m"}`
+	r.commitManifest(holdFile("production", spec))
+	r.synced()
+	g := r.ReadGate("production")
+	r.decided(g, metav1.ConditionTrue)
+	alice, carl := r.as("alice", opener), r.as("carl", opener)
+	start := r.stopController()
+	r.allowed(alice, "annotate", "gate", "production", closeAt+"="+now()+"/2h", v1alpha1.CloseReasonAnnotation+"=incident 77")
+	r.synced()
+	r.hasLines(g, "close annotation alice incident 77")
+	r.settled(g)
+	r.allowed(carl, "annotate", "gate", "production", closeAt+"="+now()+"/1s")
+	r.commitManifest(holdFile("production", strings.Replace(spec, "1m", "2m", 1))) // and a new spec with it
+	r.synced()
+	r.hasLines(g, "close annotation alice incident 77", "close annotation carl ")
+	r.settled(g)
+	start()
+	r.decided(g, metav1.ConditionFalse)
+	r.synced() // strips what decided asked by
+	r.decided(g, metav1.ConditionFalse)
+	r.synced()
+	r.settled(g)
+	if g = r.get(g); g.Status.Memory.LastHandledLine != 2 || g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Requests[0].RequestedBy != "alice" {
+		t.Errorf("annotations %v, status %+v", g.Annotations, g.Status)
+	}
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,33 +26,6 @@ const (
 // most is how many kinds and namespaces the policy checks at once. The API server affords 27.
 const most = 26
 
-// holdFile writes a closed Gate with more of a spec into a folder and returns the path.
-func holdFile(dir, name, spec string) string {
-	content := map[string]any{"default": "closed"}
-	err := json.Unmarshal([]byte(spec), &content)
-	metadata := map[string]any{"name": name}
-	if prefix, ok := strings.CutPrefix(name, "generateName: "); ok {
-		metadata = map[string]any{"generateName": prefix}
-	}
-	manifest, failed := json.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateKind, "metadata": metadata, "spec": content,
-	})
-	path := filepath.Join(dir, "gate.json")
-	if err == nil && failed == nil {
-		err = os.WriteFile(path, manifest, 0o600)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
-
-// hold returns the manifest of a Gate in a file.
-func (w *world) hold(name, spec string) string {
-	w.Helper()
-	return holdFile(w.TempDir(), name, spec)
-}
-
 // spec is targets and what is watched as a spec.
 func spec(targets []v1alpha1.TargetReference, watch ...v1alpha1.DependencyReference) string {
 	content, err := json.Marshal(map[string]any{"targets": targets, "dependsOn": watch})
@@ -63,20 +35,20 @@ func spec(targets []v1alpha1.TargetReference, watch ...v1alpha1.DependencyRefere
 	return string(content)
 }
 
-// mayOn lets somebody do something with resources, as in kustomizations.kustomize.toolkit.fluxcd.io, in this namespace.
-func (w *world) mayOn(user, verb string, resources ...string) {
+// mayOn grants a user verbs on resources, such as kustomizations.kustomize.toolkit.fluxcd.io, in this namespace.
+func (w *world) mayOn(user, verbs string, resources ...string) {
 	w.Helper()
-	w.bind(user, false, verb, nil, resources...)
+	w.bind(user, false, verbs, nil, resources...)
 }
 
 // bind does it in all namespaces if so, and for objects with these names alone, production among them. It returns what takes
 // it away.
-func (w *world) bind(user string, everywhere bool, verb string, names []string, resources ...string) (take func()) {
+func (w *world) bind(user string, everywhere bool, verbs string, names []string, resources ...string) (take func()) {
 	w.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}}
 	for _, resource := range resources {
 		name, group, _ := strings.Cut(resource, ".")
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{name}, Verbs: []string{verb}, ResourceNames: names})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{name}, Verbs: strings.Fields(verbs), ResourceNames: names})
 	}
 	w.Create(role)
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
@@ -93,7 +65,7 @@ func (w *world) bind(user string, everywhere bool, verb string, names []string, 
 	w.Cleanup(take)
 	for _, resource := range resources {
 		name, group, _ := strings.Cut(resource, ".")
-		w.mayBy(user, verb, name, group)
+		w.mayBy(user, strings.Fields(verbs)[0], name, group)
 	}
 	return take
 }
@@ -118,29 +90,6 @@ func (w *world) tooMany(user, kinds, gate, resource string) string {
 		user, kinds, w.Namespace, gate, most, resource)
 }
 
-// noHold runs kubectl, which must be refused for a cause, create no Gate and change no spec.
-func (w *world) noHold(p *person, cause string, args ...string) {
-	w.Helper()
-	specs := func() map[string]v1alpha1.GateSpec {
-		list, found := &v1alpha1.GateList{}, map[string]v1alpha1.GateSpec{}
-		w.Must(cluster.Client.List(w.Context(), list, client.InNamespace(w.Namespace)))
-		for i := range list.Items {
-			found[list.Items[i].Name] = list.Items[i].Spec
-		}
-		return found
-	}
-	before := specs()
-	out, err := p.kubectl(w.Context(), w.Namespace, args...)
-	if err == nil {
-		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
-	} else if !strings.Contains(out+"\n", cause) {
-		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
-	}
-	if after := specs(); !reflect.DeepEqual(before, after) {
-		w.Errorf("%q by %s makes\n%+v of\n%+v", args, p.Name, after, before)
-	}
-}
-
 // kindsAndResources are all that a Gate can hold, by kind, as in the docs: the plural in lower case and the group.
 func kindsAndResources() (kinds, resources []string) {
 	for _, adapter := range target.All() {
@@ -156,4 +105,115 @@ func pluralOf(kind string) string {
 		return stem + "ies"
 	}
 	return kind + "s"
+}
+
+// expensive are as many targets as there may be, and all kinds watched, with what of it may be long: of each kind in this
+// namespace, and so as many checks as there may be.
+func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, watch []v1alpha1.DependencyReference) {
+	w.Helper()
+	kinds, resources := kindsAndResources()
+	for i, resource := range resources {
+		_, group, _ := strings.Cut(resource, ".")
+		watch = append(watch, v1alpha1.DependencyReference{
+			APIVersion: group + "/v" + strings.Repeat("1", 60), Kind: kinds[i], Namespace: w.Namespace, Name: strings.Repeat(letter, 100),
+			ReadyExpr: strings.Repeat("true && ", 120) + "true",
+		})
+	}
+	for i := range 256 {
+		ref := &watch[len(kinds)-1-i%len(kinds)]
+		targets = append(targets, v1alpha1.TargetReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: fmt.Sprintf("%s-%d", ref.Name, i)})
+	}
+	return targets, watch
+}
+
+func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
+	w, shop := newWorld(t), newWorld(t)
+	targets, watch := w.expensive("a")
+	kinds, resources := kindsAndResources()
+	left := most - 2*len(resources)
+	if left < 0 {
+		t.Fatalf("%d kinds, held and depended on, are above the limit of %d", len(resources), most)
+	}
+	bob, dora := w.as("bob", editor, viewer), w.as("dora", editor, viewer)
+	for user, gets := range map[string][]string{"bob": resources, "dora": resources[:len(resources)-1]} {
+		w.mayOn(user, "patch", resources...)
+		w.mayOn(user, "get", gets...)
+		shop.mayOn(user, "patch", resources...)
+	}
+	w.allowed(bob, "create", "-f", holdFile("freeze", spec(targets, watch...)))
+	w.refused(dora, w.mayNotWatch("dora", "OCIRepositories", w.Namespace, "second", resources[len(resources)-1]), "create", "-f", holdFile("second", spec(targets, watch...)))
+
+	var above []v1alpha1.TargetReference
+	for _, kind := range kinds[:left+1] {
+		above = append(above, v1alpha1.TargetReference{Kind: kind, Name: "apps", Namespace: shop.Namespace})
+	}
+	beyond := slices.Concat(targets[:256-len(above)], above)
+	for _, more := range [][]v1alpha1.TargetReference{slices.Concat(above, targets[len(above):]), beyond} {
+		w.refused(bob, w.tooMany("bob", "Buckets", "second", resources[0]), "create", "-f", holdFile("second", spec(more, watch...)))
+	}
+	// All of them are new, and each is compared with all that was.
+	others, otherWatch := w.expensive("b")
+	w.allowed(bob, "replace", "-f", holdFile("freeze", spec(others, otherWatch...)))
+	w.refused(bob, w.tooMany("bob", "Buckets", "freeze", resources[0]), "replace", "-f", holdFile("freeze", spec(beyond, watch...)))
+	// One step after the other, they may.
+	w.allowed(bob, "replace", "-f", holdFile("freeze", spec(targets, watch...)))
+	w.allowed(bob, "replace", "-f", holdFile("freeze", spec(beyond, watch...)))
+	// In all namespaces, they may at once.
+	erna := w.as("erna", editor, viewer)
+	w.bind("erna", true, "patch", nil, resources...)
+	w.bind("erna", true, "get", nil, resources...)
+	w.allowed(erna, "create", "-f", holdFile("second", spec(beyond, watch...)))
+	if got := w.ReadGate("second"); len(got.Spec.Targets) != 256 || len(got.Spec.DependsOn) != len(watch) {
+		t.Errorf("%d targets, %d watched", len(got.Spec.Targets), len(got.Spec.DependsOn))
+	}
+}
+
+func TestAFleetOfNamespacesNeedsTheVerbInAllOfThem(t *testing.T) {
+	w := newWorld(t)
+	fleet := func(n int, kind string) (targets []v1alpha1.TargetReference) {
+		for i := range n {
+			targets = append(targets, v1alpha1.TargetReference{Kind: kind, Name: "*", Namespace: fmt.Sprintf("tenant-%d", i)})
+		}
+		return targets
+	}
+	fred, bob := w.as("fred", editor, viewer), w.as("bob", editor, viewer)
+	w.mayOn("bob", "patch", apps)
+	w.bind("fred", true, "patch", nil, apps)
+	w.refused(bob, w.mayNotHold("bob", "Kustomizations", "tenant-0", "fleet", apps), "create", "-f", holdFile("fleet", spec(fleet(most, "Kustomization"))))
+	for _, n := range []int{most + 1, 256} {
+		w.refused(bob, w.tooMany("bob", "Kustomizations", "fleet", apps), "create", "-f", holdFile("fleet", spec(fleet(n, "Kustomization"))))
+		w.allowed(fred, "create", "-f", holdFile(fmt.Sprint("fleet-", n), spec(fleet(n, "Kustomization"))))
+	}
+	w.refused(fred, w.tooMany("fred", "HelmReleases", "fleet", releases), "create", "-f", holdFile("fleet", spec(append(fleet(200, "Kustomization"), fleet(1, "HelmRelease")...))))
+	w.refused(fred, w.mayNotHold("fred", "HelmReleases", "tenant-0", "fleet-256", releases), "patch", "gate", "fleet-256", "--type=json",
+		"-p", `[{"op":"replace","path":"/spec/targets/0","value":{"kind":"HelmRelease","name":"*","namespace":"tenant-0"}}]`)
+	watched := fmt.Sprintf("user fred may not watch Kustomizations in so many namespaces by gate %s/fleet: more than %d kinds and namespaces at once need the verb get on %s in all namespaces\n", w.Namespace, most, apps)
+	w.refused(fred, watched, "create", "-f", holdFile("fleet", spec(fleet(most, "Kustomization"), v1alpha1.DependencyReference{Kind: "Kustomization", Name: "infra"})))
+	w.allowed(bob, "patch", "gate", "fleet-256", "--type=merge", "-p", `{"spec":{"interval":"2m"}}`)
+	w.allowed(w.clusterAdmin(), "create", "-f", holdFile("fleet", spec(append(fleet(128, "Kustomization"), fleet(128, "HelmRelease")...))))
+}
+
+func TestAGateInGitHoldsWhatWhoAppliesItMayPatch(t *testing.T) {
+	r := newGit(t, editor, viewer)
+	commit := func(spec string) { r.commitManifest(holdFile("production", spec)) }
+	commit(`{"targets":[{"kind":"Kustomization","name":"apps"}]}`)
+	r.failed(r.mayNotHold(r.tenant, "Kustomizations", r.Namespace, "production", apps))
+	take := r.bind(r.tenant, false, "patch", nil, apps)
+	r.synced()
+	take()
+	r.until("the tenant may no more", func() (bool, any) {
+		return r.may(r.tenant, "patch", "kustomizations", "kustomize.toolkit.fluxcd.io") != nil, nil
+	})
+	g := r.ReadGate("production")
+	r.decided(g, metav1.ConditionFalse)
+	r.settled(g)
+	commit(`{"interval":"2m","targets":[{"kind":"Kustomization","name":"apps"}]}`)
+	r.synced()
+	commit(`{"interval":"2m","targets":[{"kind":"Kustomization","name":"apps"},{"kind":"Kustomization","name":"more"}]}`)
+	r.failed(r.mayNotHold(r.tenant, "Kustomizations", r.Namespace, "production", apps))
+	commit(`{}`)
+	r.synced()
+	if targets := r.get(g).Spec.Targets; len(targets) > 0 {
+		t.Errorf("the targets are %+v", targets)
+	}
 }
