@@ -31,7 +31,7 @@ func readyOf(g *v1alpha1.Gate) string {
 }
 
 const nothing = "1 of 2 entries of spec.targets matches nothing: spec.targets[1] Kustomization app; " +
-	"compare kind, name, namespace and labels with what is there; 1 of 1 targets held"
+	"compare kind, name, namespace and labels with the objects in the cluster; 1 of 1 targets held"
 
 func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func renewed(t *testing.T) (w *world, g *v1alpha1.Gate, first, second map[string
 	return w, g, first, second
 }
 
-func TestACrashAfterAnyWriteOfAnActivationIsMended(t *testing.T) {
+func TestACrashAfterAnyWriteOfAnActivationIsRepaired(t *testing.T) {
 	t.Parallel()
 	for n := range enough {
 		w, g, first, second := renewed(t)

@@ -147,7 +147,7 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	w.ExpectUntouched(app)
 }
 
-func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
+func TestACrashWhileTheModeIsSwitchedIsRepaired(t *testing.T) {
 	for name, to := range map[string]v1alpha1.Mode{"to Enforce": v1alpha1.ModeEnforce, "to Audit": v1alpha1.ModeAudit} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -169,7 +169,7 @@ func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 	equal(t, held.Object["spec"], spec)
 }
 
-func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
+func TestACrashAfterAnyWriteToACertificateIsRepaired(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change     func(*world, *v1alpha1.Gate)
 		held       string

@@ -28,7 +28,7 @@ func crashing(n int) func(string) error {
 // enough is more than the number of writes that any change takes.
 const enough = 12
 
-func TestACrashAfterAnyWriteIsMended(t *testing.T) {
+func TestACrashAfterAnyWriteIsRepaired(t *testing.T) {
 	locks := func(locked bool, targets ...string) func(*v1alpha1.Gate) lockv1alpha1.GateLockSpec {
 		return func(g *v1alpha1.Gate) lockv1alpha1.GateLockSpec {
 			spec := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): locked}}
@@ -93,7 +93,7 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 }
 
 // An answer that is lost is the other way to crash: the write was made.
-func TestALostAnswerIsMended(t *testing.T) {
+func TestALostAnswerIsRepaired(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization", "patch-status Gate", "patch Gate"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()

@@ -31,6 +31,6 @@ func TestASchemaThatMustNotBeReadIsAFaultOfItsKindAlone(t *testing.T) {
 		return nil, apierrors.NewServiceUnavailable("starting")
 	}}
 	if _, err := d.FindBuiltIn(t.Context(), kinds[0]); err == nil {
-		t.Error("what another try may mend is not a fault")
+		t.Error("what another try may fix is not a fault")
 	}
 }

@@ -151,11 +151,11 @@ func TestAnOpeningSaysWhatWaits(t *testing.T) {
 	w.fetched("new", "main@sha1:2", "main@sha1:1")
 	g := w.telling(freeze(0, 40))
 	w.expectTold(g, 0)
-	w.expectTold(g, 16, "Gate opens at 2026-11-25T04:00:00Z (in 24h): 2 targets are held, and something new waits for 1: Kustomization NS/new")
+	w.expectTold(g, 16, "Gate opens at 2026-11-25T04:00:00Z (in 24h): 2 targets are held, with pending changes for 1: Kustomization NS/new")
 	w.NewKustomization("sourceless", nil)
 	w.edit(g, func(s *v1alpha1.GateSpec) { s.NotifyBefore = leads(22) })
 	w.expectTold(g, 17.5)
-	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 3 targets are held, and something new waits for at least 1: Kustomization NS/new")
+	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 3 targets are held, with pending changes for at least 1: Kustomization NS/new")
 }
 
 func TestASinkHearsInTime(t *testing.T) {
@@ -175,7 +175,7 @@ func TestASinkHearsInTime(t *testing.T) {
 		posted{onApp, "info", "GateClosesSoon", "Gate '" + key(g) + "' " + text, revision + what})
 	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = nil })
 	w.Reconcile(g)
-	off := "does not change as announced, called off: closing at 2026-11-24T18:00:00Z. Gate opened by default"
+	off := "no longer changes as announced, cancelled: closing at 2026-11-24T18:00:00Z. Gate opened by default"
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "info", "AnnouncementCalledOff", "Gate " + off, said + "reason=AnnouncementCalledOff"},
 		posted{onApp, "info", "AnnouncementCalledOff", "Gate '" + key(g) + "' " + off, revision + "reason=AnnouncementCalledOff"})...)

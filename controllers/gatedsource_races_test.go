@@ -53,7 +53,7 @@ func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
 	}
 }
 
-func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
+func TestACrashAfterAnyWriteOfAPromotionIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		for n := range enough {

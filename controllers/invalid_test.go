@@ -74,7 +74,7 @@ func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
 	if conditions.Has(g, meta.StalledCondition) || !conditions.IsReady(g) {
-		t.Errorf("mended, but %v", g.Status.Conditions)
+		t.Errorf("repaired, but %v", g.Status.Conditions)
 	}
 }
 

@@ -171,7 +171,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
 }
 
-func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
+func TestALockThatSomebodyElseWroteIsRepaired(t *testing.T) {
 	w := locking(t)
 	w.NewKustomization("apps", nil)
 	g, other := w.ClosedGate("production", named("apps")), w.ClosedGate("other", all())

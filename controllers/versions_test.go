@@ -11,7 +11,7 @@ import (
 
 // A cache may be behind by seconds. An object that is as it was before then looks as if there were
 // nothing to write.
-func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
+func TestAStatusThatTheCacheDoesNotHaveYetIsRepaired(t *testing.T) {
 	t.Parallel()
 	t.Run("Gate", func(t *testing.T) {
 		t.Parallel()

@@ -233,7 +233,7 @@ func TestAFailureStopsTheWavesUntilAUserProceeds(t *testing.T) {
 	w.Reconcile(g)
 	w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
 	equal(t, w.Events.Take("ProceedRefused"), []string{fmt.Sprintf(
-		"Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: the current wave is another one by now: one", now+",wave=two")})
+		"Warning Gate/production ProceedRefused: annotation proceed.gate.fluxcd.io/requestedAt: %q changes nothing: the current wave is no longer the requested one: one", now+",wave=two")})
 	w.proceedAt(g, now+",wave=one")
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
 	equal(t, w.Events.Take("Gate/production"), []string{"Normal Gate/production ReleaseContinued: The release continues without waiting for wave one, by alice: it is a flake"})

@@ -62,7 +62,7 @@ const (
 	// has failed. Also a reason of Ready.
 	WaveFailedReason = "WaveFailed"
 	// InvalidWavesReason means that two waves match a target, that a wave matches
-	// none, or that targets depend on each other in a circle. Also a reason of
+	// none, or that targets depend on each other in a cycle. Also a reason of
 	// Ready.
 	InvalidWavesReason = "InvalidWaves"
 )

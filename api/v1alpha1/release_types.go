@@ -184,7 +184,7 @@ type WavesStatus struct {
 
 	// FaultsAccepted is true if a user has requested that the release proceed
 	// although waves overlap, match nothing, or have targets that depend on each
-	// other in a circle.
+	// other in a cycle.
 	// +optional
 	FaultsAccepted bool `json:"faultsAccepted,omitempty"`
 }

@@ -88,9 +88,9 @@ func (p *Impact) describeWaiting() string {
 	case len(p.Outdated) == 0:
 		return ""
 	case p.Complete:
-		return fmt.Sprintf(", and something new waits for %d: %s", len(p.Outdated), list(p.Outdated))
+		return fmt.Sprintf(", with pending changes for %d: %s", len(p.Outdated), list(p.Outdated))
 	}
-	return fmt.Sprintf(", and something new waits for at least %d: %s", len(p.Outdated), list(p.Outdated))
+	return fmt.Sprintf(", with pending changes for at least %d: %s", len(p.Outdated), list(p.Outdated))
 }
 
 func targets(n int) string {
@@ -121,7 +121,7 @@ func cancellationText(all []v1alpha1.Announcement) string {
 		}
 		names = append(names, verb+" at "+a.At.UTC().Format(time.RFC3339))
 	}
-	return "does not change as announced, called off: " + andMore(names, len(all)) + ". "
+	return "no longer changes as announced, cancelled: " + andMore(names, len(all)) + ". "
 }
 
 // andMore joins names, and adds how many of all are left out.

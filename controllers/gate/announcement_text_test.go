@@ -101,7 +101,7 @@ func TestMessagesAreNeverLong(t *testing.T) {
 	for range 5 {
 		off = append(off, v1alpha1.Announcement{At: metav1.NewTime(start), State: v1alpha1.StateOpened})
 	}
-	equal(t, cancellationText(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
+	equal(t, cancellationText(off), "no longer changes as announced, cancelled: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
 }
 
 func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
@@ -142,8 +142,8 @@ func TestImpactOfAStateChange(t *testing.T) {
 		"a close without targets":         {Impact{}, v1alpha1.StateClosed, "", true, ": nothing would be held"},
 		"an opening":                      {Impact{Governed: both, Held: both}, v1alpha1.StateOpened, "", false, ": 2 targets are held"},
 		"an opening, nothing waits":       {Impact{Governed: both, Held: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 1 target is held, and nothing new waits"},
-		"an opening, updates wait":        {Impact{Governed: both, Held: both, Outdated: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 2 targets are held, and something new waits for 1: Kustomization shop/a"},
-		"an opening, some are unknown":    {Impact{Governed: both, Held: both, Outdated: both[:1]}, v1alpha1.StateOpened, "", false, ": 2 targets are held, and something new waits for at least 1: Kustomization shop/a"},
+		"an opening, updates wait":        {Impact{Governed: both, Held: both, Outdated: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 2 targets are held, with pending changes for 1: Kustomization shop/a"},
+		"an opening, some are unknown":    {Impact{Governed: both, Held: both, Outdated: both[:1]}, v1alpha1.StateOpened, "", false, ": 2 targets are held, with pending changes for at least 1: Kustomization shop/a"},
 		"an opening without held targets": {Impact{Governed: both}, v1alpha1.StateOpened, "", false, ": nothing is held"},
 		"an opening after the next close": {Impact{Governed: both}, v1alpha1.StateOpened, "", true, ""},
 		"an opening, with mode Audit":     {Impact{Governed: both}, v1alpha1.StateOpened, v1alpha1.ModeAudit, false, ". The gate has mode Audit and holds nothing."},

@@ -56,8 +56,8 @@ func TestProceedCounts(t *testing.T) {
 		"2026-11-23T12:00:30Z/1h,wave=one":       malformed,
 		"2026-11-23T12:00:30Z,wave=one,by=alice": malformed,
 		"2026-11-23T12:00:30Z,wave=one,wave=one": malformed,
-		"2026-11-23T12:00:30Z,wave=two":          "the current wave is another one by now: one",
-		"2026-11-23T11:59:59Z":                   "it is from before the gate opened",
+		"2026-11-23T12:00:30Z,wave=two":          "the current wave is no longer the requested one: one",
+		"2026-11-23T11:59:59Z":                   "it was requested before the gate opened",
 		"2026-11-23T12:02:01Z":                   "it is in the future",
 	} {
 		status := &v1alpha1.ReleaseStatus{
@@ -104,9 +104,9 @@ func TestReasonsWhyAReleaseStops(t *testing.T) {
 		"two waves match a target": {waves.Decision{Fault: &waves.Fault{Kind: waves.Overlap, Waves: []int{0, 1}, Targets: []target.Key{app("a")}}}, gate.Stop{Reason: "InvalidWaves",
 			Message: "waves one and two both match Kustomization shop/a: change its labels or the waves. Nothing more is released until that is fixed, " + proceed}},
 		"an empty wave": {waves.Decision{Fault: &waves.Fault{Kind: waves.Empty, Waves: []int{1}}}, gate.Stop{Reason: "InvalidWaves",
-			Message: "wave two matches no target: compare its labels with those of the targets, or take it out. Nothing more is released until that is fixed, " + proceed}},
+			Message: "wave two matches no target: compare its labels with those of the targets, or remove it. Nothing more is released until that is fixed, " + proceed}},
 		"a cycle": {waves.Decision{Fault: &waves.Fault{Kind: waves.Circle, Targets: []target.Key{app("a"), app("b")}}}, gate.Stop{Reason: "InvalidWaves",
-			Message: "targets depend on each other in a circle: Kustomization shop/a, Kustomization shop/b, Kustomization shop/a: change their spec.dependsOn. Nothing more is released until that is fixed, " + proceed}},
+			Message: "targets depend on each other in a cycle: Kustomization shop/a, Kustomization shop/b, Kustomization shop/a: change their spec.dependsOn. Nothing more is released until that is fixed, " + proceed}},
 	} {
 		if got := releaseStop(gateWithWaves("one", "two"), tc.decision); got != tc.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, tc.want)
@@ -187,7 +187,7 @@ func TestEventsWhenAReleaseStopsAndContinues(t *testing.T) {
 		"another target":       {stoppedBy(isFailed, "wave one", "a"), stoppedBy(isFailed, "wave one", "b"), false, "Warning ReleaseStopped: Wave one", "b"},
 		"the waves are wrong":  {stoppedBy("", "", ""), stoppedBy(isInvalid, "wave tow", ""), false, "Warning ReleaseStopped: Wave tow", ""},
 		"another fault":        {stoppedBy(isInvalid, "wave tow", ""), stoppedBy(isInvalid, "wave thre", ""), false, "Warning ReleaseStopped: Wave thre", ""},
-		"it continues":         {stoppedBy(isFailed, "wave one", "a"), stoppedBy("", "", ""), false, "Normal ReleaseContinued: Nothing stops the release any more, it continues.", ""},
+		"it continues":         {stoppedBy(isFailed, "wave one", "a"), stoppedBy("", "", ""), false, "Normal ReleaseContinued: The release is no longer stopped and continues.", ""},
 		"a user has proceeded": {stoppedBy(isFailed, "wave one", "a"), stoppedBy("", "", ""), true, "", ""},
 		"the gate has closed":  {stoppedBy(isFailed, "wave one", "a"), closed, false, "", ""},
 	} {

@@ -125,6 +125,6 @@ func TestFixedSpecDecidesAgain(t *testing.T) {
 	}
 	g.Spec.OpenPeriods = nil
 	if d := gate.Decide(g, noon); d.State != isOpened || len(d.Errors) > 0 {
-		t.Errorf("mended: %s, %v", d.State, d.Errors)
+		t.Errorf("repaired: %s, %v", d.State, d.Errors)
 	}
 }

@@ -164,7 +164,7 @@ func TestAFailureIsAsOldAsItsReason(t *testing.T) {
 	}
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)
 	if got := all.Failures(gate("a")); len(got) > 0 || all.Sums(gate("a")).Failed != 0 {
-		t.Errorf("mended, but there is %v", got)
+		t.Errorf("repaired, but there is %v", got)
 	}
 }
 

@@ -193,7 +193,7 @@ func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
 	}
 	members["a2"] = member(0, waves.Ready)
 	if d = release(members).Decide(d.Progress, false, noon.Add(3*time.Minute)); !d.ReadySince.Equal(noon.Add(3 * time.Minute)) {
-		t.Errorf("mended: since %s", d.ReadySince)
+		t.Errorf("repaired: since %s", d.ReadySince)
 	}
 }
 

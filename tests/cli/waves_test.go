@@ -101,7 +101,7 @@ func TestProceedRefusesWithoutAWaitingRelease(t *testing.T) {
 		}
 		return nil
 	})
-	going := "continuing although wave one matches no target: compare its labels with those of the targets, or take it out"
+	going := "continuing although wave one matches no target: compare its labels with those of the targets, or remove it"
 	w.expect(w.gate("proceed", "closed", "--dry-run=server"), 0, going, "")
 	w.expect(w.as("sees-nothing").gate("proceed", "closed"), exitError, "", `that needs the verb "get", which the ClusterRole gate-opener has`)
 	w.expect(w.gate("proceed", "closed", "--reason", "it is empty for now"), 0, going, "")

@@ -133,7 +133,7 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 
 	soon := w.hears(sink, "Kustomization", "GateOpensSoon")
 	at := opens.UTC().Format(time.RFC3339)
-	want := fmt.Sprintf("^Gate '%s/production' opens at %s \\(in (1m|[1-5]?[0-9]s)\\) by 'release': 1 target is held, and something new waits for 1: Kustomization %s/app$",
+	want := fmt.Sprintf("^Gate '%s/production' opens at %s \\(in (1m|[1-5]?[0-9]s)\\) by 'release': 1 target is held, with pending changes for 1: Kustomization %s/app$",
 		w.Namespace, at, w.Namespace)
 	if !regexp.MustCompile(want).MatchString(soon.Message) { // a busy machine may take seconds
 		t.Errorf("got  %q\nwant %q", soon.Message, want)
