@@ -137,7 +137,8 @@ func TestNobodyApprovesByAManifest(t *testing.T) {
 		} {
 			file := exceptionFile("hotfix", "", at)
 			if strings.HasSuffix(command, "false") {
-				file = file[:strings.Index(file, `,"spec"`)] + "}"
+				file, _, _ = strings.Cut(file, `,"spec"`)
+				file += "}"
 			}
 			if command != "apply" {
 				command += " --field-manager=kustomize-controller"

@@ -35,9 +35,6 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.NewWorld(t, cluster)} }
 
-// on returns the same world for a subtest.
-func (w *world) on(t *testing.T) *world { return &world{w.On(t)} }
-
 // stopController stops the controller, which writes what the test writes otherwise. It runs
 // again after the function that is returned, or at the end of the test.
 func (w *world) stopController() (start func()) {

@@ -245,7 +245,7 @@ var bothKinds = []governed{
 }
 
 // of returns the manifest of an object in a file.
-func (k governed) of(w *world, spec string) string {
+func (k governed) of(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"owned"},"spec":%s}`, v1alpha1.GroupVersion, k.kind, spec)
 }
 
@@ -289,7 +289,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 			w := newWorld(t)
 			flux, alice := w.as("flux", editor, exceptionEditor, viewer), w.as("alice", k.role)
 			apply := func(manager, spec string, more ...string) []string {
-				return append([]string{"apply", "--server-side", "--field-manager=" + manager, "-f", k.of(w, spec)}, more...)
+				return append([]string{"apply", "--server-side", "--field-manager=" + manager, "-f", k.of(spec)}, more...)
 			}
 			w.allowed(flux, apply("kustomize-controller", k.spec)...)
 			w.until("the controller has set its finalizer", func() (bool, any) { return len(k.live(w).GetFinalizers()) > 0, nil })
@@ -338,7 +338,7 @@ func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
 				if strings.HasSuffix(command, "kustomize-controller") {
 					spec = many
 				}
-				w.allowed(flux, append(strings.Fields(command), "-f", k.of(w, spec))...)
+				w.allowed(flux, append(strings.Fields(command), "-f", k.of(spec))...)
 				for range 2 {
 					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", k.annotation+"="+k.value(w))
 					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", "reconcile.fluxcd.io/requestedAt="+k.value(w))
