@@ -137,39 +137,6 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 	return requestAnnotations[1]
 }
 
-// Apply handles the new requests and approvals in the annotations, and begins the requests that are due or have enough approvals. It
-// returns the requests that were accepted, approved or refused, including those that were accepted before and are refused now. Each value
-// is handled once. A missing annotation changes nothing.
-func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
-	begun, refused := l.advance(now)
-	for _, r := range begun {
-		recordBegin(l.handledRecord(r.Action), &r)
-	}
-	p := &intake{Ledger: l, stamps: s, now: now, outcomes: refused}
-	p.lines()
-	p.annotations()
-	outcomes := slices.Concat(p.outcomes, l.approve(s, now))
-	l.changed = l.keepEnds(now) || l.isStale(now) || len(begun) > 0 || p.last != nil || len(outcomes) > 0
-	l.applied = now
-	return outcomes
-}
-
-// Status has the fields of a ledger that are stored in the status of a Gate.
-type Status struct {
-	Requests        []v1alpha1.AcceptedRequest
-	Handled         []v1alpha1.HandledRequest
-	LastHandledLine int64
-}
-
-// Status returns what to store after Apply.
-func (l *Ledger) Status() Status {
-	s := Status{l.gate.Status.Requests, l.handled, l.lastLine}
-	if l.changed {
-		s.Requests = l.save(l.applied)
-	}
-	return s
-}
-
 // unhandled returns the new requests in annotations in the order in which to handle them: the close request first, unless the open request
 // is certainly older.
 func (l *Ledger) unhandled(now time.Time) []*Request {

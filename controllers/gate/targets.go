@@ -10,7 +10,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/calendars"
 	"github.com/fluxcd/gating-controller/controllers/enqueue"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
@@ -62,22 +61,4 @@ func failsNow(before *v1alpha1.Gate, s summary.Sums) bool {
 // mayWrite returns when the status of a Gate may be written, zero for now.
 func (r *Reconciler) mayWrite(obj *v1alpha1.Gate, s summary.Sums, now time.Time) time.Time {
 	return r.State.mayWrite(obj, s.IsSettled(), enqueue.ProgressInterval*time.Duration(max(1, r.Summary.Unsettled()/enqueue.ProgressPerSecond)), now)
-}
-
-// measure sets the metrics of a Gate. Once all targets have reached the state of a scheduled transition, it observes the lag.
-func (r *Reconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s summary.Sums) {
-	r.RecordReadiness(ctx, obj)
-	r.RecordReconciling(ctx, obj)
-	r.RecordStalled(ctx, obj)
-	r.GateMetrics.Record(obj)
-	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil || gate.ReleasesInWaves(obj) {
-		return
-	}
-	changed, due := r.State.takeChange(obj)
-	if changed {
-		r.eventRecorder().summary(obj, s, r.Clock.Now())
-	}
-	if due != nil {
-		r.GateMetrics.RecordLag(due.State, r.Clock.Since(due.At.Time))
-	}
 }

@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// advance begins the planned requests that are due. It returns them, and those of them that are refused, with the reason.
+func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
+	for len(l.planned) > 0 && !l.planned[0].RequestedAt.After(now) {
+		r := l.planned[0]
+		l.planned, r.State = l.planned[1:], v1alpha1.RequestInForce
+		if err := l.beginOrWait(r, r.RequestedAt.Time); err != nil {
+			void := newRequest(r)
+			void.Err = err
+			refused = append(refused, void)
+		}
+		begun = append(begun, r)
+	}
+	return begun, refused
+}
+
+// begin puts a request in force at an instant. A close request extends those in force. An open request ends all of them, or is refused.
+func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
+	if r.Action == v1alpha1.RequestClose {
+		l.beginClose(r, at)
+		return nil
+	}
+	if err := l.refuses(&r, at); err != nil {
+		return err
+	}
+	for _, closed := range l.closes {
+		if !closed.lasts(at) {
+			keepEnd(&closed.AcceptedRequest, closed.end) // a longer spec.window must not change the end
+		}
+	}
+	l.ends(l.closes, &r)
+	l.closes = nil
+	if before := l.open; before != nil {
+		if before.lasts(r.RequestedAt.Time) {
+			// Rounding up would leave a gap between the two open requests.
+			r.RequestedAt.Time = schedule.Later(r.RequestedAt.Truncate(time.Second), before.RequestedAt.Time)
+		}
+		before.end = schedule.Earlier(before.end, schedule.RoundUp(at))
+	}
+	l.open = l.addBegun(r)
+	return nil
+}
+
+// beginClose puts a close request in force. It ends the open request and drops open requests that lack approvals.
+func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
+	l.voidUnapproved(&r)
+	if l.open != nil {
+		l.ends([]*inForce{l.open}, &r)
+	}
+	l.open = nil
+	closed := l.addBegun(r)
+	if slices.ContainsFunc(l.closes, func(other *inForce) bool { return other.covers(closed) }) {
+		closed.end = closed.RequestedAt.Time
+		return
+	}
+	l.closes = slices.DeleteFunc(l.closes, func(other *inForce) bool {
+		if closed.covers(other) { // other is redundant once closed begins
+			other.end = schedule.Earlier(other.end, closed.RequestedAt.Time)
+			return true
+		}
+		return !other.lasts(at.Add(-MaxSkew)) // other has ended by the clocks of all replicas
+	})
+	l.closes = append(l.closes, closed)
+	l.merge(r.Source)
+}
+
+// endsOpen returns whether a close request that had ended before the controller read it has ended the open request in force, or would have
+// refused that while it was planned.
+func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
+	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
+		return false
+	}
+	closed := r.At.Add(slack(r.source, l.open.Source))
+	return !l.open.RequestedAt.After(closed) || !l.open.AcceptedAt.After(closed) && l.open.RequestedAt.Time.Before(end)
+}
+
+// refuses returns an error if a close request in force at an instant refuses an open request.
+func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
+	for _, closed := range l.closes {
+		if !closed.lasts(at) {
+			continue
+		}
+		if err := mayEnd(r, &closed.AcceptedRequest); err != nil {
+			return fmt.Errorf(msgRefused, err, newRequest(closed.AcceptedRequest))
+		}
+	}
+	return nil
+}
+
+// mayEnd returns an error if an open request does not end a close request in force. The open request must have the later time and must not
+// be accepted earlier. If both were accepted together, its time must be later by more than the clock skew. Otherwise the Gate stays closed.
+func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
+	after := closed.RequestedAt.Add(slack(open.Source, closed.Source))
+	switch {
+	case open.Source == v1alpha1.SourceWebhook && closed.Source != v1alpha1.SourceWebhook:
+		return ErrClosedByPeople
+	case !open.RequestedAt.After(closed.RequestedAt.Time):
+		return errors.New(msgNotAfterClose)
+	case closed.AcceptedAt.After(open.AcceptedAt.Time):
+		return errors.New(msgClosedSincePlanned)
+	case closed.AcceptedAt.Equal(&open.AcceptedAt) && !open.RequestedAt.After(after):
+		return errors.New(msgCloseFirst)
+	}
+	return nil
+}
+
+// ErrClosedByPeople refuses an open request by a webhook while a manual close request is in force.
+var ErrClosedByPeople = errors.New(msgClosedByPeople)
