@@ -257,7 +257,7 @@ func TestAFailureStopsTheWavesUntilAUserProceeds(t *testing.T) {
 	w.expectWaves(g, apps, "", ` 0/0, done ["one" "two" "the rest"], past one`)
 	w.Events.Take("")
 	w.proceedAt(g, w.FakeClock.Now().Format(time.RFC3339))
-	if got := w.Events.Take("ProceedRefused"); len(got) != 1 || !strings.HasSuffix(got[0], "no release is on") {
+	if got := w.Events.Take("ProceedRefused"); len(got) != 1 || !strings.HasSuffix(got[0], "no release is in progress") {
 		t.Errorf("events %q", got)
 	}
 }

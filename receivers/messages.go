@@ -67,7 +67,7 @@ const (
 	msgTooManyTokens          = "too many tokens wait for verification: %w"
 	msgSigningToken           = "a signing token must be %s and the base64 of at least %d bytes"
 	msgWebhookSignature       = "%w: %s is not the signature of the webhook"
-	msgPathTaken              = "the token gives the path of GateReceiver %s: use another one"
+	msgPathTaken              = "the token results in the same path as that of GateReceiver %s: use another token"
 	msgNoSignature            = "type %s verifies no signature: remove field '%s'"
 	msgNotVerified            = "not verified"
 	msgTypeUnsupported        = "type %q is not supported"

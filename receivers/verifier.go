@@ -65,7 +65,7 @@ type verifier interface {
 // A headerVerifier is a verifier that can verify the sender from the headers alone.
 type headerVerifier interface {
 	verifier
-	// prove returns an error like verify if the headers are from another sender, and false if they do not identify the sender.
+	// prove returns true if the headers verify the sender, and false if that takes the body, too. It returns the errors of verify.
 	prove(ctx context.Context, in *incoming) (bool, error)
 }
 

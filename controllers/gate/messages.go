@@ -18,7 +18,7 @@ const (
 	msgProceedNotLater      = "it is not later than the last one that was accepted, "
 	msgProceedOtherWave     = "the current wave is no longer the requested one: "
 	msgAllReleased          = "all are released"
-	msgNoRelease            = "no release is on"
+	msgNoRelease            = "no release is in progress"
 	msgContinues            = "The release continues with its waves as they are"
 	msgContinuesPast        = "The release continues without waiting for wave %s"
 	msgContinuesAgain       = "The release is no longer stopped and continues."
@@ -29,5 +29,5 @@ const (
 	msgUntilFixed           = " Nothing more is released until that is fixed, or until a user runs "
 	msgWavesOverlap         = "waves %s and %s both match %s: change its labels or the waves."
 	msgWaveEmpty            = "wave %s matches no target: compare its labels with those of the targets, or remove it."
-	msgCircle               = "targets depend on each other in a cycle: %s: change their spec.dependsOn."
+	msgCycle               = "targets depend on each other in a cycle: %s: change their spec.dependsOn."
 )

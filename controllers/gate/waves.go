@@ -164,6 +164,6 @@ func faultMessage(names []string, f *waves.Fault) string {
 		for _, key := range append(slices.Clone(f.Targets[:min(len(f.Targets), maxWaiting)]), f.Targets[0]) {
 			all = append(all, key.String())
 		}
-		return fmt.Sprintf(msgCircle, strings.Join(all, ", "))
+		return fmt.Sprintf(msgCycle, strings.Join(all, ", "))
 	}
 }

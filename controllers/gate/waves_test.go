@@ -105,7 +105,7 @@ func TestReasonsWhyAReleaseStops(t *testing.T) {
 			Message: "waves one and two both match Kustomization shop/a: change its labels or the waves. Nothing more is released until that is fixed, " + proceed}},
 		"an empty wave": {waves.Decision{Fault: &waves.Fault{Kind: waves.Empty, Waves: []int{1}}}, gate.Stop{Reason: "InvalidWaves",
 			Message: "wave two matches no target: compare its labels with those of the targets, or remove it. Nothing more is released until that is fixed, " + proceed}},
-		"a cycle": {waves.Decision{Fault: &waves.Fault{Kind: waves.Circle, Targets: []target.Key{app("a"), app("b")}}}, gate.Stop{Reason: "InvalidWaves",
+		"a cycle": {waves.Decision{Fault: &waves.Fault{Kind: waves.Cycle, Targets: []target.Key{app("a"), app("b")}}}, gate.Stop{Reason: "InvalidWaves",
 			Message: "targets depend on each other in a cycle: Kustomization shop/a, Kustomization shop/b, Kustomization shop/a: change their spec.dependsOn. Nothing more is released until that is fixed, " + proceed}},
 	} {
 		if got := releaseStop(gateWithWaves("one", "two"), tc.decision); got != tc.want {
@@ -218,7 +218,7 @@ func TestEventsOfADecisionOnWaves(t *testing.T) {
 		"past a failure": {waveDecision{Decision: waves.Decision{Progress: waves.Progress{Done: 1, Excused: 1}, Sizes: sizes}, proceed: &proceed{by, ""}}, "The release continues without waiting for wave one, by alice: it is a flake"},
 		"past a fault":   {waveDecision{Decision: waves.Decision{Progress: waves.Progress{Accepted: true}, Sizes: sizes}, proceed: &proceed{by, ""}}, "The release continues with its waves as they are, by alice: it is a flake"},
 		"refused":        {waveDecision{Decision: waves.Decision{Sizes: sizes}, proceed: &proceed{by, "it is in the future"}}, `annotation proceed.gate.fluxcd.io/requestedAt: "v" changes nothing: it is in the future`},
-		"all released":   {waveDecision{before: waves.Progress{Done: 3}, Decision: waves.Decision{Progress: waves.Progress{Done: 3}}, proceed: &proceed{by, ""}}, `annotation proceed.gate.fluxcd.io/requestedAt: "v" changes nothing: no release is on`},
+		"all released":   {waveDecision{before: waves.Progress{Done: 3}, Decision: waves.Decision{Progress: waves.Progress{Done: 3}}, proceed: &proceed{by, ""}}, `annotation proceed.gate.fluxcd.io/requestedAt: "v" changes nothing: no release is in progress`},
 	} {
 		var got []string
 		for _, e := range progressEvents([]string{"one", "two", "the rest"}, &tc.d) {

@@ -149,8 +149,8 @@ func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) erro
 	return err
 }
 
-// parts returns the part of each Gate in the GateLock of a namespace, nil to remove it. The part of a Gate that is left out stays. It
-// also returns the Gates of this shard with a part.
+// parts returns the part of each Gate in the GateLock of a namespace: a nil part is removed, and a Gate that is missing from the map keeps its
+// part. It also returns the Gates of this shard that have a part.
 func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
 	namespace := view.LockedNamespace(obj)
 	all, err := view.ListGates(ctx, r.Gates.Reader)

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// retryDelay is the delay after a conflict, and until a Gate has been reconciled.
+	// retryDelay is the delay of a retry after a conflict, and between checks of a Gate that has not been reconciled yet.
 	retryDelay = time.Second
 	// pollInterval is the resync interval while a Machine is due: Gates of other shards have no events here.
 	pollInterval = time.Minute

@@ -78,7 +78,7 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, e
 		return "", err
 	}
 	if other := t.Put(e.key, e, false); other != "" {
-		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of CalendarFeed %s: use another one", other))
+		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token results in the same path as that of CalendarFeed %s: use another token", other))
 	}
 	return e.Paths()[0], nil
 }

@@ -27,7 +27,7 @@ func Refuse(reason string, cause error) *Refused { return &Refused{reason, cause
 // Reason returns the reason in CamelCase for the condition Ready.
 func (r *Refused) Reason() string { return r.reason }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (r *Refused) Unwrap() error { return r.error }
 
 // Credentials are the tokens in a Secret, for the senders of webhooks or the clients of a calendar. The current token comes first.

@@ -72,8 +72,8 @@ func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 	return requestedAt, &metav1.Time{Time: end}
 }
 
-// FirstClose returns the close request that begins first, among those that have not ended, and when it begins. It returns nil if there is
-// none. A request that has begun counts from now at the latest, because the clock that wrote its time may be ahead.
+// FirstClose returns the close request with the earliest start that has not ended, and its start, or nil if there is none. The start of a
+// request that has begun is at most now: the clock that wrote it may be ahead.
 func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {
 	for _, r := range l.begun {
 		if r.Action != v1alpha1.RequestClose || !r.lasts(now) {

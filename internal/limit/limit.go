@@ -89,7 +89,7 @@ func (l *Limiter) burst() time.Duration {
 	return time.Duration(l.total.time.Burst()) * time.Microsecond
 }
 
-// join returns the shares in which the work of a viewer counts, its own first. Call leave when the work has ended.
+// join returns the shares that the work of a viewer is charged to, its own first. The caller must call leave when the work is done.
 func (l *Limiter) join(viewer string) (shares []*share, leave func()) {
 	if viewer == "" {
 		return []*share{&l.total}, func() {}

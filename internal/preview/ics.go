@@ -36,7 +36,7 @@ type Calendar struct {
 	Range
 	// Name is the name of the calendar.
 	Name string
-	// State selects intervals of that state, all if empty. Gates that cannot be decided on keep all intervals.
+	// State limits the calendar to intervals in that state, empty means all. A Gate that is invalid or missing keeps all its intervals.
 	State string
 	// Stamp is when the content of the calendar last changed.
 	Stamp time.Time

@@ -117,7 +117,7 @@ func (c *renderCache) get(key string) *packed {
 // edition is the number of notifications that the pages have received. It is part of their keys, so that no page is older than the last one.
 type edition struct{ number atomic.Int64 }
 
-// key returns the key of a page of a viewer until the next notification. It is empty for a page that is not stored.
+// key returns the cache key of a viewer's page. Each notification changes it. It is empty for methods other than GET, which are not cached.
 func (e *edition) key(asks *request) string {
 	if asks.Method != http.MethodGet {
 		return ""

@@ -39,7 +39,7 @@ const (
 	msgPassNotHeld         = "no gate holds it, so there is nothing to pass"
 	msgBarsUnknown         = "the gates that hold it are not known"
 	msgBarsMissing         = "does not exist"
-	msgBarsDenied          = "must not be named there"
+	msgBarsDenied          = "must not be referenced from its namespace"
 	msgBarsOtherShard      = "belongs to another controller"
 	msgBarsSuspended       = "is suspended or no longer holds targets, so it is not known to be closed"
 	msgBarsBarred          = "permits no pass: "

@@ -187,7 +187,7 @@ func applyPass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// continuePass decides about a target that passes: to hold it again, to release it, or to continue.
+// continuePass decides whether a passing target is held again, is released, or continues its pass.
 func continuePass(o Observed, v Verdict, step Step) Step {
 	outcome, message := o.Outcome, o.Message
 	if outcome == "" {

@@ -34,13 +34,13 @@ func (r Ruling) Renewal() []metav1.Condition {
 	}
 	names := r.Step.Names
 	notAfter, _, _ := unstructured.NestedString(r.Object.Object, "status", "notAfter")
-	byHand := fmt.Sprintf(msgRenewManually, r.Object.GetNamespace(), r.Object.GetName())
+	renewManually := fmt.Sprintf(msgRenewManually, r.Object.GetNamespace(), r.Object.GetName())
 	switch {
 	case len(names) == 0 || r.Step.Outcome == SuspendedByOthers || r.Step.Outcome == Resumed:
 		return nil
 	case r.Plan.Bypassed:
 		add(v1alpha1.RenewalWindowBypassedCondition, metav1.ConditionTrue, v1alpha1.ExpiryImminentReason, fmt.Sprintf(
-			msgRenewedAnyway, notAfter, are(names), byHand))
+			msgRenewedAnyway, notAfter, are(names), renewManually))
 	case r.Plan.Exempt == target.Needless:
 		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionFalse, v1alpha1.RenewalWithinMarginReason,
 			msgRenewalNeedless)
@@ -48,9 +48,9 @@ func (r Ruling) Renewal() []metav1.Condition {
 		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, v1alpha1.UnsupportedVersionReason, unsupported)
 	case r.Step.Hold && r.Terms.Strict && !slices.ContainsFunc(r.Verdict.Holders, Gate.opensSoon):
 		add(v1alpha1.RenewalDisabledCondition, metav1.ConditionTrue, v1alpha1.UserConfiguredReason, fmt.Sprintf(
-			msgRenewalDisabled, are(names), notAfter, byHand))
+			msgRenewalDisabled, are(names), notAfter, renewManually))
 	case r.Step.Hold:
-		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionTrue, v1alpha1.OutsideAllowedWindowReason, r.deferred(notAfter)+" "+byHand)
+		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionTrue, v1alpha1.OutsideAllowedWindowReason, r.deferred(notAfter)+" "+renewManually)
 	}
 	if reason, message := r.misconfigured(); reason != "" {
 		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, reason, message)

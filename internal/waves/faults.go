@@ -21,14 +21,14 @@ func (r *Release) fault(sizes []int) *Fault {
 			return &Fault{Kind: Empty, Waves: []int{wave}}
 		}
 	}
-	if circle := r.circle(); circle != nil {
-		return &Fault{Kind: Circle, Targets: circle}
+	if cycle := r.cycle(); cycle != nil {
+		return &Fault{Kind: Cycle, Targets: cycle}
 	}
 	return nil
 }
 
-// circle returns waiting targets that depend on each other in a cycle, nil if there is none.
-func (r *Release) circle() []target.Key {
+// cycle returns waiting targets that depend on each other in a cycle, nil if there is none.
+func (r *Release) cycle() []target.Key {
 	done := map[target.Key]bool{}
 	for _, key := range r.keys {
 		if len(r.Members[key].Needs) == 0 {

@@ -76,8 +76,8 @@ const (
 	Overlap FaultKind = iota + 1
 	// Empty means that a wave matches no target.
 	Empty
-	// Circle means that targets depend on each other in a cycle.
-	Circle
+	// Cycle means that targets depend on each other in a cycle.
+	Cycle
 )
 
 // Fault is a mistake in the waves of a Gate.

@@ -135,8 +135,8 @@ func TestReleasableTargets(t *testing.T) {
 			members: map[string]waves.Member{"a": member(0, held, "d", "nobody", "e"), "d": member(1, held), "e": member(0, waves.Skipped)}, called: "a", waits: "a"},
 		"nothing if some need each other": {
 			members: map[string]waves.Member{"a": member(0, held, "b"), "b": member(0, held, "c"), "c": member(0, held, "b"), "d": member(1, held)},
-			fault:   waves.Circle, waits: "a b c"},
-		"all the same if a person has proceeded with the circle": {
+			fault:   waves.Cycle, waits: "a b c"},
+		"all the same if a person has proceeded with the cycle": {
 			members:  map[string]waves.Member{"a": member(0, held, "b"), "b": member(0, held, "a"), "d": member(1, held)},
 			progress: waves.Progress{Accepted: true}, called: "a b", waits: "a b"},
 		"what is held again of a wave that is over": {
@@ -222,7 +222,7 @@ func newWorld(t *rapid.T) *world {
 	names := slices.Sorted(maps.Keys(w.byName()))
 	for i := range rapid.IntRange(0, 8).Draw(t, "targets") {
 		m := member(rapid.IntRange(-1, n-1).Draw(t, "wave"), waves.Held)
-		if rapid.Bool().Draw(t, "needs") { // only those before, so that there is no circle
+		if rapid.Bool().Draw(t, "needs") { // only those before, so that there is no cycle
 			m.Needs = append(m.Needs, key(rapid.SampledFrom(names).Draw(t, "which")))
 		}
 		name := fmt.Sprintf("t%d", i)
@@ -371,7 +371,7 @@ func TestRepeatedProceedReleasesAll(t *testing.T) {
 	}
 }
 
-func TestALongChainIsNoCircle(t *testing.T) {
+func TestALongChainIsNoCycle(t *testing.T) {
 	members := map[string]waves.Member{"t0": member(0, waves.Held), "z": member(1, waves.Held)}
 	for i := range 20000 {
 		members[fmt.Sprint("t", i+1)] = member(0, waves.Held, fmt.Sprint("t", i))

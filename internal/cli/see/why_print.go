@@ -90,7 +90,7 @@ func whyRow(t *term.Terminal, g *explain.Gate, namespace string, now time.Time) 
 	case g.State == explain.Missing:
 		row[2] = "does not exist"
 	case g.State == explain.Denied:
-		row[2] = "must not be named"
+		row[2] = "access denied"
 	}
 	if g.Mode == v1alpha1.ModeAudit {
 		row[2] += ", audit"
