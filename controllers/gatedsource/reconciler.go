@@ -126,7 +126,7 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 		if s, err = r.fetch(ctx, obj, live); err != nil {
 			return s, err
 		}
-		r.decide(s)
+		r.decide(s, live)
 		acts := s.step.Acts()
 		if live || !acts {
 			err = r.write(ctx, s)
@@ -152,10 +152,11 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 	return s, err
 }
 
-// decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace.
-func (r *Reconciler) decide(s *promotionState) {
+// decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace. With shards, only a live round
+// takes slots: Gates of other shards may refuse the promotion.
+func (r *Reconciler) decide(s *promotionState, live bool) {
 	s.decide(s.input)
-	if (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
+	if (live || r.Gates.AllGates == nil) && (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
 		waits := s.input
 		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: msgAwaitsSlot}
 		s.waits = true

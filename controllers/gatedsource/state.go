@@ -132,6 +132,8 @@ func (s *promotionState) closedGates() []string {
 func (s *promotionState) nextCheck(sharded bool) time.Time {
 	next := s.Recheck
 	switch {
+	case !sharded && slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard }): // created just now
+		next.NotLaterThan(s.now.Add(view.CacheDelay))
 	case s.isPending() && sharded || s.input.Older != "": // the older one may be deleted
 		next.NotLaterThan(s.now.Add(shardInterval))
 	case s.isPending() && slices.ContainsFunc(s.gates, verdict.Gate.IsRefused):

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -44,6 +45,7 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 		gates     []verdict.Gate
 		nothing   bool // no revision waits
 		waits     bool
+		alone     bool // no shards
 		failed    string
 		want      outcomes // of the first Gate
 		uncounted bool
@@ -62,6 +64,7 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 		"open, nothing waits, one is missing":   {gates: []verdict.Gate{open, missing}, nothing: true, want: outcomes{phase: waves.Skipped}},
 		"open, one is in another shard":         {gates: []verdict.Gate{open, elsewhere}, want: outcomes{phase: waves.Blocked, message: "held by shop/elsewhere", check: shardInterval}},
 		"only in another shard":                 {gates: []verdict.Gate{elsewhere}, uncounted: true, want: outcomes{check: shardInterval}},
+		"not in the cache yet":                  {gates: []verdict.Gate{elsewhere}, alone: true, uncounted: true, want: outcomes{check: view.CacheDelay}},
 	} {
 		s := &promotionState{object: &target.Object{}, after: &v1alpha1.GatedSource{}, gates: tc.gates, waits: tc.waits, now: start}
 		s.object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
@@ -80,7 +83,7 @@ func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
 			m := s.member(tc.gates[0])
 			got = outcomes{entries[0].Outcome, entries[0].Pending, entries[0].Failure != nil, m.Phase, m.Message, 0}
 		}
-		sharded := slices.ContainsFunc(tc.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
+		sharded := !tc.alone && slices.ContainsFunc(tc.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
 		if next := s.nextCheck(sharded); !next.IsZero() {
 			got.check = next.Sub(start)
 		}

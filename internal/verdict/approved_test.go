@@ -71,6 +71,8 @@ func TestConditionMessages(t *testing.T) {
 		"released by one gate":                      {wasHeld, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
 		"released, nothing governs it":              {wasHeld, free, nil, 0, v1alpha1.GateOpenedReason, "Released: no gate governs it."},
 		"the gate is about to decide":               {wasHeld, heldBy("shop/a"), governing(closed("a", edited)), 0, v1alpha1.GateClosedReason, "before"},
+		"released at its deadline, the gate is suspended": {wasHeld, verdict.Observed{HeldBy: a}, governing(closed("a", suspended)), target.Imminent,
+			v1alpha1.ExpiryImminentReason, "Not held, although gate 'shop/a' is closed."},
 		"resumed, and then the gate is suspended":   {wasResumed, verdict.Observed{HeldBy: a}, governing(closed("a", suspended)), 0, v1alpha1.ResumedReason, "before"},
 		"released, the gate governs something else": {wasHeld, free, []verdict.Gate{verdict.Leaving("shop/a", opened("a"), noon)}, 0, v1alpha1.GateOpenedReason, "Released: no gate governs it."},
 		"released before":                           {wasReleased, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "before"},

@@ -232,6 +232,7 @@ func decisions() map[string]row {
 		"stale, another shard decides":          {certificate(heldBy("shop/a,shop/b", never)), append(governing(closed("b", suspended)), elsewhere), "keep held a+b, conditions, again in 1872h0m0s", nil},
 		"exempt, late":                          {certificate(disabled, expiring), governing(closed("a"), opened("b", paced)), "write exempt a", rows{noSlot("shop/b")}},
 		"exempt, released":                      {certificate(releasedNow, expiring), governing(closed("a")), "keep exempt a, conditions", nil},
+		"exempt, released, now suspended":       {certificate(releasedNow, expiring), governing(closed("a", suspended)), "keep exempt a, conditions", nil},
 
 		"ignored window":                      {certificate(ignoresWindow), governing(closed("a")), "keep held a, conditions, again in 0s", nil},
 		"ignored window, another one reports": {certificate(ignoresWindow), append(governing(closed("b")), elsewhere), "keep held a+b, again in 1872h0m0s", rows{sharded(false)}},

@@ -67,7 +67,7 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 		return stays
 	case len(v.Names) == 0:
 		return Step{Write: true, Claim: o.claims()}
-	case held && v.isSuspended() && plan.Exempt == target.Imminent:
+	case v.isSuspended() && plan.Exempt == target.Imminent:
 		return exempt(o, v, plan) // a suspended Gate lets no certificate expire, either
 	case !v.closed:
 		// The Gates whose names are on it are undecided or suspended, so it stays held or free.

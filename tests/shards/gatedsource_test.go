@@ -17,8 +17,12 @@ import (
 
 func followsAcross(t *testing.T) {
 	w := newWorld(t)
-	g := w.gate(one, "named", v1alpha1.StateClosed)
-	w.ready(g)
+	g, paced := w.gate(one, "named", v1alpha1.StateClosed), w.gate(rest, "paced", v1alpha1.StateOpened)
+	w.EditGate(paced, func(g *v1alpha1.Gate) {
+		g.Spec.Targets = []v1alpha1.TargetReference{{Kind: v1alpha1.GatedSourceKind, Name: v1alpha1.AnyName}}
+		g.Spec.Release = &v1alpha1.ReleasePolicy{PerMinute: 60}
+	})
+	w.ready(g, paced)
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
 	source.Object["spec"] = map[string]any{"url": "https://git.example.com/apps", "interval": "1m", "ref": map[string]any{"branch": "main"}}
 	w.Create(source)
@@ -43,6 +47,13 @@ func followsAcross(t *testing.T) {
 	if err := w.TryRead(pinned); !apierrors.IsNotFound(err) {
 		t.Fatalf("the pinned source exists while the gate is closed: %v", err)
 	}
+	written := w.Record(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
+	w.Throughout(patience, "it takes no slot of the open gate", func() error {
+		if n := len(written.All()); n > 0 {
+			return fmt.Errorf("%d versions are written", n)
+		}
+		return nil
+	})
 	w.open(g)
 	w.ready(g)
 	w.Annotate(follower, meta.ReconcileRequestAnnotation, "now")
