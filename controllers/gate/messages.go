@@ -29,5 +29,5 @@ const (
 	msgUntilFixed           = " Nothing more is released until that is fixed, or until a user runs "
 	msgWavesOverlap         = "waves %s and %s both match %s: change its labels or the waves."
 	msgWaveEmpty            = "wave %s matches no target: compare its labels with those of the targets, or remove it."
-	msgCycle               = "targets depend on each other in a cycle: %s: change their spec.dependsOn."
+	msgCycle                = "targets depend on each other in a cycle: %s: change their spec.dependsOn."
 )

@@ -38,7 +38,7 @@ func requestTimeFrom(client *http.Client, url string) func(context.Context) (tim
 		if err != nil {
 			return time.Time{}, err
 		}
-		defer response.Body.Close() // //nolint:errcheck // the relevant part was read
+		defer response.Body.Close() //nolint:errcheck // the relevant part was read
 		// A connection is reused only after its response was read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxVersion)
 		if response.StatusCode >= http.StatusInternalServerError {

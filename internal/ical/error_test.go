@@ -63,7 +63,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		event(start, "DURATION:PT1H", "RDATE;VALUE=PERIOD:20260602T100000Z/20260602T090000Z"): `line 9: RDATE is before the start of the event`,
 		event(start, "DURATION:PT1H", "RRULE:FREQ=DAILY", "RRULE:FREQ=WEEKLY"):                `line 10: RRULE is there twice, the first time in line 9`,
 		event("DTSTART:20260601", "RRULE:FREQ=DAILY;BYHOUR=9"):                                `line 8: RRULE has BYHOUR, BYMINUTE or BYSECOND, but the event starts with a date`,
-		event(start, "DURATION:PT1H") + "\n" + event(start, "DURATION:PT2H"):                  `line 10: VEVENT has the duplicate UID "a@example.com" (also on line 4) with different content and the same SEQUENCE and DTSTAMP`,
+		event(start, "DURATION:PT1H") + "\n" + event(start, "DURATION:PT2H"):                  `line 10: VEVENT has the duplicate UID "a@example.com" (also on line 4) with different content; SEQUENCE and DTSTAMP do not show which one is later`,
 
 		rule("FREQ=HOURLY"):                       `line 9: RRULE has "FREQ=HOURLY": only DAILY, WEEKLY, MONTHLY and YEARLY are supported`,
 		rule("FREQ=SECONDLY;COUNT=3"):             `line 9: RRULE has "FREQ=SECONDLY": only DAILY, WEEKLY, MONTHLY and YEARLY are supported`,

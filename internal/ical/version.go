@@ -151,5 +151,5 @@ func later(a, b *event) (*event, error) {
 		b.superseded, b.discounted = true, fmt.Sprintf("the event in line %d is the same", a.line)
 		return a, nil
 	}
-	return nil, b.component.errorf("has the duplicate UID %s (also on line %d) with different content and the same SEQUENCE and DTSTAMP", quote(b.uid), a.line)
+	return nil, b.component.errorf("has the duplicate UID %s (also on line %d) with different content; SEQUENCE and DTSTAMP do not show which one is later", quote(b.uid), a.line)
 }

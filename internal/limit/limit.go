@@ -52,34 +52,48 @@ func New(slots, each int, part float64, burst time.Duration) *Limiter {
 	return l
 }
 
-// Begin waits for a slot, and then until earlier work has taken no more than its part of the time. The slot comes first, so that no more
-// pieces of work than there are slots can exceed the part. Call end once, with the time that the work has taken. The error is ErrBusy or that of the context.
+// Begin waits for a slot, and then until earlier work has taken no more than its part of the time, first in the viewer's share and then in
+// the total: a viewer who has used up their share does not occupy a slot of the total. The slot comes before the time, so that no more pieces
+// of work than there are slots can exceed the part. Call end once, with the time that the work has taken. The error is ErrBusy or that of the
+// context.
 func (l *Limiter) Begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	shares, leave := l.join(viewer)
 	for i, s := range shares {
-		if err = s.slots.Acquire(ctx, 1); err != nil {
+		if err = s.begin(ctx); err != nil {
 			release(shares[:i])
 			leave()
 			return nil, err
 		}
 	}
-	end = func(took time.Duration) {
+	return func(took time.Duration) {
 		charge(shares, min(took, longest*l.burst()))
 		release(shares)
 		leave()
+	}, nil
+}
+
+// begin takes a slot and waits until work may begin. It releases the slot if that fails.
+func (s *share) begin(ctx context.Context) error {
+	err := s.slots.Acquire(ctx, 1)
+	if err != nil {
+		return err
 	}
-	if err = wait(ctx, shares, time.Microsecond); err != nil {
-		end(0)
-		return nil, err
+	if err = s.wait(ctx, time.Microsecond); err != nil {
+		s.slots.Release(1)
 	}
-	return end, nil
+	return err
 }
 
 // Spend waits until work that takes d may begin. It needs no slot.
 func (l *Limiter) Spend(ctx context.Context, viewer string, d time.Duration) error {
 	shares, leave := l.join(viewer)
 	defer leave()
-	return wait(ctx, shares, d)
+	for _, s := range shares {
+		if err := s.wait(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *Limiter) burst() time.Duration {
@@ -129,18 +143,16 @@ func release(shares []*share) {
 }
 
 // wait waits until d of work may begin.
-func wait(ctx context.Context, shares []*share, d time.Duration) error {
-	for _, s := range shares {
-		if s.time == nil {
-			continue
-		}
-		err := s.time.WaitN(ctx, min(int(d.Microseconds()), s.time.Burst()))
-		if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline is of the same clock, it decides nothing
-			return context.DeadlineExceeded // the rate limiter may see that before the context does
-		}
-		if err != nil {
-			return cmp.Or(ctx.Err(), ErrBusy)
-		}
+func (s *share) wait(ctx context.Context, d time.Duration) error {
+	if s.time == nil {
+		return ctx.Err()
+	}
+	err := s.time.WaitN(ctx, min(int(d.Microseconds()), s.time.Burst()))
+	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline is of the same clock, it decides nothing
+		return context.DeadlineExceeded // the rate limiter may see that before the context does
+	}
+	if err != nil {
+		return cmp.Or(ctx.Err(), ErrBusy)
 	}
 	return ctx.Err()
 }

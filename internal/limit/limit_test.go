@@ -81,6 +81,22 @@ func TestAViewerLeavesHalfOfTheTimeToOthers(t *testing.T) {
 	})
 }
 
+func TestAViewerInDebtOccupiesNoSlotOfTheTotal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := New(1, 1, 0.2, 10*time.Second)
+		work(t, l, "greedy", 6*time.Second)
+		waited := make(chan time.Duration)
+		go func() { waited <- work(t, l, "greedy", 0) }()
+		synctest.Wait()
+		if waited := work(t, l, "other", 0); waited > 0 {
+			t.Errorf("another viewer has waited for %s", waited)
+		}
+		if got := <-waited; got != 10*time.Second {
+			t.Errorf("the viewer in debt has waited for %s", got)
+		}
+	})
+}
+
 func TestWorkThatWouldBeginAfterItsDeadlineFailsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(8, 4, 0.1, time.Second)

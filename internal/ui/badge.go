@@ -32,7 +32,7 @@ func (h *handler) badge(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "public, max-age="+badgeAge)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
 	w.WriteHeader(code)
-	_, _ = fmt.Fprint(w, badgeOf(name, word)) // //nolint:gosec // each text is escaped; a client that has left gets nothing
+	_, _ = fmt.Fprint(w, badgeOf(name, word)) //nolint:gosec // each text is escaped; a client that has left gets nothing
 }
 
 // stateOf returns the name and the state of the Gate of a badge.

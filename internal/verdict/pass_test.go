@@ -95,7 +95,7 @@ func TestRefusedPasses(t *testing.T) {
 		"a target that flux suspends as well": {asking(now, held, alsoOwnedBy("flux")), governing(closed("a")), handles, "flux has suspended it as well"},
 		"a target that nobody holds":          {asking(now), governing(opened("a")), handles, "no gate holds it"},
 		"a gate that does not exist":          {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.Missing, Governs: true}}, handles, "does not exist"},
-		"a gate that it may not reference":        {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.Denied, Governs: true}}, handles, "must not be referenced from its namespace"},
+		"a gate that it may not reference":    {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.Denied, Governs: true}}, handles, "must not be referenced from its namespace"},
 		"a gate of another shard":             {asking(now, held), []verdict.Gate{{Name: "shop/a", Effect: verdict.OtherShard}}, handles, "another controller"},
 		"a suspended gate":                    {asking(now, held), governing(closed("a", suspended)), handles, "is suspended"},
 		"a gate with an invalid spec":         {asking(now, held), governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), handles, "its spec is invalid"},
