@@ -56,12 +56,12 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 		return s, err
 	}
 	all := gates
-	switch sharded := r.Gates.AllGates != nil; {
-	case sharded && live:
+	switch {
+	case r.isSharded() && live:
 		if all, err = r.Gates.Live(ctx, obj, s.now); err != nil {
 			return s, err
 		}
-	case sharded: // a live round decides on these
+	case r.isSharded(): // a live round decides on these
 		all = slices.DeleteFunc(slices.Clone(gates), func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
 	}
 	s.gates, in.Gates = gates, combined(all, s.now)

@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Queues.Prioritize(key)
 		return ctrl.Result{}, err
 	}
-	if next := s.nextCheck(r.Gates.AllGates != nil); !next.IsZero() {
+	if next := s.nextCheck(r.isSharded()); !next.IsZero() {
 		return enqueue.RequeueUrgent(r.Queues, key, next.Sub(r.Clock.Now())), nil
 	}
 	return ctrl.Result{}, nil
@@ -152,11 +152,14 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 	return s, err
 }
 
+// isSharded returns whether other processes reconcile some of the Gates.
+func (r *Reconciler) isSharded() bool { return r.Gates.AllGates != nil }
+
 // decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace. With shards, only a live round
 // takes slots: Gates of other shards may refuse the promotion.
 func (r *Reconciler) decide(s *promotionState, live bool) {
 	s.decide(s.input)
-	if (live || r.Gates.AllGates == nil) && (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
+	if (live || !r.isSharded()) && (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
 		waits := s.input
 		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: msgAwaitsSlot}
 		s.waits = true

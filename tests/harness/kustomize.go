@@ -10,8 +10,8 @@ import (
 // kustomizing is held by Kustomize: kyaml keeps the schemas in global variables.
 var kustomizing sync.Mutex
 
-// Kustomize returns what "kubectl kustomize" prints for a folder. It does so in this process: kubectl parses the schemas of Kubernetes anew in
-// each run, which takes half a second of processor time.
+// Kustomize returns what "kubectl kustomize" prints for a folder. It runs in this process: each run of kubectl parses the schemas of
+// Kubernetes, which takes half a second of processor time.
 func Kustomize(folder string) (string, error) {
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
