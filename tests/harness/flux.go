@@ -40,7 +40,7 @@ func (c *ControlPlane) StartSourceController(ctx context.Context) (*Process, err
 
 // fluxEnv returns an environment that keeps the files of a controller in the folder of the control plane.
 func (c *ControlPlane) fluxEnv() []string {
-	return append([]string{"KUBECONFIG=" + c.Kubeconfig, "HOME=" + c.dir, "TMPDIR=" + c.dir, "RUNTIME_NAMESPACE=" + RuntimeNamespace}, lessGarbageCollection...)
+	return append([]string{"KUBECONFIG=" + c.Kubeconfig, "HOME=" + c.dir, "TMPDIR=" + c.dir, "RUNTIME_NAMESPACE=" + RuntimeNamespace}, lessGarbageCollection()...)
 }
 
 // Install builds the gating-controller from this tree and applies config/default without its Deployment, because the tests run the process.
