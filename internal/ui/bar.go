@@ -19,11 +19,11 @@ type bar struct {
 	Parts []part
 	// Now is the position of the current time, negative if it is outside the drawing.
 	Now float64
-	// Grid is true if the axis above the drawing has its days and its current time. The drawing is then the same all day.
+	// Grid is true if the bar refers to the days and the current time of the axis. The bar itself then stays the same all day.
 	Grid bool
 }
 
-// axis is the drawing above the bars, with the days that are behind them.
+// axis is the drawing above the bars: the days, and the current time.
 type axis struct {
 	Days []day
 	Now  float64
@@ -59,19 +59,19 @@ func (p part) plate() int {
 	return letter*letters + 8
 }
 
-// roomy returns whether the label fits.
+// roomy returns whether the part has a label and is wide enough for it.
 func (p part) roomy() bool { return p.Label != "" && p.Width*narrow/100 >= float64(p.plate()+6) }
 
 // day is a day in a timeline.
 type day struct {
 	X, Width float64
 	Weekend  bool
-	// Name is above it, empty if it does not fit. Also is true if it does not fit on a small screen.
+	// Name is drawn above the day, empty if it does not fit. Also is true if it does not fit on a small screen.
 	Name string
 	Also bool
 }
 
-// place returns the position of an instant in a range.
+// place returns the position of an instant in a range, in percent.
 func place(r preview.Range, at time.Time) float64 {
 	return 100 * float64(at.Sub(r.From)) / float64(r.Until.Sub(r.From))
 }
@@ -93,7 +93,7 @@ func isWeekend(at time.Time) bool {
 	return at.Weekday() == time.Saturday || at.Weekday() == time.Sunday
 }
 
-// nameOf returns the name of a day if it fits in a timeline of some days.
+// nameOf returns the name of a day on the axis, shorter if the timeline has more days. In the longest timelines, only Mondays have one.
 func nameOf(at time.Time, days int) string {
 	switch {
 	case days <= 7:
@@ -131,7 +131,7 @@ func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	return p
 }
 
-// span formats an interval. If it ends on the same day, it has the date only once.
+// span formats an interval. If it ends on the day on which it begins, the date is printed once.
 func span(from, until time.Time) string {
 	const minute = "Mon 2 Jan 15:04"
 	text := append(from.AppendFormat(make([]byte, 0, 48), minute), " – "...)
@@ -142,7 +142,7 @@ func span(from, until time.Time) string {
 	return string(until.AppendFormat(text, minute))
 }
 
-// cut returns a text that fits into a drawing, without characters that change the order of others.
+// cut returns at most maxLabel bytes of a text, without characters that do not print or that change the direction of writing.
 func cut(text string) string {
 	text = format.Printable(text)
 	if len(text) <= maxLabel {

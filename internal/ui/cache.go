@@ -31,7 +31,7 @@ func newCache[V any](most int) *cache[V] {
 	return &cache[V]{young: map[string]entry[V]{}, most: most}
 }
 
-// get returns the value of a key, and whether it has one.
+// get returns the value of a key. It returns false if the value was never stored or was evicted.
 func (c *cache[V]) get(key string) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *cache[V]) put(key string, value V, size int) {
 
 func (c *cache[V]) add(key string, e entry[V]) {
 	if e.size > c.most/2 {
-		return // it would leave no room for the others
+		return // its half of the cache would have no room for other values
 	}
 	if c.size+e.size > c.most/2 {
 		c.old, c.young, c.size = c.young, map[string]entry[V]{}, 0
@@ -70,7 +70,7 @@ type renderCache struct {
 	turns *limit.Limiter
 }
 
-// moment is a page and the time during which it is served from the cache.
+// moment is a cached page, and the interval in which it is served.
 type moment struct {
 	*packed
 	from, until time.Time
@@ -80,8 +80,8 @@ func newRenderCache(clock clock.PassiveClock) *renderCache {
 	return &renderCache{clock, newCache[moment](maxRendered), limit.New(math.MaxInt, 1, 0, 0)}
 }
 
-// page returns the page of a key from the cache, or renders it. The function that renders it also returns how long to cache it. Without a
-// key, the page is not cached. If a request is canceled while it renders a page, the next one renders it.
+// page returns the page of a key from the cache, or renders and caches it for the duration that render returns. An empty key disables the cache.
+// Concurrent requests for a key wait for the first one; if that is canceled, the next one renders the page.
 func (c *renderCache) page(ctx context.Context, key string, render func() (*packed, time.Duration, error)) (*packed, error) {
 	if key == "" {
 		page, _, err := render()
@@ -106,7 +106,7 @@ func (c *renderCache) page(ctx context.Context, key string, render func() (*pack
 }
 
 func (c *renderCache) get(key string) *packed {
-	// A clock that was set back makes no moment last longer.
+	// If the clock was set back, the page is rendered again.
 	now := c.clock.Now()
 	if m, ok := c.pages.get(key); ok && !now.Before(m.from) && now.Before(m.until) {
 		return m.packed

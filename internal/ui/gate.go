@@ -69,7 +69,7 @@ type one struct {
 	bare bool
 }
 
-// one returns the Gate of the URL, and sets the time zone of the request to that of the Gate if requested.
+// one returns the Gate in the URL. If the URL selects the zone of the Gate, it also sets the zone of the request.
 func (h *handler) one(r *request) (*one, error) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known, err := r.viewer.Gates(r.Context(), namespace, name)
@@ -98,7 +98,8 @@ func (h *handler) one(r *request) (*one, error) {
 	return g, nil
 }
 
-// timeline returns the intervals of the Gate, and the warnings about them.
+// timeline returns the intervals of the Gate, with warnings about its spec and its calendars. It omits causes and warnings for viewers without a
+// token.
 func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline, warnings []string, err error) {
 	report, found, err := g.set.Within(ctx, preview.PageLookups/2).Preview(r)
 	if err != nil {

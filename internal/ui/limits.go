@@ -15,7 +15,7 @@ const (
 	maxPages, maxForms = 8, 8
 	// maxSending bounds the large pages that are sent at once. One further page may be rendered meanwhile.
 	maxSending = 32
-	// cpuShare is the part of a processor that rendering takes in the long run, and cpuBurst the time before any page waits.
+	// cpuShare is the fraction of a processor that rendering may use in the long run. cpuBurst is the processor time before pages have to wait.
 	cpuShare, cpuBurst = 0.2, time.Second
 )
 
@@ -34,7 +34,7 @@ func newViewerLimits(alone bool) *viewerLimits {
 	return &viewerLimits{Limiter: limit.New(maxPages, maxPages/2, cpuShare, cpuBurst)}
 }
 
-// begin waits until one more page may be read and rendered.
+// begin waits until the viewer may read and render one more page. Call end afterwards, with the processor time that the page took.
 func (v *viewerLimits) begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	if end, err = v.Begin(ctx, viewer); errors.Is(err, limit.ErrBusy) {
 		err = errBusy
@@ -50,13 +50,13 @@ func (h *handler) limitsOf(asks *request) *viewerLimits {
 	return h.authenticated
 }
 
-// sends are the large pages that are being sent, with the number of their readers, because readers of the same page share its memory.
+// sends counts the readers of each large page that is being sent. Readers of the same page share its memory.
 type sends struct {
 	mu      sync.Mutex
 	readers map[*packed]int
 }
 
-// begin returns whether a page may be sent. Then end must be called.
+// begin reserves memory to send a page, and returns false if there is none. If it returns true, call end once the page is sent.
 func (s *sends) begin(p *packed) bool {
 	if len(p.body) <= small {
 		return true

@@ -17,8 +17,8 @@ const (
 	maxLive = 64
 	// quiet is the interval of keepalives. burst is the shortest time between two notifications.
 	quiet, burst = 15 * time.Second, time.Second
-	// share limits reloads by notified pages to this part of the time: beyond that, notifications wait. The same page is not rendered more
-	// often.
+	// share bounds the reloads of notified pages: if rendering has taken a time t, the next notification waits for share*t. Rendered pages are
+	// cached in the same way.
 	share = 10
 	// slow bounds the time to send a notification.
 	slow = 5 * time.Second
@@ -62,8 +62,8 @@ func newLive(viewers Viewers, clock clock.PassiveClock) *live {
 	return &live{viewers: viewers, clock: clock, listeners: map[*listener]bool{}}
 }
 
-// join returns a listener, nil if its group of viewers is full. A viewer with fewer listeners replaces one of the viewer that has the most, so that no
-// viewer excludes the others.
+// join adds a page to the listeners, or returns nil if its group of viewers is full. In a full group, a viewer can replace a page of the viewer that
+// has the most pages, if that viewer still has at least as many pages afterwards.
 func (l *live) join(bare bool, viewer string) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,15 +116,14 @@ func (l *live) watch(ctx context.Context) {
 	}
 }
 
-// costs records that rendering a page has taken some time.
+// costs adds d to the rendering time since the last notification.
 func (l *live) costs(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cost += d
 }
 
-// changed records a change in a namespace for each page. They are notified at once, or when pages have stayed within their share of the
-// time.
+// changed records a change in a namespace for each page, and notifies the pages at once, or later if they have reloaded for too much of the time.
 func (l *live) changed(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +160,8 @@ func (l *live) notify() {
 	}
 }
 
-// take returns the namespaces of changes since the last notification of a page. If a notification is scheduled, the namespaces stay for it,
-// because what the page loads before may be older than the changes.
+// take returns the namespaces that changed since the page was last notified, and resets them. They are kept if another notification is scheduled,
+// because the page may still load data from before these changes.
 func (l *live) take(page *listener) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +175,7 @@ func (l *live) take(page *listener) []string {
 // serve sends server-sent events: one after each change that the viewer may see, as long as the viewer may see anything.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	viewer, err := l.viewers.Of(r)
-	if err == nil { // a viewer who may see no Gate takes no place
+	if err == nil { // a viewer who may see no Gate does not count towards maxLive
 		_, err = viewer.Gates(r.Context(), "", "")
 	}
 	if err != nil {
@@ -213,7 +212,8 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sees returns whether the viewer, whose permissions may have changed, sees changes in some namespaces.
+// sees returns whether the viewer may see a change in one of the namespaces. It authenticates the request again, because permissions may have
+// changed.
 func (l *live) sees(r *http.Request, where []string) (bool, error) {
 	viewer, err := l.viewers.Of(r)
 	if err != nil {

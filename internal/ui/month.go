@@ -28,9 +28,9 @@ type date struct {
 	Changes []change
 }
 
-// change is a change at a time of day.
+// change is a state that begins on a day, or that lasts all day.
 type change struct {
-	// At is empty for a state from the day before.
+	// At is the time of day, empty if the state began on an earlier day.
 	At, State, Why string
 }
 

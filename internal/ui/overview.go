@@ -57,7 +57,8 @@ func (h *handler) overview(r *request) (c content, err error) {
 	return content{known.key(r), func() (any, error) { return h.rows(r.Context(), known, keep, r.view) }}, nil
 }
 
-// key identifies all inputs of the first page, empty if unknown. Viewers with the same key in the same minute get the same page.
+// key returns a cache key for the first page, the same for all viewers who get the same page, for at most a minute. It is empty if the page must not
+// be cached.
 func (k *Visible) key(r *request) string {
 	if k.Version == nil {
 		return ""
@@ -70,7 +71,7 @@ func (k *Visible) key(r *request) string {
 	return string(sum.Sum(nil))
 }
 
-// rows renders the first page.
+// rows returns the content of the first page, with the Gates for which keep returns true.
 func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
 	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
 	var kept []row
@@ -108,7 +109,7 @@ func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.
 	return page, nil
 }
 
-// bars returns the drawings of Gates by their names. It computes only those that are not cached.
+// bars returns the drawing of each row by namespace/name of its Gate. It draws only those that are not cached.
 func (h *handler) bars(ctx context.Context, known *Visible, rows []row, v view) (map[string]template.HTML, error) {
 	drawn, missing := map[string]template.HTML{}, map[string]string{}
 	for _, made := range rows {
@@ -161,7 +162,7 @@ func rowOf(g *v1alpha1.Gate, v view) row {
 	return made
 }
 
-// filterOf returns the filter in the URL.
+// filterOf parses the filter in the URL into a predicate.
 func filterOf(r *request) (func(*v1alpha1.Gate, row) bool, error) {
 	query := r.URL.Query()
 	selector, err := labels.Parse(query.Get("labels"))

@@ -47,10 +47,10 @@ func pack(write func(io.Writer) error) (*packed, error) {
 	return &packed{body: bytes.Clone(body.Bytes())}, nil
 }
 
-// size returns the length of the page for clients that accept no compressed one: gzip has it at the end.
+// size returns the size of the uncompressed page in bytes. gzip stores it in the last four bytes.
 func (p *packed) size() int { return int(binary.LittleEndian.Uint32(p.body[len(p.body)-4:])) }
 
-// send responds with the page. Decompressing a large page is work of the viewer.
+// send responds with the page. If the client does not accept gzip, the time to decompress the page is charged to the viewer.
 func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *limit.Limiter, viewer string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -61,7 +61,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *li
 		_, _ = w.Write(p.body)
 		return
 	}
-	header.Set("Content-Length", strconv.Itoa(p.size())) // lets the reader detect that the page is truncated
+	header.Set("Content-Length", strconv.Itoa(p.size())) // a reader detects from the length that the page is truncated
 	if r.Method == http.MethodHead {
 		w.WriteHeader(code)
 		return

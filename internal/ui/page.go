@@ -55,7 +55,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 	}
 }
 
-// make renders a page. It returns an error if not even an error page could be rendered.
+// make renders a page, or an error page if that fails. It returns an error if the error page fails, too.
 func (h *handler) make(asks *request, name string, of func(*request) (content, error)) (code int, made *packed, err error) {
 	if made, err = h.known(asks, name, of); err != nil {
 		return h.fault(asks, err)
@@ -63,14 +63,14 @@ func (h *handler) make(asks *request, name string, of func(*request) (content, e
 	return http.StatusOK, made, nil
 }
 
-// fault renders an error page.
+// fault renders the error page for wrong. code is the status code of the response.
 func (h *handler) fault(asks *request, wrong error) (code int, made *packed, err error) {
 	code = codeOf(wrong)
 	made, err = h.pack(asks, "error", fault{http.StatusText(code), wrong.Error(), hints[code]})
 	return code, made, err
 }
 
-// known renders a page for a viewer who may see it.
+// known authenticates the viewer and renders the page.
 func (h *handler) known(asks *request, name string, of func(*request) (content, error)) (made *packed, err error) {
 	if asks.view, err = h.view(asks, nil); err != nil {
 		return nil, err

@@ -47,15 +47,15 @@ type Target struct {
 
 // Reader reads what a viewer may see. Errors include the next step.
 type Reader interface {
-	// Gates returns all Gates, or those of a namespace if it is not empty. If there is a name, it returns at least that Gate.
+	// Gates returns the visible Gates of a namespace, or of all namespaces if it is empty. If name is set, it may return only that Gate.
 	Gates(ctx context.Context, namespace, name string) (*Visible, error)
-	// Targets returns the targets of a Gate that are not free, and a note about those that the viewer may not see.
+	// Targets returns the targets of a Gate that are not free, with notes about those that the viewer may not see.
 	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
 	// Why explains an object.
 	Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error)
 	// Subscriptions returns the calendars that show a Gate, with the paths that the viewer may see.
 	Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]Subscription, error)
-	// Sees returns whether a change in one of some namespaces may be visible to the viewer.
+	// Sees returns whether the viewer may see a change in one of the namespaces.
 	Sees(ctx context.Context, namespaces []string) (bool, error)
 }
 
@@ -116,7 +116,7 @@ type Options struct {
 	Command string
 	// Namespace is the namespace of manifests without one.
 	Namespace string
-	// Validate returns the errors of a manifest. If it is nil, as in the controller, manifests are only decoded.
+	// Validate returns the errors of a manifest. If it is nil, as in the controller, manifests are decoded but not validated.
 	Validate func(*unstructured.Unstructured) field.ErrorList
 	// Log is the log for errors of the server.
 	Log *log.Logger
@@ -129,7 +129,7 @@ type handler struct {
 	live  *live
 	// forms bounds the uploads that are in memory until their pages are rendered.
 	forms *limit.Limiter
-	// rendering lets one page at a time be rendered, which bounds the memory.
+	// rendering renders one page at a time, to bound the memory.
 	rendering *limit.Limiter
 	// authenticated and anonymous are the limits of these viewers.
 	authenticated, anonymous *viewerLimits
@@ -141,7 +141,7 @@ type handler struct {
 const (
 	// maxRendered and maxDrawn bound the stored pages and bars in bytes: half is enough for 1,000 Gates of ten periods.
 	maxRendered, maxDrawn = 4 << 20, 18 << 20
-	// making and sending bound the time to render a page and to send it.
+	// making and sending are the timeouts to render a page and to send it.
 	making, sending = 30 * time.Second, 20 * time.Second
 )
 

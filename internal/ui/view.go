@@ -46,8 +46,8 @@ var parameters = []string{"zone", "days", "from", "month", "text", "namespace", 
 // Spans are the possible lengths of a timeline, in days.
 var spans = []int{1, 7, 14, 31}
 
-// view parses the common parameters of all pages. Times are in the zone of the viewer or in UTC, or, on the pages of a Gate with a zone, in
-// that zone.
+// view parses the parameters that all pages have. Times are in the viewer's zone by default. The parameter zone selects UTC, the zone of the Gate
+// (of, nil if it has none), or, if AnyZone is set, another zone.
 func (h *handler) view(r *request, of *time.Location) (view, error) {
 	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: url.Values{}, Command: h.Command, Bare: r.viewer.Bare, AnyZone: h.AnyZone}
 	v.Root = "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
@@ -90,7 +90,7 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	return v, nil
 }
 
-// parse parses a day or a month, which must be near.
+// parse parses the day or the month in the parameter name. It refuses values more than maxAway from now. The result is noon in the zone of the view.
 func (v view) parse(name, format, value string) (time.Time, error) {
 	at, err := time.ParseInLocation(format, value, time.UTC)
 	if err != nil {
@@ -102,7 +102,7 @@ func (v view) parse(name, format, value string) (time.Time, error) {
 	return time.Date(at.Year(), at.Month(), at.Day(), 12, 0, 0, 0, v.Zone), nil
 }
 
-// midnight returns when a day begins, some days after that of an instant: at one o'clock where clocks skip midnight.
+// midnight returns the start of a day, in the zone of at: days is counted from the day of at. It is 01:00 if the clocks skip midnight on that day.
 func midnight(at time.Time, days int) time.Time {
 	day := time.Date(at.Year(), at.Month(), at.Day()+days, 12, 0, 0, 0, at.Location())
 	begin := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, at.Location())
@@ -143,13 +143,13 @@ func (v view) To(path ...string) string {
 	return address
 }
 
-// ToGate returns the URL of the page of a Gate, by namespace/name.
+// ToGate returns the URL of the page of a Gate, given as namespace/name.
 func (v view) ToGate(name string) string {
 	namespace, short, _ := strings.Cut(name, "/")
 	return v.To("gate", namespace, short)
 }
 
-// Spans returns the possible lengths of a timeline, with whether each is selected.
+// Spans returns a link for each length of a timeline. The current length is selected.
 func (v view) Spans() []choice {
 	names := map[int]string{1: "Day", 7: "Week", 14: "Two weeks", 31: "Month"}
 	var all []choice
@@ -188,7 +188,7 @@ type choice struct {
 	Current       bool
 }
 
-// Time formats an instant in the zone of the view, with its distance.
+// Time formats an instant in the zone of the view, and how far away it is.
 func (v view) Time(at any) template.HTML {
 	var t time.Time
 	switch at := at.(type) {
@@ -215,7 +215,7 @@ func (v view) Time(at any) template.HTML {
 		t.In(v.Zone).Format("Mon 2006-01-02 15:04") + ` <small>` + distance(t.Sub(v.Now)) + `</small></time>`)
 }
 
-// distance formats how far away an instant is.
+// distance formats a duration as the distance of an instant from now.
 func distance(d time.Duration) string {
 	text, abs := "", d.Abs()
 	switch {

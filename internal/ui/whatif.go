@@ -20,7 +20,8 @@ import (
 const (
 	// maxManifests bounds an upload in bytes, including the overhead of a form.
 	maxManifests = 1<<20 + 4096
-	// maxRead bounds how much is read of an upload that is too large, in bytes: a browser shows no response before it has sent everything.
+	// maxRead bounds how much of a too large upload is read and discarded, in bytes, because a browser shows no response before it has sent
+	// everything.
 	maxRead = 64 << 20
 	// maxTried bounds the Gates in the manifests.
 	maxTried = 200
@@ -43,7 +44,7 @@ type whatIfPage struct {
 	Notes []string
 }
 
-// tried is a Gate before and after.
+// tried is a Gate before and after the change.
 type tried struct {
 	Name, Change string
 	Before       *bar
@@ -59,7 +60,7 @@ func (h *handler) whatIf(r *request) (content, error) {
 	return content{make: func() (any, error) { return h.tries(r, known) }}, err
 }
 
-// tries renders the page for manifests.
+// tries returns the content of the page for the uploaded manifests.
 func (h *handler) tries(r *request, known *Visible) (whatIfPage, error) {
 	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
 	manifests := preview.NewSet(h.Namespace).Validating(h.Validate)
@@ -80,7 +81,7 @@ func (h *handler) tries(r *request, known *Visible) (whatIfPage, error) {
 	return page, r.Context().Err()
 }
 
-// try compares a cluster with its state after applying manifests.
+// try adds to the page how the manifests change the Gates of the cluster.
 func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	after := before.Applied(manifests)
 	changes, warnings, err := preview.Diff(before, after, v.Range)
@@ -117,7 +118,7 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	return p
 }
 
-// fails sets the faults in the manifests.
+// fails adds the faults in the manifests to the page.
 func (p whatIfPage) fails(err error) whatIfPage {
 	p.Faults = []string{err.Error()}
 	if invalid := (*preview.InvalidError)(nil); errors.As(err, &invalid) {
@@ -129,7 +130,7 @@ func (p whatIfPage) fails(err error) whatIfPage {
 	return p
 }
 
-// barIn returns the drawing of a Gate in a report, nil if it is missing.
+// barIn returns the bar of a Gate in a report, nil if the report does not have the Gate.
 func barIn(report *preview.Report, name string, v view) *bar {
 	for _, t := range report.Gates {
 		if t.Gate == name {
@@ -140,8 +141,8 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
-// upload reads the manifests of a request before its page is rendered: a slow sender delays other senders only. Call end once the page is
-// rendered and the manifests take no more memory.
+// upload reads the manifests of a request, before its page counts as being rendered, so that a slow sender delays only other senders. Call end once
+// the page is rendered and the manifests can be freed.
 func (h *handler) upload(r *request) (end func(time.Duration), err error) {
 	if end, err = h.forms.Begin(r.Context(), r.viewer.Person); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func uploaded(r *request) (string, error) {
 		return "", badf("the form cannot be read: %s", err)
 	}
 	if len(raw) > maxManifests {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // a client that sends more gets no page
+		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // a client that sends even more gets no response
 		return "", Refused{http.StatusRequestEntityTooLarge, errors.New("the manifests are larger than 1 MiB: go back and try fewer at once, or use kubectl gate diff")}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))

@@ -20,7 +20,7 @@ var functions = template.FuncMap{
 	"states":    func() []string { return []string{"opened", "closed", "unknown"} },
 }
 
-// short formats a revision.
+// short shortens a revision for display.
 func short(revision string) string {
 	if revision == "" {
 		return "–"

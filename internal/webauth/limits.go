@@ -4,13 +4,14 @@ import "time"
 
 // Limits on the resources that viewers may use.
 const (
-	// reviewAge is how long a review by the API server counts, positive or negative. A revoked right takes effect within that time.
+	// reviewAge is how long the result of a review is cached. A revoked permission takes effect within that time.
 	reviewAge = 10 * time.Second
 
-	// reviewTimeout bounds one review. Without a response, the viewer sees nothing.
+	// reviewTimeout bounds one review. After that, access is denied.
 	reviewTimeout = 5 * time.Second
 
-	// maxReviews is the number of concurrent reviews, half of it for one user. More wait, so that the web UI leaves the API server to the controller.
+	// maxReviews is the number of concurrent reviews; one user gets at most half of them. Further reviews wait, so that the API server has capacity
+	// for the controller.
 	maxReviews = 16
 
 	// maxTokens and maxDecisions bound the memory for reviews: some hundreds of bytes each.
@@ -30,7 +31,8 @@ const (
 	// maxToken is the length of a token, in bytes. Those with many groups have some thousands.
 	maxToken = 32 << 10
 
-	// maxNamespaces is the number of namespaces that are reviewed for a viewer who may not list in all. The page shows how many are left out.
+	// maxNamespaces is the number of namespaces that are reviewed for a viewer who may not list the objects of all namespaces. The page reports how
+	// many are left out.
 	maxNamespaces = 500
 
 	// maxNamed bounds how many of the visible namespaces a page names.
@@ -42,18 +44,18 @@ const (
 	// maxRows bounds the targets in the snapshot of a Gate, and maxSources their sources: a page has fewer.
 	maxRows, maxSources = 500, 200
 
-	// maxSnapshots is the number of Gates with a snapshot of their targets. A snapshot counts for snapshotAge, or longer if it took long:
-	// agePerCost times that.
+	// maxSnapshots is the number of Gates whose targets are cached. A snapshot is valid for snapshotAge, or for agePerCost times the time that it
+	// took to read, whichever is longer.
 	maxSnapshots, snapshotAge, agePerCost = 16, 2 * time.Second, 20
 
-	// readShare is the part of the time that reading targets takes in the long run, and readBurst the time before any viewer waits. One
-	// viewer has half of both.
+	// readShare is the fraction of the time in which targets may be read in the long run. readBurst is the reading time before viewers have to wait.
+	// A single viewer gets half of both.
 	readShare, readBurst = 0.05, 10 * time.Second
 
-	// readPatience bounds how long a page waits to read targets. Then it is shown without them.
+	// readPatience bounds how long a page waits until targets can be read. After that, the page is shown without targets.
 	readPatience = 5 * time.Second
 
-	// snapshotTimeout bounds reading the targets of a Gate. It is less than a page may take.
+	// snapshotTimeout bounds the time to read the targets of a Gate. It is shorter than the timeout of a page.
 	snapshotTimeout = 15 * time.Second
 
 	// maxHeaderBytes is the largest size of the headers of a request: a token and what proxies add.
@@ -62,10 +64,11 @@ const (
 	// headerTimeout is for the headers of a request, and bodyTimeout for its body, which may have manifests.
 	headerTimeout, bodyTimeout = 10 * time.Second, 30 * time.Second
 
-	// writeTimeout is for a response whose page has no specific timeout. idleTimeout is how long a connection is kept for the next request.
+	// writeTimeout bounds the time to send a response, for pages that set no timeout of their own. idleTimeout is how long an idle connection stays
+	// open.
 	writeTimeout, idleTimeout = time.Minute, time.Minute
 
-	// shutdownTimeout is for pages that are being rendered when the process ends.
+	// shutdownTimeout is how long the server waits for pages that are being rendered when the process ends.
 	shutdownTimeout = 2 * time.Second
 
 	// maxConnections bounds the memory for clients without a token. More connections wait.

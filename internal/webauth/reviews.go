@@ -48,7 +48,7 @@ type Reviews struct {
 	rates   *cache.LRUExpireCache
 }
 
-// user is an authenticated user.
+// user is an authenticated user, with the attributes for access reviews.
 type user struct {
 	authorizationv1.SubjectAccessReviewSpec
 	// key identifies a user with their rights. It differs between tokens of a service account, because each token has an ID.
@@ -56,10 +56,10 @@ type user struct {
 	reviewed time.Time
 }
 
-// name is the same for all tokens of a user.
+// name returns the user name, which all tokens of a user share.
 func (u *user) name() string { return fmt.Sprintf("%q %q", u.User, u.UID) }
 
-// NewReviews returns Reviews that a client creates.
+// NewReviews returns Reviews that use creator to create reviews.
 func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Reviews {
 	stores := func(most int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(most, clock) }
 	return &Reviews{
@@ -69,7 +69,7 @@ func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metr
 	}
 }
 
-// bearerToken returns the bearer token of a request, empty if it has none.
+// bearerToken returns the bearer token of a request, empty if it has none or uses another scheme. A malformed or too long token is an error.
 func bearerToken(r *http.Request) (string, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) > 1 {
@@ -116,7 +116,7 @@ func (v *Reviews) Identify(ctx context.Context, token string) (*user, error) {
 	return found, nil
 }
 
-// reviewToken creates a TokenReview and returns the user, nil if the token is invalid.
+// reviewToken creates a TokenReview and caches the result. It returns nil if the token is invalid.
 func (v *Reviews) reviewToken(ctx context.Context, key, token string) (*user, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := v.create(ctx, "", "token", review); err != nil {
@@ -180,7 +180,7 @@ func (v *Reviews) rate(u *user) *rate.Limiter {
 	return limiter
 }
 
-// once runs a review once for all concurrent requests for it. A canceled request does not cancel it for the others.
+// once runs a review, or waits for the result if the same review is running. A canceled request does not cancel the review for other requests.
 func (v *Reviews) once(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
 	shared := v.pending.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
@@ -195,11 +195,10 @@ func (v *Reviews) once(ctx context.Context, key string, review func(context.Cont
 	}
 }
 
-// errUnreviewed is returned if the API server does not review a user. The cause is only logged, because it may contain names that the
-// viewer must not see.
+// errUnreviewed is the error if a review fails. The cause is only logged, because it may contain names that the viewer must not see.
 var errUnreviewed = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New(msgUnreviewed)}
 
-// create creates a review for a user, empty if it is unknown.
+// create creates a review within the limits of a user. The user is empty for token reviews, when it is not known yet.
 func (v *Reviews) create(ctx context.Context, user, kind string, review client.Object) error {
 	end, err := v.slots.Begin(ctx, user)
 	if err != nil {

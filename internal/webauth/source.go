@@ -24,9 +24,9 @@ import (
 
 // ConfigMapWatch is a watch of one ConfigMap.
 type ConfigMapWatch interface {
-	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if it has not been read yet.
+	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false until the ConfigMap was read.
 	Latest() (*corev1.ConfigMap, bool)
-	// Failed returns why the watch is broken, nil if it is not.
+	// Failed returns the error of a broken watch, nil if the watch works.
 	Failed() error
 	// Stop ends the watch.
 	Stop()
@@ -45,7 +45,7 @@ type Source struct {
 	listeners map[*listener]bool
 }
 
-// listener is notified of changes.
+// listener is called after changes of ConfigMaps.
 type listener struct{ changed func(namespace string) }
 
 // Ready returns once Gates and exceptions are read.
@@ -58,7 +58,7 @@ func (s *Source) Ready(ctx context.Context) error {
 	return nil
 }
 
-// gates returns the Gates of a namespace, of all if it is empty, sorted by namespace and name.
+// gates returns the Gates of a namespace, or of all namespaces if it is empty, sorted by namespace and name.
 func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate, error) {
 	list := &v1alpha1.GateList{}
 	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -77,7 +77,7 @@ func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate,
 	return gates, nil
 }
 
-// exceptions returns the GateExceptions of a namespace, of all if it is empty, sorted by namespace and name.
+// exceptions returns the GateExceptions of a namespace, or of all namespaces if it is empty, sorted by namespace and name.
 func (s *Source) exceptions(ctx context.Context, namespace string) ([]*v1alpha1.GateException, error) {
 	list := &v1alpha1.GateExceptionList{}
 	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -100,7 +100,8 @@ func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.Ca
 	return list.Items, err
 }
 
-// configMap returns a ConfigMap, or why it is unavailable. The last error means that it has not been read yet.
+// configMap returns a ConfigMap. If it does not exist or the controller may not read it, broken is the reason, for the viewer. err means that it was
+// not read in time.
 func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *corev1.ConfigMap, broken, err error) {
 	watch := s.watch(name)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -133,7 +134,7 @@ func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
 	return s.watches[name]
 }
 
-// evict ends the watches of all ConfigMaps that no Gate needs anymore.
+// evict stops the watches of ConfigMaps that are not among those needed.
 func (s *Source) evict(needed []preview.ConfigMap) {
 	var unused []ConfigMapWatch
 	s.mu.Lock()
@@ -149,7 +150,7 @@ func (s *Source) evict(needed []preview.ConfigMap) {
 	}
 }
 
-// notify notifies all listeners of the change of a ConfigMap.
+// notify notifies all listeners that a ConfigMap in the namespace changed.
 func (s *Source) notify(namespace string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.listeners))
@@ -199,7 +200,7 @@ func (s *Source) Changes(ctx context.Context, changed func(namespace string)) er
 	return nil
 }
 
-// listen registers a function for changes of ConfigMaps, until end is called.
+// listen calls a function after each change of a ConfigMap, until end is called.
 func (s *Source) listen(changed func(namespace string)) (end func()) {
 	l := &listener{changed}
 	s.mu.Lock()

@@ -23,15 +23,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// line is a target with the resources that a viewer must be allowed to read.
+// line is a target, with the resources that a viewer needs permission to read.
 type line struct {
 	ui.Target
 	resource schema.GroupResource
-	// source is that of the revision that waits, empty if there is none.
+	// source is the resource of the source whose revision waits, empty if no revision waits.
 	source schema.GroupResource
 }
 
-// readTargets reads the targets of a Gate, of all kinds, that are not free into a snapshot.
+// readTargets adds the targets of a Gate, of all kinds, to a snapshot, except those that are free.
 func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snapshot) error {
 	namespaces := []string{g.Namespace}
 	for _, ref := range g.Spec.Targets {
@@ -76,7 +76,7 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 	return ctx.Err()
 }
 
-// forViewers hides errors of the API server that name the controller and its rights.
+// forViewers replaces a Forbidden error, which would reveal the account and the permissions of the controller.
 func forViewers(err error) error {
 	if apierrors.IsForbidden(err) {
 		return errors.New(msgControllerMayNot)
@@ -84,7 +84,7 @@ func forViewers(err error) error {
 	return err
 }
 
-// rank is higher for targets that come first in the list.
+// rank orders targets in the list: those with a higher rank come first.
 func rank(l line) int {
 	switch {
 	case l.State == string(explain.Held) && l.IsFresh():
@@ -95,7 +95,7 @@ func rank(l line) int {
 	return 0
 }
 
-// each calls a function with each object of a kind in a namespace, a page at a time, until it returns false.
+// each lists the objects of a kind in a namespace in chunks, and calls do for each of them until it returns false.
 func (w *Viewers) each(ctx context.Context, kind *meta.RESTMapping, namespace string, do func(*unstructured.Unstructured) bool) error {
 	opts := &client.ListOptions{Namespace: namespace, Limit: 500}
 	for {
@@ -118,13 +118,13 @@ func (w *Viewers) each(ctx context.Context, kind *meta.RESTMapping, namespace st
 	}
 }
 
-// sources are those of objects, each read once.
+// sources reads the sources of objects, each once.
 type sources struct {
 	*Viewers
 	known map[explain.Ref]*unstructured.Unstructured
 }
 
-// newLine returns the line about an object.
+// newLine returns the line for an object in a state.
 func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, state explain.State, mapping *meta.RESTMapping, now time.Time) line {
 	l := line{resource: mapping.Resource.GroupResource()}
 	var source *unstructured.Unstructured
@@ -138,7 +138,7 @@ func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, s
 	return l
 }
 
-// get returns a source, nil if it cannot be read, and its resource.
+// get returns a source and its resource. The source is nil if it cannot be read.
 func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstructured, schema.GroupResource) {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: ref.Kind})
@@ -196,7 +196,8 @@ func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Ta
 	return targets, notes, nil
 }
 
-// mayRead returns whether the viewer may read an object, in all namespaces, in its own, or by its name.
+// mayRead returns whether the viewer has a verb on an object: through a permission for all namespaces, for its namespace, or, with a name, for the
+// object.
 func (v *viewer) mayRead(ctx context.Context, verb string, resource schema.GroupResource, namespace, name string) (bool, error) {
 	for _, a := range [][2]string{{"", ""}, {namespace, name}} {
 		if may, err := v.may(ctx, verb, resource.Group, resource.Resource, a[0], a[1]); may || err != nil {

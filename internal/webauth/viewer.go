@@ -24,12 +24,13 @@ type viewer struct {
 	user *user
 }
 
-// may returns whether the viewer has a verb on objects of a namespace, of all namespaces, or on the named one.
+// may returns whether the viewer has a verb on the objects of a namespace. An empty namespace means all; a name restricts it to one object.
 func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
 	return v.Reviews.May(ctx, v.user, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 }
 
-// mayList returns the namespaces in which the viewer may list one of our resources. It checks all namespaces at once first.
+// mayList returns the namespaces in which the viewer may list a resource of our API groups. It checks at most maxNamespaces one by one, and none if
+// the viewer may list all namespaces.
 func (v *viewer) mayList(ctx context.Context, resource string, namespaces []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	everywhere, err := v.may(ctx, "list", api.Group, resource, "", "")
@@ -57,7 +58,7 @@ func (v *viewer) mayList(ctx context.Context, resource string, namespaces []stri
 	return allowed, err
 }
 
-// namespacesIn returns the namespaces of Gates, each once.
+// namespacesIn returns the distinct namespaces of Gates, sorted.
 func namespacesIn(gates []*v1alpha1.Gate) []string {
 	all := map[string]bool{}
 	for _, g := range gates {
@@ -96,7 +97,7 @@ func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Visible
 	return known, nil
 }
 
-// named returns the Gate with a name, if it exists. The error does not reveal whether it does.
+// named returns the Gate with a name, or no Gate if it does not exist. A viewer without permission gets the same error in both cases.
 func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, name string) ([]*v1alpha1.Gate, error) {
 	may, err := v.may(ctx, "get", api.Group, "gates", namespace, name)
 	if err != nil {
@@ -108,7 +109,7 @@ func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, n
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return g.Name != name }), nil
 }
 
-// visibleGates returns the Gates that the viewer may list, with notes on what is left out.
+// visibleGates returns the Gates that the viewer may list, with notes about those that are left out.
 func (v *viewer) visibleGates(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
 	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
 	if err != nil || everywhere {
@@ -133,7 +134,7 @@ func (v *viewer) visibleGates(ctx context.Context, gates []*v1alpha1.Gate) (seen
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !allowed[g.Namespace] }), notes, nil
 }
 
-// visibleExceptions returns the exceptions of Gates that the viewer may list, with a note on what is left out.
+// visibleExceptions returns the GateExceptions of these Gates that the viewer may list. note is set if some may be missing.
 func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, namespace string) (seen []*v1alpha1.GateException, note string, err error) {
 	all, err := v.exceptions(ctx, namespace)
 	if err != nil || len(gates) == 0 {
@@ -156,7 +157,7 @@ func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, 
 	}), note, nil
 }
 
-// readable returns why the viewer may not read a ConfigMap, nil if they may.
+// readable checks whether the viewer may read a ConfigMap: broken is the reason why not, nil if the viewer may. err is a failure of the check.
 func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, err error) {
 	for _, a := range [][2]string{{"", ""}, {name.Namespace, name.Name}} {
 		if may, err := v.may(ctx, "get", "", "configmaps", a[0], a[1]); may || err != nil {
@@ -166,7 +167,8 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 	return fmt.Errorf(msgMayNotGetConfigMap, name.Name, name.Namespace), nil
 }
 
-// content returns the content of pages. The last argument returns why the viewer may not read a ConfigMap; nil allows all.
+// content returns the content of pages, with the calendars of the Gates. A ConfigMap for which readable returns a reason (broken) counts as broken;
+// a nil readable allows all.
 func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Visible, error) {
 	known := &ui.Visible{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
 	versions := map[string]string{}
@@ -194,7 +196,7 @@ func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exception
 	return known, nil
 }
 
-// add adds a ConfigMap to a set, and returns the version of its content.
+// add adds a ConfigMap to a set, or the reason why it cannot be read. version changes with the content or that reason.
 func (w *Viewers) add(ctx context.Context, set *preview.Set, name preview.ConfigMap, readable func(context.Context, preview.ConfigMap) (broken, err error)) (version string, err error) {
 	var broken error
 	if readable != nil {

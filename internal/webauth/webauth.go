@@ -24,13 +24,13 @@ const command = "kubectl gate"
 type Options struct {
 	*Source
 	Reviews *Reviews
-	// Live reads targets and their sources from the API server: no cache of every replica has them.
+	// Live reads targets and their sources from the API server, because not every replica caches them.
 	Live   client.Reader
 	Mapper meta.RESTMapper
 	Clock  clock.PassiveClock
 	// Own is the namespace of the controller.
 	Own string
-	// Namespaces reads the labels of namespaces, nil if they are unknown.
+	// Namespaces reads the labels of namespaces. If it is nil, their labels are unknown.
 	Namespaces client.Reader
 	// Calendars is whether CalendarFeeds are served.
 	Calendars bool
@@ -76,10 +76,10 @@ func (w *Viewers) Handler(log logr.Logger, metrics *Metrics) http.Handler {
 	return metrics.counting(ui.New(options))
 }
 
-// plain returns a plain logger.
+// plain returns a standard logger that logs errors to a logr.Logger.
 func plain(to logr.Logger) *log.Logger { return log.New(lines{to}, "", 0) }
 
-// lines logs what is written to it.
+// lines logs each write as an error.
 type lines struct{ logr.Logger }
 
 // Write implements io.Writer.
@@ -88,7 +88,7 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// labels returns the labels of a namespace, nil if they are unknown.
+// labels returns a function that reads the labels of a namespace, or nil if they are unknown. The function returns nil if it fails.
 func (w *Viewers) labels(ctx context.Context) func(string) map[string]string {
 	if w.Namespaces == nil {
 		return nil
