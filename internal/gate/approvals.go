@@ -28,8 +28,8 @@ func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
 	return annotations.ApproveException.Format(annotations.Value{At: at, Keys: keysOfException(e)})
 }
 
-// presentOf returns the reference to the current version of an exception in an approval. An exception that was deleted and created again
-// has the same generation, but another UID.
+// presentOf returns the reference to the current version of an exception, as used in approvals. An exception that was deleted and created again has
+// the same generation, but another UID.
 func presentOf(e *v1alpha1.GateException) string {
 	return annotations.ApproveException.FormatKeys(keysOfException(e))
 }
@@ -38,7 +38,7 @@ func keysOfException(e *v1alpha1.GateException) map[string]string {
 	return map[string]string{"generation": strconv.FormatInt(e.Generation, 10), "uid": string(e.UID)}
 }
 
-// CheckApproval returns why the value of the annotation does not approve the current version of the exception, nil if it does.
+// CheckApproval checks that the value of the annotation approves the current version of the exception.
 func CheckApproval(e *v1alpha1.GateException, value string) error {
 	v, err := annotations.ApproveException.Parse(value)
 	if err != nil {
@@ -53,9 +53,8 @@ func CheckApproval(e *v1alpha1.GateException, value string) error {
 	return nil
 }
 
-// HandleApprovals copies the approvals of the current version from the annotations to the status, because Flux removes annotations by
-// kubectl from an object in Git. It returns the new approvals, and those that are void because the spec was edited since. Approvals that
-// the API server has not stamped do not count.
+// HandleApprovals copies the approvals of the current version from the annotations to the status, because Flux removes annotations that kubectl has
+// added to an object in Git. It returns the new approvals, and those that an edit of the spec has voided. Without stamped, no approval counts.
 func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (approved, voided []v1alpha1.Approval) {
 	if e.ExpiredBy(now) {
 		return nil, nil // the approvers are kept for audit
@@ -118,7 +117,7 @@ func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return g.RequiredExceptionApprovals()
 }
 
-// waiting returns the message about missing approvals of an exception.
+// waiting returns the message that an exception lacks approvals.
 func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {
@@ -133,8 +132,7 @@ func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	return text + msgAuthors + names(authors)
 }
 
-// refusedApproval returns why the approval in the annotation of an exception does not count.
-// It is empty if there is none or if it counts.
+// refusedApproval returns why the approval in the annotation of an exception does not count, empty if it counts or there is none.
 func refusedApproval(e *v1alpha1.GateException) string {
 	value, ok := e.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	if !ok {
@@ -150,7 +148,8 @@ func refusedApproval(e *v1alpha1.GateException) string {
 	return fmt.Sprintf(msgApprovalRefused, maxApprovalQuote, value, err)
 }
 
-// howToApprove returns the command that approves the current version, empty if it cannot be approved.
+// howToApprove returns the command that approves the current version of an exception. It is empty if its authors are unknown, because no user may
+// approve it then.
 func howToApprove(e *v1alpha1.GateException) string {
 	if len(authorsOf(e)) == 0 {
 		return ""

@@ -18,7 +18,7 @@ type Compilations struct {
 	gates map[types.UID]cachedCompilation
 }
 
-// cachedCompilation is a compilation and the versions of what it was compiled from.
+// cachedCompilation is a compilation with the versions of its inputs.
 type cachedCompilation struct {
 	*compilation
 	generation int64
@@ -32,14 +32,14 @@ type revision struct {
 	generation int64
 }
 
-// Snapshot returns the same as NewSnapshot, from the cache if possible. Callers must pass the same calendars value as before unless the
-// calendars have changed.
+// Snapshot is like NewSnapshot, but compiles the spec only if it is not cached. The cache compares calendars by identity: pass the same value as
+// before unless the calendars have changed.
 func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	s := c.Lookup(g, calendars, exceptions...)
 	if s.compiled != nil {
 		return s
 	}
-	compiled := s.compile() // without the lock, so that other Gates do not wait for it
+	compiled := s.compile() // not under the lock, so that other Gates need not wait
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gates == nil {
@@ -49,7 +49,7 @@ func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars,
 	return s
 }
 
-// Lookup returns the same as Snapshot, but stores nothing, because the Gate may have been evicted.
+// Lookup is like Snapshot, but adds nothing to the cache, because the Gate may have been evicted.
 func (c *Compilations) Lookup(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	s := NewSnapshot(g, calendars, exceptions...)
 	cached, ok := c.get(g.UID)

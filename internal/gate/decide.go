@@ -17,18 +17,17 @@ import (
 // Decision is the state of a Gate at an instant, in API types.
 type Decision struct {
 	State v1alpha1.State
-	// Reason and Message of the condition Opened.
+	// Reason and Message are those of the condition Opened.
 	Reason, Message string
 	// By is the name of the period or exception that decided, empty if none did. Event is the name of its calendar event.
 	By, Event string
 	// Next is the next change of state, nil if none is known.
 	Next *v1alpha1.Transition
-	// Recheck is when Reason or State may change, zero if no change is known.
+	// Recheck is when State or Reason may change, zero if that is unknown.
 	Recheck time.Time
-	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last
-	// one.
+	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last one if none is.
 	RequestedAt, ResetToDefaultAt *metav1.Time
-	// Request is the request that decided the state, nil if none did.
+	// Request is the request that decided the state, nil if no request did.
 	Request *ledger.Request
 	// Errors are the errors of an invalid spec.
 	Errors field.ErrorList
@@ -36,8 +35,8 @@ type Decision struct {
 	Broken []timetable.BrokenCalendar
 }
 
-// Decide returns the decision on a Gate at an instant. It depends on the spec, the accepted requests, the observed dependencies, and the
-// exceptions of this Gate that count. If the spec is invalid, it also depends on the last state. All calendars count as broken.
+// Decide returns the decision on a Gate at an instant. It depends on the spec, the accepted requests, the recorded state of the dependencies, and
+// the exceptions that count; if the spec is invalid, also on the last state. All calendars count as broken.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	return NewSnapshot(g, nil, exceptions...).Decide(now)
 }
@@ -104,7 +103,8 @@ func (in *Snapshot) Intervals(from, until time.Time) (iter.Seq[schedule.Interval
 	return plan.Intervals(from, until), nil
 }
 
-// Plan returns the plan of a Gate between two instants, with all requests in force or planned. A nil budget is the budget of one decision.
+// Plan returns the plan of a Gate between two instants, with all requests in force or planned. A nil budget means a new budget of
+// schedule.DecisionLookups.
 func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*schedule.Plan, field.ErrorList) {
 	compiled := in.compile()
 	if len(compiled.errs) > 0 {
@@ -114,21 +114,20 @@ func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*sched
 	return compiled.Plan(counting(in.Gate, in.Exceptions, from), opened, closed, budget), nil
 }
 
-// byItself returns the state that a Gate had without requests at an instant. The exceptions that counted then decide, even if they have
-// ended since.
+// byItself returns the state that the Gate would have had at an instant without requests. It includes exceptions that have ended since.
 func (in *Snapshot) byItself(at time.Time) v1alpha1.State {
 	return v1alpha1.State(in.compile().Plan(counting(in.Gate, in.Exceptions, at), nil, nil, nil).State(at).String())
 }
 
-// Withheld returns the decision to keep a Gate closed that would open, because the time is unknown.
+// Withheld returns the decision to keep a Gate closed that would open, for lack of the API server's time.
 func (d Decision) Withheld() Decision {
 	d.State, d.Reason, d.By, d.Event, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", "", nil, nil
 	d.Message = msgTimeUnknown
 	return d
 }
 
-// decideInvalid fails closed: nothing opens, and a close that is due happens. A Gate that
-// was never valid is closed.
+// decideInvalid decides on a Gate with an invalid spec. It never opens the Gate, and closes it if a close is due. A Gate that never had a valid spec
+// is closed.
 func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
 	cause := errs.ToAggregate().Error()
 	d := Decision{

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// maxWatchMessage bounds, in bytes, the text that is copied from a dependency. Any user who may write that object may have written the
-	// text.
+	// maxWatchMessage bounds, in bytes, the message that is copied from a dependency. Any user with write access to the dependency controls it.
 	maxWatchMessage = 256
 
 	// maxReadyExpr is the longest expression in bytes, as in the CRD.
@@ -67,8 +66,8 @@ func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	return errs
 }
 
-// EvaluateReadyExpr returns whether the readyExpr of a dependency is true, and if not, why. dep and self are the contents of the dependency
-// and of the Gate. dep is nil if the dependency does not exist: it is not ready then.
+// EvaluateReadyExpr evaluates the readyExpr of a dependency. If the result is not true, message says why. dep and self are the contents of the
+// dependency and of the Gate; dep is nil if the dependency does not exist, which is never ready.
 func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr string) (ready bool, message string) {
 	if dep == nil {
 		return false, msgDependencyMissing
@@ -88,7 +87,7 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 	return true, ""
 }
 
-// RecordDependency returns the observed state of a dependency: whether it is ready, and since when.
+// RecordDependency returns the status of a dependency with the observed readiness. Since is now if the readiness has changed.
 func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
 	status := v1alpha1.DependencyStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: DependencyNamespace(g, ref), Name: ref.Name,
@@ -125,8 +124,7 @@ func dependencyName(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) string 
 	return fmt.Sprintf("%s '%s/%s'", ref.Kind, DependencyNamespace(g, ref), ref.Name)
 }
 
-// waitsFor returns a message about the object that keeps a Gate closed, empty if none does. An object that has not been checked is not
-// ready.
+// waitsFor returns a message about the dependency that keeps a Gate closed, empty if none does. A dependency that has not been checked is not ready.
 func waitsFor(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
 		switch status := FindDependency(g, ref); {
@@ -139,8 +137,8 @@ func waitsFor(g *v1alpha1.Gate) string {
 	})
 }
 
-// closesInvalid returns a message about the object that closes a Gate with an invalid spec, empty if none does. The object must have been
-// observed as not ready. An invalid expression does not count: the Gate keeps its last state.
+// closesInvalid returns a message about the dependency that closes a Gate with an invalid spec, empty if none does. Only a dependency that was
+// observed as not ready closes the Gate. With an invalid readyExpr, the Gate keeps its last state.
 func closesInvalid(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
 		status := FindDependency(g, ref)
@@ -156,7 +154,7 @@ func closesInvalid(g *v1alpha1.Gate) string {
 	})
 }
 
-// firstOf returns a message about the first dependency that is not ready, with the number of others.
+// firstOf returns a message about the first dependency for which whyNot returns a reason, and the number of others. It is empty if there is none.
 func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string) string {
 	first, more := "", 0
 	for i := range g.Spec.DependsOn {
@@ -175,7 +173,7 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string
 	return first
 }
 
-// wait closes a Gate because of a dependency, if no earlier entry of the decision table already does. The next transition is unknown then.
+// wait changes an open decision to closed because of a dependency. The next transition is unknown then.
 func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.Request, why string) {
 	d.State, d.Next = v1alpha1.StateClosed, nil
 	if s.Reason == schedule.CloseRequested || s.Reason == schedule.ClosePeriod && isHard(g, s.By) {
@@ -185,7 +183,7 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.R
 	d.Reason, d.By, d.Event, d.Message = v1alpha1.DependencyNotReadyReason, "", "", msgClosed+why
 }
 
-// DecideIfReady returns the decision as if all dependencies were ready. If that is closed, the caller need not read them.
+// DecideIfReady returns the decision as if all dependencies were ready. If it is closed, the dependencies need not be read.
 func (in *Snapshot) DecideIfReady(now time.Time) Decision {
 	ready := in.Gate.DeepCopy()
 	ready.Status.Dependencies = make([]v1alpha1.DependencyStatus, len(ready.Spec.DependsOn))
@@ -195,7 +193,7 @@ func (in *Snapshot) DecideIfReady(now time.Time) Decision {
 	return in.WithGate(ready).Decide(now)
 }
 
-// isHard returns whether an open request does not lift a close period.
+// isHard returns whether a close period has precedence over open requests.
 func isHard(g *v1alpha1.Gate, name string) bool {
 	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {
 		return p.Name == name && p.Override == v1alpha1.OverrideDeny

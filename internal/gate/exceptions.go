@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// counting returns the exceptions of a Gate that count from an instant on, in their order of precedence: first those that only close, then
-// the others, newest first. Exceptions of the same second are ordered by name.
+// counting returns the exceptions of a Gate that have enough approvals and have not ended, in their order of precedence: first those that only
+// close, then the others, newest first. Exceptions that were created in the same second are ordered by name.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -40,7 +40,7 @@ func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.T
 	return counts
 }
 
-// IsOf returns whether an exception refers to a Gate, which must be in the same namespace.
+// IsOf returns whether an exception refers to a Gate of its namespace.
 func IsOf(g *v1alpha1.Gate, e *v1alpha1.GateException) bool {
 	return e.Namespace == g.Namespace && e.Spec.GateRef.Name == g.Name
 }
@@ -49,8 +49,8 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exceptions that apply at an instant: the valid ones up to the first that can open, which hides later ones. If that
-// is broken and cannot close, the next one that may close applies, too.
+// applying returns the exceptions that apply at now: the valid ones up to and including the first that can open. Later ones are ignored, unless the
+// first is broken and cannot close; then the next one that may close applies, too.
 func (p *peers) applying() (apply []*v1alpha1.GateException) {
 	first := true // of those that can open
 	for _, e := range p.counts {
@@ -70,13 +70,12 @@ func (p *peers) applying() (apply []*v1alpha1.GateException) {
 	return apply
 }
 
-// letsClose returns whether the close periods of older exceptions apply after this one, because it is broken and cannot close.
+// letsClose returns whether close periods of older exceptions still apply, because this exception is broken and cannot close.
 func (p *peers) letsClose(e *v1alpha1.GateException) bool {
 	return !timetable.MayClose(&e.Spec) && (slices.Contains(timetable.Excess(p.counts), e) || len(p.timetable.ExceptionErrors(e)) > 0 || e.Spec.LeadTime != nil && slices.Contains(p.refused(), e.Name))
 }
 
-// nextEdge returns the next instant at which one of the exceptions begins or ends, zero if
-// none does.
+// nextEdge returns the next instant at which an exception begins or ends, zero if there is none.
 func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 	next := time.Time{}
 	for _, e := range exceptions {
@@ -89,7 +88,7 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 	return next
 }
 
-// peers are the exceptions of a Gate at an instant.
+// peers has the exceptions of a Gate at an instant, to decide on each of them.
 type peers struct {
 	gate      *v1alpha1.Gate
 	timetable *timetable.Timetable
@@ -98,7 +97,7 @@ type peers struct {
 	counts   []*v1alpha1.GateException
 	// refused returns the names of the exceptions with a refused lead time.
 	refused func() []string
-	// leadErrors returns the errors of these leads, by the names of their exceptions.
+	// leadErrors returns the errors of the refused leads by exception name.
 	leadErrors func() map[string]field.ErrorList
 	// apply has the exceptions that apply.
 	apply []*v1alpha1.GateException
@@ -113,8 +112,8 @@ func (in *Snapshot) peers(now time.Time) *peers {
 	return p
 }
 
-// recheck returns when the decision on an exception may change: at its own edges, and at those of exceptions that overlap with it or push
-// it over the limit.
+// recheck returns when the decision on an exception may change: when this exception, one that overlaps with it, or one that counts towards the limit
+// begins or ends.
 func (p *peers) recheck(e *v1alpha1.GateException) time.Time {
 	related := []*v1alpha1.GateException{e}
 	for i, other := range p.counts {
@@ -160,12 +159,12 @@ func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	})
 }
 
-// Overlapping returns the exceptions that override this one at some time from an instant on, in their order of precedence.
+// Overlapping returns the exceptions that override e at some time in the future, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	return NewSnapshot(g, nil, exceptions...).peers(now).newer(e)
 }
 
-// tooMany returns the message that an exception is broken because its Gate has too many, empty if it is within the limit.
+// tooMany returns the message that an exception is broken because the Gate has too many of them, empty if the Gate has not.
 func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 	if !slices.ContainsFunc(timetable.Excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
 		return ""
@@ -180,16 +179,16 @@ type ExceptionDecision struct {
 	// Active is true if it applies, Expired if it has ended. Reason and Message explain that.
 	Active, Expired bool
 	Reason, Message string
-	// Refused describes the approvals that do not count. Approve is the command that approves the current version. Both are empty unless
-	// the exception waits for approval.
+	// Refused is why approvals do not count, and Approve is the command that approves the current version. Both are empty unless the exception waits
+	// for approval.
 	Refused, Approve string
-	// Overlapped describes the newer exception that overrides it, empty if none does.
+	// Overlapped is a message about the newer exception that overrides it, empty if there is none.
 	Overlapped string
-	// TooMany describes why it is broken if its Gate has too many exceptions, empty otherwise.
+	// TooMany is why it is broken if its Gate has too many exceptions, empty if it has not.
 	TooMany string
 	// Errors of an invalid spec.
 	Errors field.ErrorList
-	// Recheck is when the decision may change by itself, zero for never.
+	// Recheck is when the decision may change without a write, zero if it will not.
 	Recheck time.Time
 }
 
@@ -251,8 +250,8 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	return d
 }
 
-// overlapped returns a message about a newer exception that replaces this one or keeps it from opening, preferably one that does so now. It
-// is empty if there is none.
+// overlapped returns a message about a newer exception that overrides this one or its openings, empty if there is none. If there are several, it
+// describes one that is valid now.
 func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	newer := p.newer(e)
 	if len(newer) == 0 {
@@ -266,7 +265,7 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	return fmt.Sprintf(layout, first.Name, gate, format.Time(first.Spec.ValidFrom.Time), format.Time(first.Spec.ValidUntil.Time))
 }
 
-// notReady describes why the exceptions of a Gate have no effect at present. It is empty if they have.
+// notReady returns why the exceptions of the Gate have no effect now, empty if they have.
 func (in *Snapshot) notReady() string {
 	switch g := in.Gate; {
 	case !g.DeletionTimestamp.IsZero():

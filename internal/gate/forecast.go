@@ -18,15 +18,15 @@ import (
 // announced before the schedule changed.
 const maxAnnouncements = v1alpha1.MaxAnnounced / 2
 
-// Forecast has the announcements that are due at an instant, according to the schedule with requests, exceptions and calendars.
+// Forecast has the announcements that are due at an instant. It depends on the schedule, requests, exceptions and calendars.
 type Forecast struct {
 	// Announced has all announcements in force after this forecast.
 	Announced []v1alpha1.Announcement
 	// Notices are due, the soonest change first.
 	Notices []Notice
-	// Canceled has the announced changes that will not happen.
+	// Canceled has the announced changes that will no longer happen.
 	Canceled []v1alpha1.Announcement
-	// Next is when the next announcement is due if nothing changes, zero for never.
+	// Next is when the next announcement is due if nothing changes, zero if there is none.
 	Next time.Time
 }
 
@@ -71,16 +71,16 @@ type forecaster struct {
 	now       time.Time
 	leads     []time.Duration
 	announced []v1alpha1.Announcement
-	// state is the state at now. coming has the relevant changes after that.
+	// state is the current state of the Gate. coming has the future changes that may be announced, see collect.
 	state  schedule.State
 	coming []schedule.Transition
-	// reached is set if the changes from then on are unknown. Their announcements stay.
+	// reached is where the search for changes ended early, zero if it was complete. Announcements of later changes are kept.
 	reached time.Time
-	// fresh has the indices of notices about changes that were not announced before.
+	// fresh has the indices of notices about changes that are announced for the first time.
 	fresh []int
 }
 
-// collect stores the changes that may be announced, the first change after them, and all changes until the last announced one.
+// collect sets coming to the changes that may be announced, one more, and all changes up to the last announced one.
 func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	horizon, last := f.now.Add(slices.Max(f.leads)), time.Time{}
 	if n := len(f.announced); n > 0 {
@@ -94,7 +94,7 @@ func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	}
 }
 
-// announce finds the due announcements, and when the next one is due. A past change is kept as long as the clock of another replica may be
+// announce sets Announced, Notices and Next. An announced change is kept for MaxSkew after its time, because the clock of another replica may be
 // behind.
 func (f *forecaster) announce() {
 	var unknown []v1alpha1.Announcement
@@ -112,7 +112,7 @@ func (f *forecaster) announce() {
 			room--
 		}
 	}
-	if len(f.coming) >= maxAnnouncements { // after it, another change is within the bound
+	if len(f.coming) >= maxAnnouncements { // because then one more change may be announced
 		f.Next = f.coming[0].At
 	}
 	for i, t := range f.coming {
@@ -142,12 +142,12 @@ func (f *forecaster) announce() {
 	}
 }
 
-// isUnknown returns whether an announced change is so far ahead that the forecast does not reach it.
+// isUnknown returns whether an announced change is later than the forecast has searched.
 func (f *forecaster) isUnknown(a v1alpha1.Announcement) bool {
 	return !f.reached.IsZero() && !a.At.Time.Before(f.reached)
 }
 
-// entry returns the announcement of a change. If there is none, it returns a new one that permits each lead.
+// entry returns the stored announcement of a change. If known is false, it returns a new announcement for which all leads count.
 func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, known bool) {
 	if i := slices.IndexFunc(f.announced, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
 		return f.announced[i], true
@@ -155,7 +155,8 @@ func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, 
 	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: v1alpha1.Duration{Duration: math.MaxInt64}}, false
 }
 
-// due returns the shortest lead below a bound that has been reached, and the longest that has not, zero if there is none.
+// due returns the lead of the announcement that is due now (the shortest lead that has been reached), and the lead of the next announcement (the
+// longest that has not been reached). Leads of at least below were announced before. Zero means none.
 func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next time.Duration) {
 	left := t.At.Sub(f.now)
 	for _, lead := range f.leads {
@@ -170,22 +171,22 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 	return due, next
 }
 
-// waitForSpace sets Next to when the first past change can be dropped.
+// waitForSpace sets Next to when the oldest past change can be dropped, unless it is earlier already.
 func (f *forecaster) waitForSpace() {
 	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
 		f.Next = schedule.Earlier(f.Next, f.Announced[0].At.Add(ledger.MaxSkew))
 	}
 }
 
-// scheduleNotice sets Next to the time of the next announcement of a change.
+// scheduleNotice sets Next to lead before the change, unless it is earlier already.
 func (f *forecaster) scheduleNotice(t schedule.Transition, lead time.Duration) {
 	if lead > 0 {
 		f.Next = schedule.Earlier(f.Next, t.At.Add(-lead))
 	}
 }
 
-// cancel finds announced changes that will not happen. A new change to the same state replaces an announced one. If the Gate has the
-// announced state anyway, nothing is canceled.
+// cancel finds announced changes that will no longer happen. If a change to the same state is announced now, it replaces the old one. If the Gate
+// has the announced state at that time anyway, the announcement is dropped silently.
 func (f *forecaster) cancel() {
 	for _, a := range f.announced {
 		if !a.At.After(f.now) || f.comes(a) || f.isUnknown(a) {
@@ -200,7 +201,7 @@ func (f *forecaster) cancel() {
 	}
 }
 
-// stateAt returns the state at an instant, which is not later than the last announced change.
+// stateAt returns the state at an instant up to the last announced change.
 func (f *forecaster) stateAt(at time.Time) v1alpha1.State {
 	state := f.state
 	for _, t := range f.coming {
@@ -211,12 +212,12 @@ func (f *forecaster) stateAt(at time.Time) v1alpha1.State {
 	return v1alpha1.State(state.String())
 }
 
-// comes returns whether an announced change will happen.
+// comes returns whether an announced change will still happen.
 func (f *forecaster) comes(a v1alpha1.Announcement) bool {
 	return slices.ContainsFunc(f.coming, func(t schedule.Transition) bool { return is(a, t) })
 }
 
-// is returns whether an announcement is about a change.
+// is returns whether an announcement is about this change.
 func is(a v1alpha1.Announcement, t schedule.Transition) bool {
 	return a.At.Equal(&metav1.Time{Time: t.At}) && string(a.State) == t.State.String()
 }
@@ -228,7 +229,7 @@ func transition(t schedule.Transition) *v1alpha1.Transition {
 	return n
 }
 
-// Names returns by, the name of what decided, as the name of a period or as that of an exception, depending on the reason.
+// Names returns by as the name of an exception if an exception decided, and as the name of a period otherwise.
 func Names(reason, by string) (period, exception string) {
 	if reason == v1alpha1.ExceptionAppliesReason {
 		return "", by

@@ -13,11 +13,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// maxRefused bounds, in bytes, the message of a refused request in the history.
+// maxRefused bounds the error of a refused request in the history, in bytes.
 const maxRefused = 512
 
-// history returns the history of a Gate after a decision, with entries for a change of state, refused changes, and requests. A request that
-// changed the state at once shares its entry.
+// history returns the history of a Gate with new entries for the change of state and for each handled request. The request that changed the state at
+// once has no entry of its own.
 func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) []v1alpha1.HistoryEntry {
 	at, entries := metav1.NewTime(now), g.Status.History
 	for _, r := range handled {
@@ -31,8 +31,7 @@ func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Ti
 	return bounded(entries)
 }
 
-// withPasses returns a history with the entries about passes, ordered by time. It ignores entries that are older than the whole history,
-// because they were evicted.
+// withPasses adds entries about passes to a history, ordered by time. Entries older than the whole history are dropped, because they were evicted.
 func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	history := slices.Clone(before)
 	if len(history) == 0 {
@@ -56,8 +55,8 @@ func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry
 	return bounded(history)
 }
 
-// isAbove returns whether the entry of a pass belongs above another entry. Passes of the same second have a fixed order, so that always the
-// same one is dropped for lack of space.
+// isAbove returns whether the entry of a pass is listed above another entry. Passes of the same second are ordered by name, so that a full history
+// always drops the same ones.
 func isAbove(pass, other v1alpha1.HistoryEntry) bool {
 	if !other.At.Equal(&pass.At) {
 		return other.At.Before(&pass.At)
@@ -92,8 +91,7 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 	return e
 }
 
-// bounded returns the part of a history that is kept. Passes get at most half of the space, so that many passes do not displace openings
-// and closings.
+// bounded returns the entries that fit into the history. Passes get at most half of the space, so that they do not displace openings and closings.
 func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	all := historyLimit{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
 	passes := historyLimit{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
@@ -109,10 +107,10 @@ func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	return kept
 }
 
-// historyLimit has the remaining entries and bytes of a history.
+// historyLimit has the entries and bytes that are left.
 type historyLimit struct{ entries, bytes int }
 
-// takes reserves space for an entry, and returns whether there was enough. After it has returned false, it never returns true.
+// takes reserves space for an entry. It returns false if there is not enough, and then for all later entries, too.
 func (r *historyLimit) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
 	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)

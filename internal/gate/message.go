@@ -12,7 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// inForceToo describes the exceptions in force, except the one that the message already names, and those that are excess or invalid.
+// inForceToo returns sentences about the exceptions in force that the message does not name yet, and about those that are invalid or exceed the
+// limit.
 func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
@@ -28,7 +29,7 @@ func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.G
 	return text
 }
 
-// inBrackets returns the name of an event, formatted to follow that of its period.
+// inBrackets returns the name of an event in parentheses, empty if there is no event.
 func inBrackets(event string) string {
 	if event == "" {
 		return ""
@@ -36,7 +37,7 @@ func inBrackets(event string) string {
 	return " (" + event + ")"
 }
 
-// WithEvent returns the name of a period with that of its calendar event, such as holidays (Christmas Day).
+// WithEvent returns the name of a period, followed by that of its calendar event, such as holidays (Christmas Day).
 func WithEvent(by, event string) string { return by + inBrackets(event) }
 
 // message returns a sentence with the state of the Gate, until when, and the requester. The texts for requests and the default are those of
@@ -81,7 +82,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	return text
 }
 
-// after returns a clause to follow another one, with a comma.
+// after returns part with a comma before it, empty if part is empty.
 func after(part string) string {
 	if part == "" {
 		return ""
@@ -89,8 +90,8 @@ func after(part string) string {
 	return ", " + part
 }
 
-// unreadable returns a message about a calendar that cannot be read, preferably that of the close period that decides. It is empty if all
-// can be read.
+// unreadable returns a message about a calendar that cannot be read, empty if all can be read. If one of them is of the close period that decides,
+// the message is about that one.
 func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []timetable.BrokenCalendar) string {
 	if len(broken) == 0 {
 		return ""

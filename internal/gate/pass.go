@@ -43,8 +43,8 @@ func PassCovers(list, name string) bool {
 	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
 }
 
-// ReadPass reads the request for a pass from the annotations of an object, and returns whether there is one. It refuses a time that is
-// further ahead than the tolerated clock skew, because such a request would still count after the Gates have closed again.
+// ReadPass reads the request for a pass from the annotations of an object. It returns false if there is none. It refuses a time that is further
+// ahead than the tolerated clock skew, because the request would still count after the Gates have closed again.
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
@@ -61,7 +61,7 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 	return r, ok
 }
 
-// IsAhead returns whether the time of a request is later than any clock of the cluster may be.
+// IsAhead returns whether the time of a request is further ahead than the tolerated clock skew.
 func IsAhead(at, now time.Time) bool { return at.After(now.Add(ledger.MaxSkew)) }
 
 const (
@@ -71,7 +71,7 @@ const (
 	MaxPass = time.Hour
 )
 
-// ParsePass returns the time of a request for a pass, and how long the pass may last.
+// ParsePass parses a request for a pass: its time, and how long the pass may last, by default DefaultPass.
 func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 	v, err := annotations.Pass.Parse(value)
 	if lasts = DefaultPass; v.Duration != nil {
@@ -83,7 +83,8 @@ func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 	return v.At, lasts, err
 }
 
-// FormatPass returns the value of a request for a pass that needs some time.
+// FormatPass returns the value of a request for a pass that may last as long as needs, but at most MaxPass. The value has no duration if DefaultPass
+// suffices.
 func FormatPass(at time.Time, needs time.Duration) string {
 	v := annotations.Value{At: at.Truncate(time.Microsecond)}
 	if needs > DefaultPass {
@@ -92,14 +93,14 @@ func FormatPass(at time.Time, needs time.Duration) string {
 	return annotations.Pass.Format(v)
 }
 
-// MayPrecede returns whether a request for a pass may be older than the last transition of a Gate although its time is later, because its
-// clock may be ahead.
+// MayPrecede returns whether a request for a pass may have been made before the last transition of a Gate although its time is later, because the
+// requester's clock may be ahead.
 func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
 	return at.After(now) && now.Before(last.At.Add(ledger.MaxSkew))
 }
 
-// PassBarred returns why a closed Gate does not permit a pass at an instant, empty if it does. A Gate permits no pass if an open request
-// could not open it. If a request hides whether close periods with override: Deny apply, their calendars count as broken.
+// PassBarred returns why a closed Gate permits no pass at an instant, empty if it does. A Gate permits a pass only if an open request could open it.
+// Calendars of close periods with override: Deny that a close request hides count as broken.
 func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	last := g.Status.LastTransition
@@ -119,9 +120,9 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	case opened.Reason != v1alpha1.CloseRequestedReason:
 		return ""
 	}
-	now = now.Truncate(time.Second) // a request opens at a whole second
+	now = now.Truncate(time.Second) // requests begin at a whole second
 	asked := g.DeepCopy()
-	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open request ends them
+	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // because an open request ends them
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, ledger.FormatRequest(now, &v1alpha1.Duration{Duration: time.Minute}))
 	ApplyRequests(asked, ledger.Unstamped, now)
 	d := Decide(asked, now)

@@ -15,8 +15,8 @@ import (
 // maxProceed bounds the stored value of the annotation v1alpha1.ProceedRequestedAtAnnotation, in bytes. Valid values are shorter.
 const maxProceed = 128
 
-// withProceed returns the release status with the request in the annotation v1alpha1.ProceedRequestedAtAnnotation. A recorded request
-// counts even if Flux removes the annotation before it takes effect. Until then, another request waits.
+// withProceed returns the release status with the request in the annotation v1alpha1.ProceedRequestedAtAnnotation. Once recorded, the request counts
+// even if Flux removes the annotation. Another request is recorded only after this one has taken effect.
 func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
 	release := ptr.Deref(g.Status.Release, v1alpha1.ReleaseStatus{})
 	release.Proceed = &v1alpha1.ProceedRequest{
@@ -26,13 +26,13 @@ func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
 	return &release
 }
 
-// HasNewProceed returns whether a Gate has a request to proceed that the status of its release lacks.
+// HasNewProceed returns whether a Gate has a request to proceed that is not in the status of its release.
 func HasNewProceed(g *v1alpha1.Gate, release *v1alpha1.ReleaseStatus) bool {
 	value := proceedOf(g)
 	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)
 }
 
-// proceedOf returns the value of that annotation, cut to maxProceed bytes.
+// proceedOf returns the value of the annotation v1alpha1.ProceedRequestedAtAnnotation, cut to maxProceed bytes.
 func proceedOf(g *v1alpha1.Gate) string {
 	value := g.Annotations[v1alpha1.ProceedRequestedAtAnnotation]
 	return strings.ToValidUTF8(value[:min(len(value), maxProceed)], "")

@@ -23,24 +23,24 @@ type Progress struct {
 	Settled bool
 	// Failures are those of targets, references, calendars and dependencies.
 	Failures []v1alpha1.TargetFailure
-	// Err is a failure that a retry may resolve, nil if there is none.
+	// Err is an error after which the reconciliation is retried, nil if there is none.
 	Err error
-	// Passes are the entries of the history about passes.
+	// Passes are history entries about passes.
 	Passes []v1alpha1.HistoryEntry
-	// Release is the progress of the release, nil if there is none. Stop is why it has stopped, zero if it has not.
+	// Release is the progress of the release, nil if there is none. Stop is why the release has stopped, zero if it has not.
 	Release *v1alpha1.ReleaseStatus
 	Stop    Stop
 	// Announced are the announced transitions.
 	Announced []v1alpha1.Announcement
-	// Unmatched describes references that match nothing, empty if all match something.
+	// Unmatched is a message about references that match nothing, empty if all match.
 	Unmatched string
-	// Applier describes the objects that apply the Gate and that it holds itself, empty if there are none. It is nil if that is unknown.
+	// Applier is a message about the objects that apply the Gate and are held by it, empty if there are none. Nil means that this was not checked.
 	Applier *string
-	// HandledReconcileAt is the handled reconcile request, empty if there is no new one.
+	// HandledReconcileAt is the reconcile request that was handled, empty if there was no new one.
 	HandledReconcileAt string
 }
 
-// Stop is the reason and the message of the condition ReleaseStopped, zero if a release has not stopped.
+// Stop is the reason and the message of the condition ReleaseStopped. It is zero while the release has not stopped.
 type Stop struct{ Reason, Message string }
 
 // CurrentStop returns why a release has stopped, from the status of a Gate.
@@ -51,7 +51,7 @@ func CurrentStop(g *v1alpha1.Gate) Stop {
 	return Stop{}
 }
 
-// record sets the progress in the status after a decision.
+// record stores the progress in the status after a decision.
 func (p *Progress) record(r *Resolution, g *v1alpha1.Gate) {
 	s := &g.Status
 	if p.HandledReconcileAt != "" {
@@ -112,7 +112,7 @@ func (p *Progress) summarize(r *Resolution, g *v1alpha1.Gate) {
 	}
 }
 
-// text returns a message about the targets.
+// text returns a message about the progress of the targets.
 func (p *Progress) text(g *v1alpha1.Gate, state v1alpha1.State) string {
 	switch t := p.Targets; {
 	case g.Audits() && t.Held > 0:
@@ -130,7 +130,7 @@ func (p *Progress) text(g *v1alpha1.Gate, state v1alpha1.State) string {
 	}
 }
 
-// startText describes what happens to the targets after a new decision.
+// startText returns a message about the targets right after a decision, when their progress is unknown.
 func startText(g *v1alpha1.Gate, state v1alpha1.State) string {
 	switch {
 	case g.Audits():
@@ -141,7 +141,7 @@ func startText(g *v1alpha1.Gate, state v1alpha1.State) string {
 	return msgReleaseStart
 }
 
-// waveText describes the progress of the current wave, for the condition Ready.
+// waveText returns a message about the current wave, for the condition Ready.
 func waveText(g *v1alpha1.Gate) string {
 	if !ReleasesInWaves(g) || g.Status.Release == nil || g.Status.Release.Waves == nil || g.Status.Release.Waves.OpenedAt == nil {
 		return ""
@@ -156,7 +156,7 @@ func waveText(g *v1alpha1.Gate) string {
 	return text + "; "
 }
 
-// newest returns failures for the status, newest first. Those that were already there keep their times and their order.
+// newest returns the failures for the status, newest first. Failures that are in the status already keep their times and their order.
 func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
@@ -170,7 +170,7 @@ func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now t
 			unknown++
 		}
 	}
-	// Failures that did not fit before have lost their times, and count as old.
+	// Failures that did not fit into the status have lost their times and count as old.
 	at := metav1.NewTime(now)
 	if n := len(known); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
 		at = known[n-1].RecordedAt

@@ -11,9 +11,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// exceptionRecords returns the exceptions of a Gate at an instant for its status: those that apply, those over the limit, future ones, and
-// expired ones, latest first. An exception that applied several times has a record for each. If there are too many records, the last ones
-// are dropped.
+// exceptionRecords returns the records of the exceptions of the Gate for its status: those that apply, those over the limit, future ones, and
+// expired ones, latest first. An exception that applied several times has one record for each time. Records beyond the limit are dropped from the
+// end.
 func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)
@@ -51,7 +51,7 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 		if applies(r.Reason) {
 			r.Reason, r.ExpiredAt = v1alpha1.ExpiredReason, &metav1.Time{Time: now}
 		}
-		if r.Reason == v1alpha1.ExpiredReason { // an exception that never applied leaves no trace
+		if r.Reason == v1alpha1.ExpiredReason { // an exception that never applied needs no record
 			records = append(records, r)
 		}
 	}
@@ -59,12 +59,12 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	return records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
-// applies returns whether a record is about an exception that applies, or that is over the limit and fails closed.
+// applies returns whether an exception with this reason applies, or fails closed because the Gate has too many.
 func applies(reason string) bool {
 	return reason == v1alpha1.InForceReason || reason == v1alpha1.TooManyExceptionsReason
 }
 
-// sameInterval returns whether now continues the record before. An interrupted exception starts a new record.
+// sameInterval returns whether the record now continues the record before. If an exception was interrupted, a new record starts.
 func sameInterval(before, now v1alpha1.ExceptionRecord) bool {
 	if before.Name != now.Name {
 		return false
@@ -87,7 +87,7 @@ func compareRecords(a, b v1alpha1.ExceptionRecord) int {
 	return cmp.Or(order, a.ValidFrom.Compare(b.ValidFrom.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// rank returns the position of records with a reason.
+// rank returns the position of a record by its reason.
 func rank(reason string) int {
 	switch reason {
 	case v1alpha1.InForceReason:

@@ -9,16 +9,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// IsOpen returns whether the status shows that a Gate is open. The Gate's own reconciliation may be behind: a new spec never opens the Gate
-// before it is reconciled, and a close that is due counts. A suspended Gate keeps its state.
+// IsOpen returns whether a Gate is open according to its status, which may be out of date: a Gate with a new spec is not open before it is
+// reconciled, and a close that is due counts. A suspended Gate keeps its state.
 func IsOpen(g *v1alpha1.Gate, now time.Time) bool {
 	next, current := g.Status.NextTransition, g.Status.ObservedGeneration == g.Generation
 	closes := next != nil && next.State == v1alpha1.StateClosed && !next.At.After(now)
 	return meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) && (g.Spec.Suspend || current && !closes)
 }
 
-// ReportedOpen returns whether a Gate is certainly open, for callers whose next action cannot be undone. IsOpen is not enough for them: a
-// Gate may be suspended, invalid, or about to be deleted, or may have a close request that has not been handled.
+// ReportedOpen returns whether a Gate is certainly open. Use it before irreversible steps: unlike IsOpen, it returns false for a Gate that is
+// suspended, invalid or about to be deleted, or that has an unhandled close request.
 func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || !IsOpen(g, now) {
 		return false

@@ -17,7 +17,7 @@ import (
 // stampsRetry is how long to wait before checking again whether the API server stamps identities.
 const stampsRetry = time.Second
 
-// Observed has the inputs of a Resolution that the controller reads when the Resolution needs them.
+// Observed has the inputs of a Resolution that the controller reads only if the Resolution needs them.
 type Observed struct {
 	// Stamps is whether the API server stamps requesters and approvers.
 	Stamps ledger.Stamps
@@ -26,9 +26,9 @@ type Observed struct {
 	Cached       bool
 	// TwoClocks is true if a Gate opens only if it is also open at the time of the API server.
 	TwoClocks bool
-	// Server is the time of the API server, nil if it has not been read.
+	// Server is the time of the API server, nil if it has not been read yet.
 	Server *ServerTime
-	// Behind is the least difference by which the controller's clock is behind that of the API server. A Gate closes by the faster clock.
+	// Behind is how far the controller's clock is at least behind that of the API server. A Gate closes by the faster clock.
 	Behind time.Duration
 }
 
@@ -47,22 +47,22 @@ const (
 	NeedsServerTime
 )
 
-// Resolution is the decision on a Gate after handling its new requests, with all consequences.
+// Resolution is the decision on a Gate after its new requests were handled, and its consequences.
 type Resolution struct {
 	Decision
-	// Needs is the input to read before Resolve is called again. The other fields are final only if it is NeedsNothing.
+	// Needs is the input to read before calling Resolve again. Unless it is NeedsNothing, the other fields are preliminary.
 	Needs Need
-	// Closing is when the Gate closes even if its dependencies are ready, zero if it does not. It is set only with NeedsDependencies.
+	// Closing is when the Gate closes even if its dependencies are ready, zero if it does not close. It is set only with NeedsDependencies.
 	Closing time.Time
 	// At is the instant of the decision.
 	At time.Time
 	// Handled are the requests and approvals that were handled.
 	Handled []ledger.Request
-	// Rechecks are the times of the next decisions, by the controller's clock.
+	// Rechecks are the times of the next decisions according to the controller's clock.
 	Rechecks []time.Time
 	// Unread is true if the dependencies were not needed, because the Gate is closed without them.
 	Unread bool
-	// Err is why the Gate could not open, nil if it could.
+	// Err is why the Gate could not open, nil if nothing prevented it.
 	Err error
 	// Changed is true if the state of the Gate differs from the one in its status.
 	Changed bool
@@ -79,8 +79,8 @@ type Resolution struct {
 	gate, decided *v1alpha1.Gate
 }
 
-// Resolve handles the new requests of the Gate and decides, without changing the Gate. If the Gate is closed even with ready dependencies,
-// it closes without reading them. Before a Gate opens, Resolve needs its dependencies and the time of the API server.
+// Resolve handles the new requests of the Gate and decides, without changing the Gate. It needs the dependencies only for a Gate that is open if
+// they are ready, and the time of the API server only for a Gate that would open.
 func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	r := &Resolution{snapshot: in, observed: o, At: now}
 	r.gate, r.Handled = r.handle(in.Gate, now)
@@ -114,7 +114,7 @@ func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	return r
 }
 
-// handle returns the Gate after handling its requests at an instant, with the observed dependencies.
+// handle returns a copy of the Gate with its requests handled at an instant and the observed dependencies in its status.
 func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	then := *g
 	handled := ApplyRequests(&then, r.observed.Stamps, at)
@@ -124,7 +124,7 @@ func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []l
 	return &then, handled
 }
 
-// decisionOn returns the decision on another state of the Gate.
+// decisionOn returns the decision on a copy of the Gate with another status.
 func (r *Resolution) decisionOn(g *v1alpha1.Gate, at time.Time) Decision {
 	d := r.snapshot.WithGate(g).Decide(at)
 	if len(r.snapshot.Calendars) > 0 { // the calendars were expanded only so far ahead
@@ -143,8 +143,8 @@ func (r *Resolution) decide(d Decision) {
 	}
 }
 
-// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed. A close may
-// have ended by only one of the clocks.
+// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed. The latter matters,
+// because a close may have ended by only one of the two clocks.
 func (r *Resolution) opens() bool {
 	before := r.snapshot.Gate
 	return r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
@@ -158,8 +158,8 @@ func missedTransition(before *v1alpha1.Gate, state v1alpha1.State, now time.Time
 	return due != nil && !due.At.After(now) && due.State != state
 }
 
-// confirm keeps the state of a Gate that is not open yet at the API server's time: the controller's clock may be ahead, and another replica
-// would decide differently. If that time is unknown, the Gate keeps its state, too.
+// confirm keeps the current state of a Gate that would open by the controller's clock, but not by the API server's: the controller's clock may be
+// ahead, and another replica would decide differently. It also does so if the API server's time is unknown.
 func (r *Resolution) confirm(t *ServerTime) {
 	before := r.snapshot.Gate
 	if r.Err = t.Unknown(); r.Err != nil {
@@ -171,7 +171,7 @@ func (r *Resolution) confirm(t *ServerTime) {
 	then, handled := r.handle(before, t.reached(r.At))
 	at, d := t.Reported, r.decisionOn(then, t.Reported)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(r.At) {
-		at = d.Next.At.Time // by that clock, it has not ended
+		at = d.Next.At.Time // by the API server's clock, it has not ended
 		d = r.decisionOn(then, at)
 	}
 	if d.State == v1alpha1.StateOpened {
@@ -207,8 +207,8 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 	}
 }
 
-// ApplyRequests handles the new requests and approvals in the annotations of a Gate, and stores the result in its status. It returns the
-// outcomes of ledger.Ledger.Apply.
+// ApplyRequests handles the new requests and approvals in the annotations of a Gate, and stores the result in its status. It returns what
+// ledger.Ledger.Apply returns.
 func ApplyRequests(g *v1alpha1.Gate, stamps ledger.Stamps, now time.Time) []ledger.Request {
 	l := ledger.Read(g)
 	outcomes := l.Apply(stamps, now)

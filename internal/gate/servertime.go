@@ -35,7 +35,7 @@ type ServerTime struct {
 	Err error
 }
 
-// Unknown returns ErrTimeUnknown with its cause, nil if the time is known.
+// Unknown returns ErrTimeUnknown with its cause, nil if the API server returned its time.
 func (t *ServerTime) Unknown() error {
 	if t.Err == nil {
 		return nil
@@ -43,7 +43,7 @@ func (t *ServerTime) Unknown() error {
 	return fmt.Errorf("%w: %w", ErrTimeUnknown, t.Err)
 }
 
-// Ahead returns the least difference by which the controller's clock is ahead of the API server's. It is negative if it is behind.
+// Ahead returns how far the controller's clock is at least ahead of the API server's, negative if it is behind.
 func (t *ServerTime) Ahead() time.Duration {
 	if ahead := t.RequestedAt.Sub(t.Reported) - serverPrecision; ahead > 0 {
 		return ahead
@@ -51,8 +51,8 @@ func (t *ServerTime) Ahead() time.Duration {
 	return min(t.ReceivedAt.Sub(t.Reported), 0)
 }
 
-// reached returns the latest time that the API server's clock may have had when it responded, and at most now if that is possible. A
-// request of the same second therefore never counts as later, and the next opening begins at a full second.
+// reached returns the latest time that the API server's clock may have had when it responded, but at most now if that is possible. So a request of
+// the same second never counts as later, and the next opening begins at a whole second.
 func (t *ServerTime) reached(now time.Time) time.Time {
 	switch last := t.Reported.Add(serverPrecision - 1); {
 	case now.Before(t.Reported):
@@ -63,9 +63,9 @@ func (t *ServerTime) reached(now time.Time) time.Time {
 	return now
 }
 
-// Until returns how long to wait until the API server's clock may reach an instant. The fraction of its current second is unknown, but the
-// instant is at most as far away as the controller's clock is ahead. Therefore, the first wait is short, and each wait is as long as all
-// waits before it together.
+// Until returns how long to wait before reading the API server's time again, which may have reached the instant at by then. The fraction of its
+// current second is unknown, but the instant is at most as far away as the controller's clock is ahead. So the first wait is short, and each further
+// wait doubles the total.
 func (t *ServerTime) Until(at time.Time) time.Duration {
 	left := at.Sub(t.Reported)
 	switch {

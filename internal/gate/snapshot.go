@@ -14,7 +14,7 @@ import (
 type Snapshot struct {
 	// Gate has the requests and dependencies in its status.
 	Gate *v1alpha1.Gate
-	// Calendars has the calendars of its periods. A missing calendar counts as broken.
+	// Calendars has the calendars of the periods of the Gate. A missing calendar counts as broken.
 	Calendars timetable.Calendars
 	// Exceptions may include those of other Gates, which are ignored.
 	Exceptions []*v1alpha1.GateException
@@ -22,7 +22,7 @@ type Snapshot struct {
 	compiled *compilation
 }
 
-// NewSnapshot returns a snapshot of a Gate. Pass nil as the Gate of exceptions whose Gate does not exist.
+// NewSnapshot returns a snapshot of a Gate. The Gate is nil for exceptions whose Gate does not exist.
 func NewSnapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	return &Snapshot{Gate: g, Calendars: calendars, Exceptions: exceptions}
 }
@@ -34,7 +34,7 @@ type compilation struct {
 	errs field.ErrorList
 }
 
-// WithGate returns a snapshot of the same Gate with the same spec but another status.
+// WithGate returns a snapshot of the same Gate with another status. The spec must be unchanged, because it is not compiled again.
 func (in *Snapshot) WithGate(g *v1alpha1.Gate) *Snapshot {
 	in.compile()
 	other := *in
@@ -42,7 +42,7 @@ func (in *Snapshot) WithGate(g *v1alpha1.Gate) *Snapshot {
 	return &other
 }
 
-// compile compiles the spec, once for all snapshots that WithGate derives from it.
+// compile compiles the spec once for this snapshot and all that WithGate derives from it.
 func (in *Snapshot) compile() *compilation {
 	if in.compiled == nil {
 		t := timetable.Compile(in.Gate, in.Calendars, slices.DeleteFunc(slices.Clone(in.Exceptions), func(e *v1alpha1.GateException) bool { return !IsOf(in.Gate, e) }))
@@ -57,10 +57,10 @@ func (in *Snapshot) Errors() field.ErrorList { return in.compile().errs }
 // Broken returns the calendars that cannot be read.
 func (in *Snapshot) Broken() []timetable.BrokenCalendar { return in.compile().Broken }
 
-// Warnings returns the warnings about the calendars, in the order of the periods.
+// Warnings returns the warnings about ambiguous calendar entries, in the order of the periods.
 func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Warnings }
 
-// RefusedLeads returns the errors of refused lead times at an instant, by exception name.
+// RefusedLeads returns the errors of the lead times that are refused at an instant, by exception name.
 func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
 	if len(in.Errors()) > 0 {
 		return nil
@@ -68,13 +68,13 @@ func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
 	return in.compile().RefusedLeads(counting(in.Gate, in.Exceptions, now))
 }
 
-// Validate returns the errors that prevent a decision on a Gate, each with the path of its field. The schemas of the CRDs report all other
-// errors, see internal/validate.
+// Validate returns the errors that prevent a decision on a Gate, each with the path of its field. All other errors are found by the schemas of the
+// CRDs, see internal/validate.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	return NewSnapshot(g, nil).Errors()
 }
 
-// specErrors returns the errors of a spec outside its periods.
+// specErrors returns the errors in all fields except the periods.
 func specErrors(g *v1alpha1.Gate) field.ErrorList {
 	return slices.Concat(dependencyErrors(g), targetErrors(g), waveErrors(g))
 }

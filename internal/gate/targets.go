@@ -8,10 +8,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// maxSelected bounds the labels and the expressions of a selector, as in the CRD.
+// maxSelected bounds the labels and the expressions of a selector, as the CRD does.
 const maxSelected = 32
 
-// targetErrors returns the errors of spec.targets. With an invalid selector, the objects that the Gate governs are unknown.
+// targetErrors returns the errors of spec.targets. If a selector is invalid, it is unknown what the Gate governs.
 func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	for i := range g.Spec.Targets {
 		ref, path := &g.Spec.Targets[i], field.NewPath("spec", "targets").Index(i)

@@ -10,10 +10,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// maxSoak is the longest soak of a wave, as in the CRD.
+// maxSoak is the longest soak time of a wave, as in the CRD.
 const maxSoak = 168 * time.Hour
 
-// waveErrors returns the errors of the selectors and soaks of a release. With such errors, its order and pace are undefined.
+// waveErrors returns the errors of the selectors and soak times of a release. With an error, the order or the pace is unknown.
 func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	if g.Spec.Release == nil {
 		return nil
@@ -31,7 +31,7 @@ func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 // HasWaves returns whether a Gate releases its targets in waves.
 func HasWaves(g *v1alpha1.Gate) bool { return g.Spec.Release != nil && len(g.Spec.Release.Waves) > 0 }
 
-// WaveNames returns the names of the waves, followed by the name for targets that no wave matches.
+// WaveNames returns the names of the waves in order, followed by the name for targets that no wave matches.
 func WaveNames(g *v1alpha1.Gate) []string {
 	var names []string
 	for i := range g.Spec.Release.Waves {
@@ -40,7 +40,7 @@ func WaveNames(g *v1alpha1.Gate) []string {
 	return append(names, v1alpha1.RestOfTargets)
 }
 
-// IsReleased returns whether all waves of an open Gate were released since it opened, according to its status.
+// IsReleased returns whether all waves have been released since the Gate opened, according to its status.
 func IsReleased(g *v1alpha1.Gate) bool {
 	release, last := g.Status.Release, g.Status.LastTransition
 	return release != nil && release.Waves != nil && last != nil && release.Waves.OpenedAt.Equal(&last.At) && release.Waves.Current == ""
