@@ -122,7 +122,7 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	}
 	now = now.Truncate(time.Second) // requests begin at a whole second
 	asked := g.DeepCopy()
-	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // because an open request ends them
+	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open request ends them
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, ledger.FormatRequest(now, &v1alpha1.Duration{Duration: time.Minute}))
 	ApplyRequests(asked, ledger.Unstamped, now)
 	d := Decide(asked, now)

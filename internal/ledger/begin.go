@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// advance begins the planned requests that are due. It returns them, and those of them that are refused, with the reason.
+// advance begins the planned requests that are due, and returns them. refused has those of them that could not begin, with the reason.
 func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
 	for len(l.planned) > 0 && !l.planned[0].RequestedAt.After(now) {
 		r := l.planned[0]
@@ -25,7 +25,7 @@ func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 	return begun, refused
 }
 
-// begin puts a request in force at an instant. A close request extends those in force. An open request ends all of them, or is refused.
+// begin puts a request in force at an instant. A close request joins those in force. An open request ends all of them, or is refused.
 func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if r.Action == v1alpha1.RequestClose {
 		l.beginClose(r, at)
@@ -75,8 +75,8 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	l.merge(r.Source)
 }
 
-// endsOpen returns whether a close request that had ended before the controller read it has ended the open request in force, or would have
-// refused that while it was planned.
+// endsOpen returns whether a close request still matters although it had ended before the controller read it: it has ended the open request in
+// force, or would have refused it while that was planned.
 func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
 	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
 		return false
@@ -85,7 +85,7 @@ func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
 	return !l.open.RequestedAt.After(closed) || !l.open.AcceptedAt.After(closed) && l.open.RequestedAt.Time.Before(end)
 }
 
-// refuses returns an error if a close request in force at an instant refuses an open request.
+// refuses returns an error if a close request that is in force at an instant refuses an open request.
 func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	for _, closed := range l.closes {
 		if !closed.lasts(at) {
@@ -98,8 +98,8 @@ func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// mayEnd returns an error if an open request does not end a close request in force. The open request must have the later time and must not
-// be accepted earlier. If both were accepted together, its time must be later by more than the clock skew. Otherwise the Gate stays closed.
+// mayEnd returns an error if an open request must not end a close request in force. The open request must have the later time, and must not have
+// been accepted earlier. If both were accepted together, its time must be later by more than the clock skew. Otherwise the Gate stays closed.
 func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	after := closed.RequestedAt.Add(slack(open.Source, closed.Source))
 	switch {

@@ -23,7 +23,7 @@ const (
 	MaxSkew = time.Minute
 )
 
-// inForce is an accepted request that has begun. It is in force until end (zero: no end), unless another request ends it earlier.
+// inForce is an accepted request that has begun. It ends at end, or earlier if another request ends it. A zero end means never.
 type inForce struct {
 	v1alpha1.AcceptedRequest
 	end time.Time
@@ -42,7 +42,7 @@ func newRequest(r v1alpha1.AcceptedRequest) Request {
 	}
 }
 
-// addBegun adds a request that has begun to begun, with its end.
+// addBegun adds a request that has begun to begun, and sets its end.
 func (l *Ledger) addBegun(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: l.requestEnd(&r)}
 	if r.EndedAt != nil {
@@ -52,7 +52,7 @@ func (l *Ledger) addBegun(r v1alpha1.AcceptedRequest) *inForce {
 	return s
 }
 
-// requestEnd returns when a request ends by itself, zero for never.
+// requestEnd returns when a request ends unless another request ends it earlier, zero for never.
 func (l *Ledger) requestEnd(r *v1alpha1.AcceptedRequest) time.Time {
 	end := (&Request{Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited}).End(l.limit)
 	if r.Until != nil {
@@ -61,7 +61,7 @@ func (l *Ledger) requestEnd(r *v1alpha1.AcceptedRequest) time.Time {
 	return end
 }
 
-// ends ends the other requests at the time of r.
+// ends ends the others when r begins.
 func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	for _, other := range others {
 		at := r.RequestedAt
@@ -69,8 +69,8 @@ func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	}
 }
 
-// End returns when a request ends by itself, zero for never. window is spec.window: it bounds every open request, but a close request only
-// if that has no duration.
+// End returns when a request ends unless another request ends it earlier, zero for never. window is spec.window: it bounds every open request, and a
+// close request without a duration.
 func (r *Request) End(window *v1alpha1.Duration) time.Time {
 	switch {
 	case r.Action == v1alpha1.RequestOpen:
@@ -93,8 +93,8 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	return end
 }
 
-// plan adds a request for a later time. An open request replaces the planned open request. A close request replaces only that of the same
-// requester, so that users cannot cancel each other's plans.
+// plan adds a request with a future time to planned. An open request replaces the planned open request. A close request replaces only that of the
+// same requester, so that users cannot cancel each other's plans.
 func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -120,8 +120,8 @@ func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// acceptedAt returns the acceptance time of requests that are read now. It is later than all previous ones, even if the clock of another
-// replica is ahead.
+// acceptedAt returns the acceptance time for requests that are read at now. It is later than all previous acceptance times, even if the clock of
+// another replica is ahead.
 func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	at := now.Truncate(time.Microsecond)
 	note := func(r *v1alpha1.AcceptedRequest) {
@@ -141,13 +141,12 @@ func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(at)
 }
 
-// follows returns whether r replaced other, a request for the opposite action.
+// follows returns whether r comes after other, a request for the opposite action that another request has ended. It is false if r is nil.
 func (r *inForce) follows(other *inForce) bool {
 	return r != nil && other.Action != r.Action && other.EndedAt != nil
 }
 
-// endedEarly returns whether a request ended one for the opposite action that would still
-// be in force.
+// endedEarly returns whether r ended a request for the opposite action that would otherwise have been in force when r began.
 func (l *Ledger) endedEarly(r *inForce) bool {
 	return slices.ContainsFunc(l.begun, func(s *inForce) bool {
 		end := l.requestEnd(&s.AcceptedRequest)
@@ -155,8 +154,8 @@ func (l *Ledger) endedEarly(r *inForce) bool {
 	})
 }
 
-// last returns the request that is in force or was last, nil if there was none. Of several close requests, it returns the one that ends
-// last, and of those with the same end the one with the latest time.
+// last returns the request in force, or the last one if none is. It returns nil if there was none. Of several close requests, it returns the one
+// that ends last, and of those the one with the latest time.
 func (l *Ledger) last() *inForce {
 	last := l.open
 	for _, s := range l.closes {
@@ -167,8 +166,8 @@ func (l *Ledger) last() *inForce {
 	return last
 }
 
-// Deciding returns the request behind a decision with the reason OpenRequested or CloseRequested, nil for any other reason. A close request
-// covers the whole seconds in which it begins and ends, so it may still be planned, or have ended.
+// Deciding returns the request that caused a decision with the reason OpenRequested or CloseRequested, nil for any other reason. A close request
+// counts for whole seconds, so it may be planned or have ended.
 func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	action := v1alpha1.RequestOpen
 	switch reason {
@@ -194,13 +193,13 @@ func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	return &r
 }
 
-// Periods returns the requests as periods of a schedule at an instant. Fractions of a second are rounded so that the Gate never opens early
-// or closes late. A close request that has begun stays in force even if the clock is now behind.
+// Periods returns the requests as periods of the schedule. Fractions of a second are rounded so that the Gate never opens early or closes late. A
+// close request that has begun stays in force even if the clock was set back since.
 func (l *Ledger) Periods(now time.Time) (opened, closed []schedule.Period) {
 	for _, s := range l.begun {
 		start := s.RequestedAt.Time
 		switch {
-		case Withdraws(s.Window): // rounded, it would last a second
+		case Withdraws(s.Window): // after rounding, it would last a second
 		case s.Action == v1alpha1.RequestOpen:
 			opened = append(opened, schedule.Between("", schedule.RoundUp(start), s.end))
 		case s.begun && now.Before(start):

@@ -13,19 +13,19 @@ import (
 // errUnknownRequester refuses an open request in a line while the stamps are StampsUnknown.
 var errUnknownRequester = errors.New(msgUnknownRequester)
 
-// intake handles the new requests of a Gate in one pass.
+// intake handles the new requests of a Gate.
 type intake struct {
 	*Ledger
 	stamps Stamps
 	now    time.Time
-	// last is the accepted request with the latest time. over is the latest close request that had ended before the controller read it.
+	// last is the accepted request with the latest time. over is the latest close request that had already ended when the controller read it.
 	last, over *Request
 	// closedBy has the close requests in lines. An open request in an annotation may be older.
 	closedBy []*Request
 	outcomes []Request
 }
 
-// lines handles the requests in lines, in the order of admission.
+// lines handles the requests in the annotation v1alpha1.UnhandledAnnotation, in the order of admission.
 func (p *intake) lines() {
 	for _, r := range p.recorded(p.now) {
 		p.lastLine = max(p.lastLine, r.line)
@@ -43,7 +43,7 @@ func (p *intake) lines() {
 	}
 }
 
-// annotations handles the requests in the annotations.
+// annotations handles the requests in the annotations for open and close requests.
 func (p *intake) annotations() {
 	at := p.acceptedAt(p.now)
 	for _, r := range p.unhandled(p.now) {
@@ -57,7 +57,7 @@ func (p *intake) annotations() {
 	}
 }
 
-// closedSince returns an error if r is an open request and may be older than one of the close requests.
+// closedSince returns an error if r is an open request that may be older than one of the close requests.
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
 		if closed != nil && r.Action == v1alpha1.RequestOpen && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {

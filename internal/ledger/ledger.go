@@ -15,16 +15,16 @@ import (
 // the annotations, and Status returns what to store. A Ledger is not safe for concurrent use, and never changes its Gate.
 type Ledger struct {
 	gate *v1alpha1.Gate
-	// handled has the records of handled annotations, lastLine is the number of the last handled line.
+	// handled has the records of handled annotations. lastLine is the number of the last handled line.
 	handled  []v1alpha1.HandledRequest
 	lastLine int64
-	// changed is true if Apply changed the requests in the status, applied is the time of Apply.
+	// changed is true if Apply changed the requests in the status. applied is the instant of Apply.
 	changed bool
 	applied time.Time
 	// limit is spec.window, nil if it is not set.
 	limit *v1alpha1.Duration
-	// open and closes are the requests in force, or the last ones. Only one of the two is set. A close request is kept only while it
-	// refuses an open request that no other close request refuses.
+	// open and closes are the requests in force, or the last ones. Either open or closes is set. A close request is dropped if another one refuses
+	// the same open requests.
 	open   *inForce
 	closes []*inForce
 	// begun has open, closes, and the requests that they ended. An ended request may still be in force by the clock of another replica.
@@ -66,14 +66,14 @@ func Read(g *v1alpha1.Gate) *Ledger {
 	return l
 }
 
-// At returns the stored ledger of a Gate, and begins the planned requests that are due at an instant.
+// At returns the stored ledger of a Gate after the planned requests that are due at an instant have begun.
 func At(g *v1alpha1.Gate, at time.Time) *Ledger {
 	l := Read(g)
 	l.advance(at)
 	return l
 }
 
-// Ahead returns the stored ledger of a Gate, and begins all planned requests.
+// Ahead returns the stored ledger of a Gate as if all planned requests had begun.
 func Ahead(g *v1alpha1.Gate) *Ledger {
 	l := Read(g)
 	if n := len(l.planned); n > 0 {
@@ -82,16 +82,16 @@ func Ahead(g *v1alpha1.Gate) *Ledger {
 	return l
 }
 
-// sort orders the planned requests by time. At the same time, the close request comes last, so that it wins.
+// sort orders the planned requests by time. Of requests for the same time, the close request comes last, so that it wins.
 func (l *Ledger) sort() {
 	slices.SortStableFunc(l.planned, func(a, b v1alpha1.AcceptedRequest) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt.Time), -strings.Compare(string(a.Action), string(b.Action)))
 	})
 }
 
-// Apply handles the new requests and approvals in the annotations, and begins the requests that are due or have enough approvals. It
-// returns the requests that were accepted, approved or refused, including those that were accepted before and are refused now. Each value
-// is handled once. A missing annotation changes nothing.
+// Apply handles the new requests and approvals in the annotations, and begins the requests that are due or have enough approvals. It returns the
+// requests that were accepted, approved or refused, including earlier requests that are refused only now. Each value is handled once. Removing an
+// annotation has no effect.
 func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
 	begun, refused := l.advance(now)
 	for _, r := range begun {

@@ -26,8 +26,8 @@ func unhandledLines(g *v1alpha1.Gate) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return l == "" })
 }
 
-// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A malformed
-// line may have been a close request, so it counts as one without an end.
+// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A malformed line counts
+// as a close request without an end, because it may have been one.
 func (l *Ledger) recorded(now time.Time) (all []*Request) {
 	for _, line := range unhandledLines(l.gate) {
 		r, ok := parseLine(line)
@@ -44,7 +44,7 @@ func (l *Ledger) recorded(now time.Time) (all []*Request) {
 	return all
 }
 
-// parseLine returns the request in a line, and whether the line is well-formed.
+// parseLine returns the request in a line. It returns false if the line is malformed.
 func parseLine(line string) (*Request, bool) {
 	fields := lineForm.FindStringSubmatch(line)
 	if fields == nil {
@@ -65,7 +65,7 @@ func parseLine(line string) (*Request, bool) {
 	return r, err == nil && (byReceiver || r.source != v1alpha1.SourceWebhook)
 }
 
-// pending returns the new requests for an action: first those in lines, then the one in its annotation.
+// pending returns the unhandled requests for an action: first those in lines, then the one in its annotation.
 func (l *Ledger) pending(action v1alpha1.RequestAction, now time.Time) []*Request {
 	all := slices.DeleteFunc(l.recorded(now), func(r *Request) bool { return r.Action != action })
 	if r := l.unhandledIn(annotationsOf(action)); r != nil {
@@ -74,8 +74,7 @@ func (l *Ledger) pending(action v1alpha1.RequestAction, now time.Time) []*Reques
 	return all
 }
 
-// ClosesByRequest returns whether a Gate has a new or due close request, and one is in force at an instant. Such a Gate is closed,
-// regardless of its calendars.
+// ClosesByRequest returns whether a close request that is new or due closes a Gate at an instant. Such a Gate is closed regardless of its calendars.
 func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	due := func(r v1alpha1.AcceptedRequest) bool {
 		return r.State == v1alpha1.RequestPlanned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)
@@ -88,8 +87,8 @@ func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	return l.isClosed(now)
 }
 
-// RemoveLines removes the lines of decided from g, because all of them are handled. It keeps lines that were added since, and returns
-// whether it removed any.
+// RemoveLines removes from g the lines that decided has, because they were handled. Lines that were added since stay. It returns whether it changed
+// g.
 func RemoveLines(g, decided *v1alpha1.Gate) bool {
 	handled, before := unhandledLines(decided), unhandledLines(g)
 	rest := slices.DeleteFunc(slices.Clone(before), func(l string) bool { return slices.Contains(handled, l) })

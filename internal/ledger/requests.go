@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// maxRequestDistance bounds how far the time of a request may be from now. A larger distance is treated as a typing error.
+// maxRequestDistance bounds how far the time of a request may be from now. A larger distance is probably a typing error.
 const maxRequestDistance = 366 * 24 * time.Hour
 
 // MaxRequestedBy and MaxMessage bound, in bytes, the texts that are copied from annotations into the status, events and logs.
@@ -40,22 +40,22 @@ type Request struct {
 	Action v1alpha1.RequestAction
 	// Annotation is the annotation that holds the request, Value is its value.
 	Annotation, Value string
-	// At is when the request takes effect.
+	// At is the time of the request, when it takes effect.
 	At time.Time
-	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request without an end.
+	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request that never ends.
 	Window    *v1alpha1.Duration
 	Unlimited bool
 	// By is the requester, Reason is the reason that the requester gave.
 	By, Reason string
-	// Err is why the request was refused, nil if it was accepted. Malformed is true if the value is invalid at any time.
+	// Err is why the request was refused, nil if it was accepted. Malformed is true if the value can never be valid.
 	Err       error
 	Malformed bool
-	// ApprovedBy is the approver of a new approval, empty for a new request. Waits is the number of missing approvals. Emergency is true if
-	// the request needs none.
+	// ApprovedBy is the approver of a new approval, empty for a new request. Waits is the number of missing approvals. Emergency is true if the
+	// request needs no approvals.
 	ApprovedBy string
 	Waits      int
 	Emergency  bool
-	// Planned is true if the time of the request had not come when it was accepted.
+	// Planned is true if the time of the request was in the future when it was accepted.
 	Planned bool
 
 	// Approvers names the users who approved it, cut to 96 bytes.
@@ -112,7 +112,7 @@ func (r Request) String() string {
 	return text
 }
 
-// Is returns whether both are the same request: they have the same action, requester and time.
+// Is returns whether r and other are the same request: they have the same action, requester and time.
 func (r Request) Is(other *Request) bool {
 	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
 }
@@ -137,8 +137,8 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 	return requestAnnotations[1]
 }
 
-// unhandled returns the new requests in annotations in the order in which to handle them: the close request first, unless the open request
-// is certainly older.
+// unhandled returns the new requests in annotations in the order in which they must be handled: the close request first, unless the open request is
+// certainly older.
 func (l *Ledger) unhandled(now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
@@ -153,8 +153,8 @@ func (l *Ledger) unhandled(now time.Time) []*Request {
 	return all
 }
 
-// slack returns the difference in time that proves the order of two requests. It is zero for two webhooks, because WriteRequest orders
-// their times.
+// slack returns by how much the times of two requests must differ to prove their order, given their sources. It is zero for two webhooks, because
+// WriteRequest orders their times.
 func slack(a, b string) time.Duration {
 	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
 		return 0
@@ -162,7 +162,7 @@ func slack(a, b string) time.Duration {
 	return MaxSkew
 }
 
-// unhandledIn returns the new request in an annotation, nil if there is none.
+// unhandledIn returns the unhandled request in an annotation, nil if there is none.
 func (l *Ledger) unhandledIn(a requestAnnotation) *Request {
 	g := l.gate
 	value, ok := g.Annotations[a.requestedAt]
@@ -192,7 +192,7 @@ func (r *Request) isLastHandled(handled *v1alpha1.HandledRequest) bool {
 	return handled != nil && handled.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || handled.LastRequestedBy == r.By)
 }
 
-// has returns whether a request equals the recorded one, which has begun, or a planned one.
+// has returns whether the ledger already has a request that equals r: a planned one, or the one in the record.
 func (l *Ledger) has(handled *v1alpha1.HandledRequest, r *Request) bool {
 	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
@@ -205,8 +205,7 @@ func (l *Ledger) has(handled *v1alpha1.HandledRequest, r *Request) bool {
 		})
 }
 
-// handles records the value of an annotation as handled. It returns whether that is an old value of an open request, which Flux restored
-// from Git.
+// handles records the value of a request as handled. It returns true for an open request with an old value, which Flux has restored from Git.
 func handles(handled *v1alpha1.HandledRequest, r *Request) (restored bool) {
 	value := r.Value
 	if handled.Action == v1alpha1.RequestOpen {
@@ -222,7 +221,7 @@ func handles(handled *v1alpha1.HandledRequest, r *Request) (restored bool) {
 	return restored
 }
 
-// accept adds a request to the ledger, or returns why it is refused. A planned request does not end the one in force.
+// accept adds a request to the ledger, or returns why it is refused. A planned request does not end the one that is in force now.
 func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
 	if err := l.checkApprovable(&accepted); err != nil {
 		return err
@@ -254,7 +253,7 @@ func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v
 	return nil
 }
 
-// recordBegin stores a request that has begun in the record of its action.
+// recordBegin stores the request that has begun last in the record of its action.
 func recordBegin(handled *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
 	handled.RequestedAt, handled.Window, handled.Unlimited, handled.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
@@ -265,12 +264,12 @@ func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
 	return annotations.Open.Format(annotations.Value{At: at, Duration: window})
 }
 
-// FormatUnlimited returns the value of an annotation that requests a close without an end, beginning at a time.
+// FormatUnlimited returns the value of an annotation that requests a close from a time on, without an end.
 func FormatUnlimited(at time.Time) string {
 	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
 }
 
-// formatValue returns the value of an annotation that is equivalent to an accepted request.
+// formatValue returns an annotation value that is equivalent to an accepted request.
 func formatValue(r *v1alpha1.AcceptedRequest) string {
 	if r.Unlimited {
 		return FormatUnlimited(r.RequestedAt.Time)
@@ -278,8 +277,8 @@ func formatValue(r *v1alpha1.AcceptedRequest) string {
 	return FormatRequest(r.RequestedAt.Time, r.Window)
 }
 
-// parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun,
-// because Flux may have restored an old value from Git. For close requests, it tolerates MaxSkew.
+// parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun, because Flux
+// may have restored an old value from Git. Close requests may be earlier by MaxSkew.
 func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {
@@ -305,7 +304,7 @@ func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 	return nil
 }
 
-// form returns the form of the request's value.
+// form returns the form of values for the action of the request.
 func (r *Request) form() *annotations.Form {
 	if r.Action == v1alpha1.RequestClose {
 		return annotations.Close

@@ -10,9 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// covers returns whether a close request makes another one of the same requester redundant, even if spec.window changes: it ends no
-// earlier, and refuses every open request that the other one refuses. Close requests of other users are kept, so that they are visible to a
-// user who withdraws a close request.
+// covers returns whether r makes another close request of the same requester redundant, even if spec.window changes: r does not end earlier, and
+// refuses every open request that the other one refuses. Close requests of other users are kept, so that a user who withdraws one sees them.
 func (r *inForce) covers(other *inForce) bool {
 	return r.Source == other.Source && r.RequestedBy == other.RequestedBy && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
@@ -21,9 +20,9 @@ func (r *inForce) covers(other *inForce) bool {
 // endsByWindow returns whether spec.window determines when a close request ends.
 func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
 
-// merge drops a close request if a source has more than maxCloses. Close requests that end by spec.window are one group, the others are
-// another. In the larger group, merge drops the request that ends first. The next one gets its times, so that it refuses more open
-// requests, never fewer.
+// merge drops a close request of a source that has more than maxCloses. It forms two groups: those that end by spec.window, and the others. In the
+// larger group, it drops the request that ends first, and gives its times to the next one if they are later. The next one then refuses at least as
+// many open requests as before.
 func (l *Ledger) merge(source string) {
 	var byWindow, own []*inForce
 	for _, s := range l.closes {
@@ -54,7 +53,7 @@ func (l *Ledger) merge(source string) {
 	first.end = schedule.Earlier(first.end, next.RequestedAt.Time)
 }
 
-// compareEnds compares two ends. Zero means never.
+// compareEnds compares two ends. Zero means never, which is later than any other end.
 func compareEnds(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -67,8 +66,8 @@ func compareEnds(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// keepEnds records the ends of requests in until, and returns whether it changed any. If spec.window is made longer, ended requests do not
-// come back, and open requests in force do not last longer.
+// keepEnds stores the ends of requests in until, and returns whether it changed any. So a longer spec.window neither revives ended requests nor
+// extends open requests in force.
 func (l *Ledger) keepEnds(now time.Time) bool {
 	kept := false
 	for _, s := range l.begun {
@@ -85,7 +84,7 @@ func (l *Ledger) keepEnds(now time.Time) bool {
 	return kept
 }
 
-// keepEnd sets until to end unless it is already that early, and returns whether it did.
+// keepEnd sets until to end unless it is the same or earlier, and returns whether it did.
 func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	if end.IsZero() || r.Until != nil && !end.Before(r.Until.Time) {
 		return false
@@ -95,7 +94,7 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	return true
 }
 
-// isStale returns whether the stored state of a request differs from its state at an instant.
+// isStale returns whether the stored state of a request is not its state at an instant.
 func (l *Ledger) isStale(now time.Time) bool {
 	return slices.ContainsFunc(l.begun, func(s *inForce) bool { return s.State != s.stateAt(now) })
 }
@@ -122,7 +121,7 @@ func (l *Ledger) save(now time.Time) []v1alpha1.AcceptedRequest {
 		switch {
 		case s == l.open || slices.Contains(l.closes, s):
 			inForce = append(inForce, s.AcceptedRequest)
-		// A request that was ended before is kept while it may last by the clock of another replica.
+		// A request that another one has ended is kept while it may be in force by the clock of another replica.
 		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-MaxSkew))):
 			ended = append(ended, s.AcceptedRequest)
 		}

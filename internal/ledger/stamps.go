@@ -20,24 +20,23 @@ const (
 	Unstamped Stamps = iota
 	// Stamped means that the API server writes the names, as config/policies defines.
 	Stamped
-	// StampsUnknown means that the controller cannot tell. Open requests that need approvals are deferred, or refused if they are in a
-	// line.
+	// StampsUnknown means that the controller cannot tell. Open requests that need approvals are deferred, or refused if they are in a line of
+	// v1alpha1.UnhandledAnnotation.
 	StampsUnknown
 )
 
-// NeedsStamps returns whether the annotations of a Gate have a new request or approval that depends on Stamps.
+// NeedsStamps returns whether the annotations of a Gate have a new request or approval whose handling depends on Stamps.
 func NeedsStamps(g *v1alpha1.Gate) bool {
 	l := Read(g)
 	return l.required > 0 && (len(l.pending(v1alpha1.RequestOpen, time.Time{})) > 0 || l.hasNewApprovals())
 }
 
-// hasNewApprovals returns whether the annotations of a Gate have approvals that its status lacks.
+// hasNewApprovals returns whether the annotations of a Gate have approvals that are not in its status.
 func (l *Ledger) hasNewApprovals() bool {
 	return slices.ContainsFunc(slices.Concat(l.waiting, l.planned), func(r v1alpha1.AcceptedRequest) bool { return len(l.newApprovals(&r)) > 0 })
 }
 
-// Uncounted returns a message if there are approvals that do not count, because the API server has not stamped them. It is empty if there
-// are none.
+// Uncounted returns a message if approvals do not count because the API server has not stamped them, empty if there are none.
 func (l *Ledger) Uncounted() string {
 	if !l.hasNewApprovals() {
 		return ""
@@ -45,12 +44,12 @@ func (l *Ledger) Uncounted() string {
 	return msgUncounted
 }
 
-// approvable returns whether approvals of a request count.
+// approvable returns whether a request can be approved.
 func approvable(r *v1alpha1.AcceptedRequest) bool {
 	return r.Action == v1alpha1.RequestOpen && (r.State == v1alpha1.RequestWaiting || r.State == v1alpha1.RequestPlanned) && r.Stamped && r.RequestedBy != "" && !r.Emergency
 }
 
-// newApprovals returns the approvers of a waiting or planned request that its status lacks, each once. It excludes the requester.
+// newApprovals returns the distinct approvers of a waiting or planned request that are not in its status. The requester cannot approve it.
 func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 	if l.required == 0 || !approvable(r) {
 		return nil
@@ -68,10 +67,10 @@ func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 	return names
 }
 
-// maxRequestApprovals bounds the stored approvals of a request. No Gate can require more.
+// maxRequestApprovals bounds the approvals that are stored for a request. No Gate can require more.
 const maxRequestApprovals = 10
 
-// requestName returns the reference to a request in an approval. A Gate accepts no two open requests at the same instant, and a Gate that
+// requestName returns the text by which an approval refers to a request. A Gate accepts no two open requests at the same instant, and a Gate that
 // was deleted and created again has another UID.
 func requestName(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) string {
 	return annotations.ApproveRequest.FormatKeys(requestKeys(g, r))

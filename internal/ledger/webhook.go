@@ -9,16 +9,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// ErrUnhandled is returned if the Gate has a manual request that the controller has not handled. Another request would overwrite it.
+// ErrUnhandled is returned if the Gate has an unhandled manual request, which another request would overwrite.
 var ErrUnhandled = errors.New(msgUnhandled)
 
-// ErrAhead is returned for an open request if the Gate has handled a request whose time is more than MaxSkew ahead: the clocks differ too
-// much to order the two.
+// ErrAhead is returned for an open request if the Gate has handled a request whose time is more than MaxSkew ahead: the order of the two cannot be
+// determined.
 var ErrAhead = errors.New(msgAhead)
 
-// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous
-// webhooks, so that their order does not depend on the clocks of replicas. It writes nothing if an unhandled close request by a webhook
-// lasts longer. It returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
+// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous webhooks, so
+// that their order does not depend on the clocks of replicas. It writes nothing if an unhandled webhook closes the Gate for longer anyway. It
+// returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	l := Read(g)
 	if r.Action == v1alpha1.RequestOpen {
@@ -50,7 +50,7 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	return nil
 }
 
-// closedByPeople returns ErrClosedByPeople, with the request, if a manual close request is in force or still to be handled.
+// closedByPeople returns ErrClosedByPeople, with the request, if a manual close request is in force or unhandled.
 func (l *Ledger) closedByPeople(now time.Time) error {
 	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
 	for _, closed := range At(l.gate, now).closes {
@@ -69,8 +69,8 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 	return nil
 }
 
-// valid sets the time and the window of a new request. It returns when the request ends, zero for never, and whether it is planned. ok is
-// false if the request will be refused.
+// valid parses a new request and sets its time and window. end is when the request ends, zero for never. planned is true if its time is ahead by
+// more than MaxSkew. ok is false if the value will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
 	handled := l.findRecord(r.Action)
 	if handled == nil {
@@ -82,8 +82,8 @@ func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bo
 	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true
 }
 
-// webhookTime returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than those of
-// the last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in force.
+// webhookTime returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than the times of the
+// last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in force.
 func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
 	after := func(last time.Time) {
@@ -118,8 +118,8 @@ func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time
 	return at, nil
 }
 
-// covered returns whether the unhandled request before is a close request by a webhook that lasts beyond end, so that a new one until end
-// need not be written. It returns ErrUnhandled if the new one must not replace it: a manual request is never overwritten.
+// covered returns true if a new close request until end need not be written, because the unhandled request before is a close request by a webhook
+// that ends later. It returns ErrUnhandled if the new request must not overwrite before, such as a manual request.
 func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	until, planned, ok := l.valid(before, now)
 	if !ok {
@@ -131,13 +131,13 @@ func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	switch {
 	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
-	case webhook && !planned && !opensAfter: // Flux may remove a manual request
+	case webhook && !planned && !opensAfter: // but not in place of a manual request, which Flux may remove
 		return true, nil
 	}
 	return false, ErrUnhandled
 }
 
-// IsUnhandled returns whether the annotation of a Gate for an action has a request that the controller has not handled.
+// IsUnhandled returns whether the annotation of a Gate for an action has an unhandled request.
 func IsUnhandled(g *v1alpha1.Gate, action v1alpha1.RequestAction) bool {
 	return Read(g).unhandledIn(annotationsOf(action)) != nil
 }
@@ -147,7 +147,7 @@ func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	return g.Annotations[annotationsOf(action).requestedAt]
 }
 
-// parseInstant returns the time in the value of a request, and whether the value is valid.
+// parseInstant returns the time in the value of a request. It returns false if the value is invalid.
 func parseInstant(value string) (time.Time, bool) {
 	v, err := annotations.Close.Parse(value) // this form also accepts the values of open requests
 	return v.At.Truncate(time.Microsecond), err == nil
