@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// DecisionLookups is the default budget of a plan. It suffices for four edges a day of each of 100 periods for a year.
-	// The worst plan spends it in less than 50 ms.
+	// DecisionLookups is the default budget of a plan. It suffices for a year of 100 periods that start and end twice a day. The worst plan spends
+	// it in less than 50 ms.
 	DecisionLookups = 150_000
 
-	// leadLookups bounds the lookups for the leads of a plan, regardless of its budget. So they are the same in a decision, in a preview
-	// and in an announcement, and leave enough for the search.
+	// leadLookups bounds the lookups for the leads of a plan, regardless of its budget. So the leads are the same in a decision, a preview and an
+	// announcement, and lookups are left for the search.
 	leadLookups = 75_000
 
 	// patience is the number of lookups between two checks of the context.
@@ -23,11 +23,11 @@ const (
 type Budget struct {
 	ctx  context.Context //nolint:containedctx // a budget lasts as long as one request
 	left int
-	// within is the enclosing budget, which is charged as well.
+	// within is the budget that this one is a part of, and that is charged, too.
 	within *Budget
 }
 
-// NewBudget returns a budget of some lookups, which ends with its context.
+// NewBudget returns a budget of lookups. It is spent when its context ends.
 func NewBudget(ctx context.Context, lookups int) *Budget {
 	return &Budget{ctx: ctx, left: lookups}
 }
@@ -35,7 +35,7 @@ func NewBudget(ctx context.Context, lookups int) *Budget {
 // Err returns the error of the context.
 func (b *Budget) Err() error { return b.ctx.Err() }
 
-// part returns a budget of at most some lookups of this one.
+// part returns a budget of at most that many lookups, which are also charged to b.
 func (b *Budget) part(lookups int) *Budget { return &Budget{ctx: b.ctx, left: lookups, within: b} }
 
 // spend subtracts lookups. A nil budget is unlimited.
@@ -58,9 +58,9 @@ func (b *Budget) spent() bool {
 	return false
 }
 
-// BudgetError is the error of a search for transitions that ended early.
+// BudgetError is the error of a search for transitions that ended early, because its budget was spent.
 type BudgetError struct {
-	// Reached is the edge at which the search ended. Transitions from there on are unknown.
+	// Reached is the instant at which the search ended. Transitions from there on are unknown.
 	Reached time.Time
 }
 

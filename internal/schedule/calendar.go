@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// CalendarEvent is an event of a calendar, in [Start, End). A fraction of a second counts as the
-// second that it lies in.
+// CalendarEvent is an event of a calendar, in [Start, End). Fractions of a second are cut off.
 type CalendarEvent struct {
 	Start, End time.Time
 	// Name is the name of the event. It need not be unique.
 	Name string
 }
 
-// Calendar returns the period of all instants during an event. The events may overlap, in any order. An event that does not end later than
-// it starts covers nothing.
+// Calendar returns a period that covers an instant if one of the events does. The events may overlap and need not be sorted. An event that does not
+// end after its start covers nothing.
 func Calendar(name string, spans []CalendarEvent) Period {
 	p := Period{name: name}
 	spans = slices.Clone(spans)
@@ -26,7 +25,7 @@ func Calendar(name string, spans []CalendarEvent) Period {
 	for _, s := range spans {
 		p.cover(span{s.Start.Unix(), s.End.Unix()}, s.Name)
 	}
-	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // without spare capacity, because calendars are cached
+	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // clip the slices, because calendars are cached and shared
 	return p
 }
 
@@ -36,7 +35,7 @@ type event struct {
 	name string
 }
 
-// cover adds an event that starts no earlier than those before.
+// cover adds an event that starts no earlier than the previous ones.
 func (p *Period) cover(s span, name string) {
 	last := len(p.events) - 1
 	if s.from >= s.until || last >= 0 && s.until <= p.events[last].until {
@@ -46,7 +45,7 @@ func (p *Period) cover(s span, name string) {
 	if last < 0 || s.from > p.events[last].until {
 		p.spans = append(p.spans, s)
 	}
-	// Events that touch are one interval: a search for its end does not stop at each of them.
+	// Join events that touch, so that a search does not stop at each of them.
 	p.spans[len(p.spans)-1].until = s.until
 	if last >= 0 && s.from <= p.events[last].until {
 		if name == p.events[last].name {
@@ -58,9 +57,8 @@ func (p *Period) cover(s span, name string) {
 	p.events = append(p.events, event{s, name})
 }
 
-// Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one
-// that ends last, because users wait for that; another event may take over earlier. It returns false if no event covers the instant, or if
-// the period has another form.
+// Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one that ends
+// last; another event may take over before that. It returns false if no event covers the instant, or if the period is not a calendar.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	name, end := p.eventAt(at.Unix())
 	if end == never {
@@ -69,7 +67,7 @@ func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	return name, instant(end), true
 }
 
-// eventAt is like Event, and returns never if no event covers t.
+// eventAt is like Event for t in seconds. It returns never as until if no event covers t.
 func (p *Period) eventAt(t int64) (name string, until int64) {
 	i := sort.Search(len(p.events), func(i int) bool { return t < p.events[i].until })
 	if i == len(p.events) || t < p.events[i].from {

@@ -23,18 +23,16 @@ type CronExpression struct {
 	steps []Step
 }
 
-// ticks has the fields of a cron expression as bit sets, as robfig/cron parses them. robfig/cron does not evaluate them here, because it
-// loses ticks in a gap.
+// ticks has the fields of a cron expression as bit sets, parsed by robfig/cron. They are evaluated here, because robfig/cron loses ticks in gaps of
+// local time.
 type ticks struct {
 	minutes, hours, daysOfMonth, months, daysOfWeek uint64
-	// eitherDay is cron's rule that a day matches by day of month or by day of
-	// week if both are restricted, see crontab(5).
+	// eitherDay is true if a day matches by day of month or by day of week, as in cron if both are restricted, see crontab(5).
 	eitherDay bool
-	// both is cron's rule that a job of every hour runs in both occurrences of a repeated hour, and a job of specific hours only in the
-	// first.
+	// both is true if the job runs in both occurrences of a repeated hour. In cron, a job of every hour does, and a job of specific hours runs only
+	// in the first.
 	both bool
-	// gap is the longest time on the wall clock between two ticks while all days
-	// match.
+	// gap is the longest wall-clock time between two ticks on matching days that follow each other.
 	gap int64
 }
 
@@ -111,7 +109,7 @@ func withSundayAsZero(expression string) string {
 	return expression[:week[0]] + strings.Join(items, ",") + expression[week[1]:]
 }
 
-// daysUntilSunday returns the days of an item with day 7, as numbers from 0 to 6. Other items are unchanged.
+// daysUntilSunday replaces a list item with day 7 by the days that it means, as numbers from 0 to 6. It returns other items unchanged.
 func daysUntilSunday(item string) string {
 	found := weekRange.FindStringSubmatch(item)
 	if found == nil || !strings.Contains(found[1]+found[2], strconv.Itoa(sunday)) {
@@ -132,7 +130,7 @@ func daysUntilSunday(item string) string {
 	return strings.Join(days, ",")
 }
 
-// Step is a step of a field of a cron expression, such as 7 in */7.
+// Step is a step in a field of a cron expression, such as 7 in */7.
 type Step struct {
 	// Field is the name of the field, Values is its number of values.
 	Field  string
@@ -142,7 +140,7 @@ type Step struct {
 
 var cronFields = []Step{{Field: "minute", Values: 60}, {Field: "hour", Values: 24}, {Field: "day of month", Values: 31}, {Field: "month", Values: 12}, {Field: "day of week", Values: 7}}
 
-// stepsOf returns the steps of a cron expression that go to the end of their field.
+// stepsOf returns the steps in a cron expression that continue to the end of their field.
 func stepsOf(expression string) (steps []Step) {
 	for i, text := range strings.Fields(expression) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -159,7 +157,7 @@ func stepsOf(expression string) (steps []Step) {
 	return steps
 }
 
-// UnevenSteps returns the steps that do not divide their field evenly, so that the last interval is shorter.
+// UnevenSteps returns the steps that do not divide the range of their field, so that the last interval is shorter than the others.
 func (c CronExpression) UnevenSteps() (uneven []Step) {
 	for _, s := range c.steps {
 		if s.Values%s.Step != 0 {
@@ -209,7 +207,7 @@ func (c *ticks) next(z *Zone, t int64) int64 {
 	return never
 }
 
-// begin returns the instant from which on the wall clock of a span counts.
+// begin returns the instant from which on ticks of a span count: its start, or the end of repeated wall-clock times if ticks do not repeat.
 func (c *ticks) begin(s *offsetSpan) int64 {
 	if c.both {
 		return s.start
@@ -217,7 +215,7 @@ func (c *ticks) begin(s *offsetSpan) int64 {
 	return s.repeatEnd()
 }
 
-// nextIn returns the first tick of [from, until) at a UTC offset, or never.
+// nextIn returns the first tick in [from, until) at a UTC offset, or never if there is none.
 func (c *ticks) nextIn(from, until, offset int64) int64 {
 	wall := c.nextWall(from+offset, until+offset)
 	if wall == never {
@@ -226,7 +224,7 @@ func (c *ticks) nextIn(from, until, offset int64) int64 {
 	return wall - offset
 }
 
-// previousIn returns the last tick of [from, last] at a UTC offset, or always.
+// previousIn returns the last tick in [from, last] at a UTC offset, or always if there is none.
 func (c *ticks) previousIn(from, last, offset int64) int64 {
 	wall := c.previousWall(from+offset, last+offset)
 	if wall == always {
@@ -235,8 +233,8 @@ func (c *ticks) previousIn(from, last, offset int64) int64 {
 	return wall - offset
 }
 
-// run returns the end of an interval, from a tick on, in which ticks are at most gap apart: contiguous matching days with a single UTC
-// offset. A search can skip the single ticks in it.
+// run returns the end of an interval that starts with a tick and in which ticks are at most gap apart: consecutive matching days with one UTC
+// offset. A search can skip the ticks in it.
 func (c *ticks) run(z *Zone, tick int64) int64 {
 	span := z.spans[z.at(tick)]
 	if c.everyDay() {
@@ -257,10 +255,10 @@ func (c *ticks) everyDay() bool {
 	return c.months == 1<<13-1<<1 && c.daysOfMonth == 1<<32-1<<1 && c.daysOfWeek == uint64(everyDay)
 }
 
-// everyHour returns whether only the minute distinguishes ticks, so that a repeated hour makes no difference.
+// everyHour returns whether ticks depend on the minute only, so that a repeated hour needs no special treatment.
 func (c *ticks) everyHour() bool { return c.both && c.hours == 1<<24-1 && c.everyDay() }
 
-// nextWall returns the first tick on the wall clock in [from, until), or never.
+// nextWall returns the first tick in [from, until) on the wall clock, or never if there is none.
 func (c *ticks) nextWall(from, until int64) int64 {
 	from = floorDiv(from+minute-1, minute) * minute
 	d := floorDiv(from, day)
@@ -287,7 +285,7 @@ func (c *ticks) nextWall(from, until int64) int64 {
 	return never
 }
 
-// previousWall returns the last tick on the wall clock in [from, last], or always.
+// previousWall returns the last tick in [from, last] on the wall clock, or always if there is none.
 func (c *ticks) previousWall(from, last int64) int64 {
 	d := floorDiv(last, day)
 	second := last - d*day
@@ -329,7 +327,7 @@ func (c *ticks) longestGap() int64 {
 	return max(within*minute, hours*hour-(last-first)*minute)
 }
 
-// widest returns the longest distance of two neighbors in a set of numbers, and its first and last number.
+// widest returns the largest distance between neighbors in a set of numbers, and the first and the last number.
 func widest(set uint64) (distance, first, last int64) {
 	first = int64(bits.TrailingZeros64(set))
 	last = first
@@ -340,7 +338,7 @@ func widest(set uint64) (distance, first, last int64) {
 	return distance, first, last
 }
 
-// firstFrom returns the first tick of a day at or after a second of the day.
+// firstFrom returns the first tick of a day at or after a second of the day. It returns false if there is none.
 func (c *ticks) firstFrom(second int64) (int64, bool) {
 	h, m := second/hour, second%hour/minute
 	if c.hours&(1<<h) != 0 {
@@ -355,7 +353,7 @@ func (c *ticks) firstFrom(second int64) (int64, bool) {
 	return int64(bits.TrailingZeros64(rest))*hour + int64(bits.TrailingZeros64(c.minutes))*minute, true
 }
 
-// lastUntil returns the last tick of a day at or before a second of the day.
+// lastUntil returns the last tick of a day at or before a second of the day. It returns false if there is none.
 func (c *ticks) lastUntil(second int64) (int64, bool) {
 	h, m := second/hour, second%hour/minute
 	if c.hours&(1<<h) != 0 {

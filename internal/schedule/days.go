@@ -5,8 +5,8 @@ import "time"
 // WeekOfMonth is the occurrence of a weekday in a month.
 type WeekOfMonth uint8
 
-// The weeks of a month are counted from its first day: First is the days 1 to 7, Fourth the
-// days 22 to 28, Fifth the rest, and Last the last seven. So Last is Fourth or Fifth.
+// The weeks of a month are counted from its first day: First has the days 1 to 7, Fourth the days 22 to 28, and Fifth the remaining days. Last has
+// the last seven days, which overlap with Fourth and Fifth.
 const (
 	First WeekOfMonth = iota
 	Second
@@ -25,8 +25,7 @@ type Days struct {
 	Weeks []WeekOfMonth
 	// OfMonth are days of the month from 1 to 31, or -1 to -31 counted from the end.
 	OfMonth []int
-	// WorkdaysOfMonth are workdays of the month, Monday to Friday, from 1 to 23, or -1 to -23
-	// counted from the end.
+	// WorkdaysOfMonth are workdays of the month (Monday to Friday) from 1 to 23, or -1 to -23 counted from the end.
 	WorkdaysOfMonth []int
 	// EveryWeeks is the number of weeks from one selected week to the next, counted from the week of Anchor in both directions. Weeks begin
 	// on Monday.
@@ -48,12 +47,11 @@ const MaxEveryWeeks = 26
 type daySet struct {
 	weekdays, weeks uint8
 	month, workdays numbers
-	// every is the number of weeks from one selected week to the next, 0 or 1 if all are
-	// selected. week is the number of a selected week.
+	// every is the number of weeks from one selected week to the next; with 0 or 1, all weeks are selected. week is the number of a selected week.
 	every, week int64
 }
 
-// numbers are bit sets of day numbers in a month, counted from its start and from its end.
+// numbers has bit sets of the numbers of days in a month, counted from its start and from its end.
 type numbers struct {
 	first, last uint32
 }
@@ -100,7 +98,7 @@ func numbersOf(list []int) (n numbers) {
 	return n
 }
 
-// has returns whether one of the numbers, from the start or from the end, is in its set.
+// has returns whether the number first, counted from the start, or last, counted from the end, is in its set.
 func (n numbers) has(first, last int) bool { return n.first&(1<<first) != 0 || n.last&(1<<last) != 0 }
 
 func (n numbers) none() bool { return n == numbers{} }
@@ -147,8 +145,8 @@ func workdays(first, last int64) int {
 	return int(until(last+1) - until(first))
 }
 
-// reach returns how many days ahead to search for the next start: three times the longest
-// distance of two days of the set, because gaps in local time can skip some of them.
+// reach returns how many days ahead to search for the next start: three times the largest distance between two days of the set, because gaps in
+// local time can skip some of them.
 func (s daySet) reach() int64 {
 	switch {
 	case s.weeks == 1<<Fifth:

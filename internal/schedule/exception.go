@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Exception is a deviation from a schedule in [From, Until). While it is valid, its close periods close the gate, then its open periods
-// open it, and then its default decides. If none of them decides, the schedule does, or the next exception if this one only closes.
+// Exception is a deviation from a schedule in [From, Until). While it is valid, its close periods have precedence, followed by its open periods and
+// its default. If none of them decides, the schedule does, or the next exception if this one only closes.
 type Exception struct {
 	// Name is the name in decisions.
 	Name string
@@ -15,17 +15,16 @@ type Exception struct {
 	From, Until time.Time
 	// OpenPeriods and ClosePeriods are cut to [From, Until).
 	OpenPeriods, ClosePeriods []Period
-	// Default is the state outside of both, nil to leave it to the schedule.
+	// Default is the state outside of both, nil if the schedule decides.
 	Default *State
-	// Lead needs periods of one list and no Default. A run of the schedule in the
-	// opposite state that would start in [e-Lead, e) before a start e of these periods
-	// does not start before they end. A run that has started before the lead or before
-	// the exception continues until e.
+	// Lead suppresses changes of the schedule shortly before the exception. It requires periods of one kind and no Default. Let s be the start of
+	// such a period: an interval in which the schedule has the opposite state and that would start in [s-Lead, s) does not start before the period
+	// has ended. An interval that has started before the lead or before the exception continues until s.
 	Lead time.Duration
-	// Broken means that the periods are unknown. If it may be intended to close the gate, such an exception keeps the gate closed
-	// throughout. Otherwise it only prevents later exceptions from opening the gate.
+	// Broken is true if the periods are unknown. If the exception may have been meant to close the gate, it keeps the gate closed throughout.
+	// Otherwise it only prevents later exceptions from opening the gate.
 	Broken bool
-	// Closes is true if a broken exception may be intended to close the gate, in addition to one with ClosePeriods or the Default Closed.
+	// Closes is true if a broken exception may have been meant to close the gate, in addition to one with ClosePeriods or the Default Closed.
 	Closes bool
 }
 
@@ -40,7 +39,7 @@ type span struct {
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	exceptions = slices.Clone(exceptions)
 	leads := p.leads(base, exceptions)
-	var taken [2][]span // from the rows of each state
+	var taken [2][]span // the intervals that earlier exceptions decide, by state
 	for i := range exceptions {
 		e := &exceptions[i]
 		valid := e.valid()
@@ -64,15 +63,15 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	}
 }
 
-// take adds spans to others, none of which overlap, and sorts them.
+// take adds spans to taken, and sorts them. None of them overlap.
 func take(taken, more []span) []span {
 	taken = append(taken, more...)
 	slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return taken
 }
 
-// leads returns the suppressed intervals of each exception's lead, and marks exceptions as broken whose lead takes too long to compute. The
-// leads share one budget, which the exceptions that begin first spend first: one that applies is not refused because of a later one.
+// leads returns the intervals that the lead of each exception suppresses. If a lead takes too long to compute, its exception becomes broken. The
+// leads share one budget, which is spent in the order in which the exceptions begin, so that a future exception does not break the current one.
 func (p *Plan) leads(base *Plan, exceptions []Exception) [][]Period {
 	order := make([]int, len(exceptions))
 	for i := range order {
@@ -94,17 +93,17 @@ func (p *Plan) leads(base *Plan, exceptions []Exception) [][]Period {
 	return leads
 }
 
-// mayClose returns whether the exception can close the gate if its periods are as intended.
+// mayClose returns whether the exception closes the gate at some time, or may have been meant to if it is broken.
 func (e *Exception) mayClose() bool {
 	return e.Closes || len(e.ClosePeriods) > 0 || e.Default != nil && *e.Default == Closed
 }
 
-// onlyCloses returns whether the exception has known close periods, and nothing that opens the gate or overrides the schedule.
+// onlyCloses returns whether the exception has close periods, and nothing else. A broken exception never only closes.
 func (e *Exception) onlyCloses() bool {
 	return !e.Broken && len(e.ClosePeriods) > 0 && len(e.OpenPeriods) == 0 && e.Default == nil
 }
 
-// leadState returns the state of the periods of an exception with a lead.
+// leadState returns the state of the gate in the periods of an exception with a lead.
 func (e *Exception) leadState() State {
 	if len(e.OpenPeriods) > 0 {
 		return Opened
@@ -114,12 +113,10 @@ func (e *Exception) leadState() State {
 
 func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
 
-// Refused returns the names of the exceptions whose lead takes too long to compute, because the periods change too often. They count as
-// broken.
+// Refused returns the names of the exceptions whose lead takes too long to compute, because the schedule changes too often. They count as broken.
 func (p *Plan) Refused() []string { return p.refused }
 
-// rows returns the rows of the decision table that an exception puts before those of the
-// schedule.
+// rows returns the rows of the decision table for an exception, which precede those of the schedule.
 func (e *Exception) rows(leads []Period) (rows []layer) {
 	valid := e.valid()
 	add := func(state State, periods ...Period) {
@@ -142,7 +139,7 @@ func (e *Exception) rows(leads []Period) (rows []layer) {
 	return rows
 }
 
-// subtract returns the parts of a span outside other spans, which are sorted and do not overlap.
+// subtract returns the parts of a span that are in none of the others. The others must be sorted and must not overlap.
 func subtract(from span, others []span) (left []span) {
 	for _, o := range others {
 		switch {

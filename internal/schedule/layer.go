@@ -1,30 +1,30 @@
 package schedule
 
-// layer is one row of the decision table: if one of its periods covers an instant, it decides, otherwise the next row does.
+// layer is a row of the decision table. It decides at an instant that one of its periods covers. Otherwise the next row decides.
 type layer struct {
 	state   State
 	reason  Reason
 	periods []Period
 	// within bounds the periods.
 	within span
-	// by names the row. If it is empty, the periods have their own names.
+	// by is the name of the row. If it is empty, each period has its own name.
 	by string
 
-	// latest is the last finding, and cursors has the same for each period.
+	// latest is the last result of find, and cursors has the last result for each period.
 	latest  finding
 	cursors []cursor
 }
 
-// cursor stores the last finding for a period: the period covers all of [from, edge), or nothing of it.
+// cursor stores the result of a search in a period: the period covers all of [from, edge), or nothing of it.
 type cursor struct {
 	covered    bool
 	from, edge int64
-	// valid bounds the use of the cursor: it ends at edge, or earlier if a period may begin later than its search reaches.
+	// valid is when the cursor must no longer be used: at edge, or earlier if the search did not reach as far.
 	valid int64
 }
 
-// finding is the state of a row at an instant. If the row covers it, edge is the latest end of the periods that cover the instant, and by
-// is that period. If not, edge is the earliest start.
+// finding is the state of a row at an instant. If the row covers the instant, by is the covering period that ends last, and edge is its end.
+// Otherwise, edge is when the next period starts.
 type finding struct {
 	cursor
 	by *Period
@@ -32,11 +32,10 @@ type finding struct {
 	exact bool
 }
 
-// find returns the state of a row at t. A search goes from edge to edge, so most periods are unchanged since the last finding, and only the
-// others need a lookup.
+// find returns the state of a row at t. A search goes from edge to edge, so most cursors are still valid, and only the other periods need a lookup.
 //
-// The edge of a period that covers t may have moved later since it was found, because its next interval overlaps. That changes no state,
-// but may change which period has the latest edge. Such periods are looked up again only if exact.
+// The interval of a period that covers t may have become longer since its lookup, because the next interval overlaps. This does not change the
+// state, but it may change which period ends last. These periods are looked up again only if exact is set.
 func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	if t >= l.within.until {
 		return finding{cursor: cursor{edge: never}}
@@ -47,12 +46,12 @@ func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	return l.latest
 }
 
-// holds returns whether a cursor is valid at t. If exact, a cursor that covers t must have been found at t.
+// holds returns whether a cursor is still valid at t. If exact is set, it does not hold if it covers t, see find.
 func (c *cursor) holds(t int64, exact bool) bool {
 	return t >= c.from && t < c.valid && (!exact || !c.covered)
 }
 
-// rest is how long a cursor without an edge is valid.
+// rest is how long a cursor is valid if no edge was found.
 const rest = 366 * day
 
 func newCursor(t int64, covered bool, edge int64) cursor {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sweep iterates once over the validity of an exception and finds what its lead suppresses: runs of the base in the state opposite to
-// state.
+// sweep walks once through the validity of an exception, and finds the intervals that its lead suppresses: those in which the state of base is
+// opposite to state.
 type sweep struct {
 	lead    int64
 	state   State
@@ -24,8 +24,8 @@ func newSweep(e *Exception, base *Plan, budget *Budget) *sweep {
 	return s
 }
 
-// leads returns the runs of the schedule that the lead suppresses, each up to the start of the period that follows. It returns false if the
-// budget does not suffice.
+// leads returns the intervals of the schedule that the lead suppresses, each up to the start of the period that follows. It returns false if the
+// budget is spent before all are found.
 func (s *sweep) leads() ([]Period, bool) {
 	if s.lead <= 0 {
 		return nil, true
@@ -40,7 +40,7 @@ func (s *sweep) leads() ([]Period, bool) {
 		if i > 0 {
 			from = max(from, starts[i-1])
 		}
-		// A run at the instant before has not started in the lead.
+		// An interval at the instant before from has not started in the lead.
 		m := s.next(s.base.at(from-1, false, s.budget), start)
 		for m.start < start {
 			if m.state == s.state {
@@ -59,13 +59,13 @@ func (s *sweep) leads() ([]Period, bool) {
 	return []Period{{form: formSpans, spans: found}}, !s.budget.spent()
 }
 
-// next returns the first moment of the base after m that differs from it in state, as far as the budget suffices.
+// next returns the first moment of the base after m with another state, within limit and the budget, see Plan.search.
 func (s *sweep) next(m moment, limit int64) moment {
 	next, _ := s.base.search(m, limit, s.budget)
 	return next
 }
 
-// starts returns the starts of the periods, except starts within another period.
+// starts returns the starts of the periods, except those within another period.
 func (s *sweep) starts() (all []int64) {
 	find := func(t int64) (bool, int64) {
 		found := s.periods.find(t, false, s.budget)

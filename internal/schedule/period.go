@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of the duration of a cron period: not shorter than the resolution of cron, and not longer than a leap year.
+// Bounds of the duration of a cron period: at least the resolution of cron, and at most a leap year.
 const (
 	MinDuration = time.Minute
 	MaxDuration = 366 * 24 * time.Hour
@@ -18,7 +18,7 @@ type Period struct {
 	form form
 	zone *Zone
 
-	// weekly: the days, seconds since midnight; end may be past midnight.
+	// weekly: the days, and times in seconds since midnight. end may be on the next day.
 	days       daySet
 	start, end int64
 
@@ -26,9 +26,9 @@ type Period struct {
 	ticks    ticks
 	duration int64
 
-	// dated, in start and end above as instants.
+	// dated: start and end, as instants
 
-	// spans, and the events of a calendar. Neither overlap.
+	// calendar: sorted spans, and events, neither of which overlap
 	spans  []span
 	events []event
 }
@@ -52,8 +52,8 @@ func (p Period) Named(name string) Period {
 	return p
 }
 
-// Dated returns the period [from, until). A zero from means since always, a zero until means forever; until must be later than from. A
-// fraction of a second counts as the second that it lies in.
+// Dated returns the period [from, until). A zero from means always before until, and a zero until means always after from; until must be later than
+// from. Fractions of a second are cut off.
 func Dated(name string, from, until time.Time) (Period, error) {
 	p := Period{name: name, form: formDated, start: always, end: never}
 	if !from.IsZero() {
@@ -76,37 +76,35 @@ func Weekly(name string, days Days, start, end TimeOfDay, zone *Zone) Period {
 		p.end += day
 	}
 	if p.days.all() && p.end-p.start == day {
-		// It never ends. As a dated period, it does not make a search stop at every midnight.
+		// It never ends. Return a dated period, so that a search does not stop at every midnight.
 		return Period{name: name, form: formDated, start: always, end: never}
 	}
 	return p
 }
 
-// Cron returns the period that starts at every tick of a cron expression of
-// five fields and lasts for an elapsed time, which may exceed the distance of
-// two ticks. See [ParseCron] for what is refused of the expression.
+// Cron returns the period that starts at every tick of a cron expression of five fields and lasts for duration, an elapsed time that may exceed the
+// distance of two ticks. It returns an error if the duration is out of bounds.
 func Cron(name string, expression CronExpression, duration time.Duration, zone *Zone) (Period, error) {
 	if duration < MinDuration || duration > MaxDuration {
 		return Period{}, errors.New("must be from 1m to 8784h (366 days)")
 	}
 	p := Period{name: name, form: formCron, zone: zone, ticks: expression.ticks, duration: int64(duration / time.Second)}
 	if p.unending() {
-		// As a dated period, a search need not follow it from year to year.
+		// Return a dated period, so that a search does not step from year to year.
 		return Period{name: name, form: formDated, start: always, end: never}, nil
 	}
 	return p, nil
 }
 
-// unending returns whether a cron period never ends, even when clocks are set: none is set back by more than a day. A period of an hour
-// that starts every hour ends where clocks are set back by half an hour, because two full hours are an hour and a half apart then.
+// unending returns whether a cron period never ends, even when the clock is set back, which is at most by a day. A period of an hour that starts
+// every hour does end where the clock is set back by half an hour, because two full hours are an hour and a half apart then.
 func (p *Period) unending() bool {
 	t := &p.ticks
 	return t.everyHour() && p.duration >= t.gap || t.everyDay() && p.duration >= t.gap+day
 }
 
-// find returns whether the period covers t. If so, edge is the end of the
-// covering interval, if not, the start of the next one or never. An edge is
-// always later than t. Intervals that touch each other need not be merged here.
+// find returns whether the period covers t. If it does, edge is the end of the covering interval. Otherwise, edge is the start of the next interval,
+// or never. An edge is always later than t. Intervals that touch are not necessarily merged.
 func (p *Period) find(t int64) (covered bool, edge int64) {
 	switch p.form {
 	case formEmpty:
@@ -139,7 +137,7 @@ func (p *Period) findCron(t int64) (bool, int64) {
 	return true, edge
 }
 
-// findWeekly checks single days: around a transition of the zone, the wall-clock order of a few days need not be their order in time.
+// findWeekly checks each day near t: around a transition of the zone, the order of days on the wall clock may differ from their order in time.
 func (p *Period) findWeekly(t int64) (bool, int64) {
 	reach := p.days.reach()
 	low, high := p.zone.offsets(t-4*day, t+(reach+1)*day)
@@ -169,7 +167,7 @@ func (p *Period) findWeekly(t int64) (bool, int64) {
 	return false, edge
 }
 
-// on returns the interval of a weekly period that starts on a day. It is empty if it lies in a gap of the zone.
+// on returns the interval of a weekly period that starts on a day. It is empty if it is in a gap of the zone.
 func (p *Period) on(d int64) (start, end int64) {
 	return p.zone.Resolve(d*day + p.start), p.zone.Resolve(d*day + p.end)
 }

@@ -24,7 +24,7 @@ func (s State) String() string {
 	return "closed"
 }
 
-// Reason is the rule that decided. The values are those of the condition Opened.
+// Reason is the rule that decided. Its values are reasons of the condition Opened.
 type Reason string
 
 // The reasons in order of precedence; ClosePeriod comes before OpenRequested
@@ -46,7 +46,7 @@ const (
 type Config struct {
 	// Default is the state if nothing else decides.
 	Default State
-	// NotBefore and NotAfter bound the time in which the gate opens without requests; zero means unbounded.
+	// NotBefore and NotAfter bound the time in which the gate may open without a request. Zero means no bound.
 	NotBefore, NotAfter time.Time
 	// OpenPeriods are the periods in which a gate that is closed by default is open.
 	OpenPeriods []Period
@@ -54,11 +54,11 @@ type Config struct {
 	ClosePeriods []Period
 	// HardClosePeriods are close periods that an open request does not override.
 	HardClosePeriods []Period
-	// Open and Close are the intervals in which a request is in force. They must not overlap.
+	// Open and Close are the intervals in which requests are in force. They must not overlap.
 	Open, Close []Period
 	// Exceptions of the schedule, in their order of precedence.
 	Exceptions []Exception
-	// Budget pays for the leads of exceptions and for each search for transitions. Nil means a new budget of DecisionLookups.
+	// Budget is spent on the leads of exceptions and on each search for transitions. Nil means a new budget of DecisionLookups.
 	Budget *Budget
 }
 
@@ -68,11 +68,11 @@ type Plan struct {
 	rest    layer
 	refused []string
 	budget  *Budget
-	// err is why a search ended early.
+	// err is why a search ended early, nil if none did.
 	err error
 }
 
-// ever is the unbounded span.
+// ever is the span that contains all instants.
 var ever = span{always, never}
 
 // Decision is the state of a gate at an instant.
@@ -83,17 +83,17 @@ type Decision struct {
 	By string
 	// Event is the name of the calendar event that decided, empty if none did.
 	Event string
-	// Until is when the reason may change, with or without a change of state; zero if unknown.
+	// Until is when the reason may change, even if the state does not; zero if unknown.
 	Until time.Time
 	// Next is the next change of the state.
 	Next Transition
-	// Reached is set if Next is unknown because the budget is spent: it is the edge at which the search ended.
+	// Reached is where the search for Next ended because the budget was spent, zero if it was not.
 	Reached time.Time
 }
 
 // Transition is a change of state.
 type Transition struct {
-	// At is zero if the state does not change for nine years, or if the budget was spent.
+	// At is zero if the state does not change for nine years, or if the search ended early.
 	At     time.Time
 	State  State
 	Reason Reason
@@ -101,7 +101,7 @@ type Transition struct {
 	By, Event string
 }
 
-// Interval is an interval [From, Until) of one state. Reason, By and Event are those at its beginning.
+// Interval is an interval [From, Until) of one state. Reason, By and Event are those at its start.
 type Interval struct {
 	From, Until time.Time
 	State       State
@@ -147,7 +147,7 @@ func (p *Plan) add(state State, reason Reason, periods ...Period) {
 	}
 }
 
-// Err returns why the plan is incomplete, nil if it is not. It is a [BudgetError], or the error of the budget's context.
+// Err returns why the last results are incomplete, nil if they are complete. It is a [BudgetError], or the error of the budget's context.
 func (p *Plan) Err() error { return p.err }
 
 // State returns the state at an instant. It is not subject to the budget.
@@ -156,7 +156,7 @@ func (p *Plan) State(at time.Time) State {
 	return m.state
 }
 
-// Decide returns the decision at now. Only Next is subject to the budget.
+// Decide returns the decision at now. The budget limits only the search for Next.
 func (p *Plan) Decide(now time.Time) Decision {
 	t := now.Unix()
 	m := p.at(t, true, nil)
@@ -169,7 +169,8 @@ func (p *Plan) Decide(now time.Time) Decision {
 	return d
 }
 
-// Transitions yields the changes of the state in the nine years after an instant, in order. If the budget does not suffice, Err returns why.
+// Transitions yields the changes of the state in the nine years after an instant, in order. It ends early if the budget is spent; Err returns the
+// error then.
 func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	return func(yield func(Transition) bool) {
 		t := after.Unix()
@@ -181,8 +182,8 @@ func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	}
 }
 
-// Intervals yields the states between two instants: contiguous from from to until, each neighbor different in state. If
-// the budget does not suffice, the last interval ends where the search did, and Err returns why.
+// Intervals yields the states between two instants as contiguous intervals; neighbors have different states. If the budget is spent, the last
+// interval ends where the search ended, and Err returns the error.
 func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		end := until.Unix()
@@ -198,13 +199,13 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	}
 }
 
-// most bounds how many causes of an interval are returned, and mostEdges how many edges are searched for them.
+// most bounds how many causes Causes returns, and mostEdges how many edges it checks to find them.
 const (
 	most      = 5
 	mostEdges = 200
 )
 
-// Causes returns the parts of an interval that have different causes, each cause once, and at most five.
+// Causes returns the parts of an interval that have different causes: the first part for each cause, and at most five.
 func (p *Plan) Causes(i Interval) (causes []Interval) {
 	end := i.Until.Unix()
 	m := p.at(i.From.Unix(), true, nil)
@@ -223,20 +224,19 @@ func (p *Plan) Causes(i Interval) (causes []Interval) {
 	return causes
 }
 
-// moment is a decision at the instant start. The reason holds at least until
-// until, the state at least until flip.
+// moment is the decision at the instant start. Its reason stays the same at least until until, and its state at least until flip.
 type moment struct {
 	start  int64
 	state  State
 	reason Reason
 	by     string
-	// period decides, nil if none does or if another name applies.
+	// period is the period that decides, nil if none does or if the decision has the name of the row.
 	period *Period
 	until  int64
 	flip   int64
 }
 
-// event returns the name of the event that decides, and until when decisions name it.
+// event returns the name of the calendar event that decides, empty if none does, and until when decisions have that name.
 func (m *moment) event() (name string, until int64) {
 	if m.period == nil {
 		return "", never
@@ -244,14 +244,14 @@ func (m *moment) event() (name string, until int64) {
 	return m.period.eventAt(m.start)
 }
 
-// transition returns the change of state at a moment.
+// transition returns the change to the state of the moment.
 func (m *moment) transition() Transition {
 	event, _ := m.event()
 	return Transition{At: instant(m.start), State: m.state, Reason: m.reason, By: m.by, Event: event}
 }
 
-// next returns the first moment after m with another state that begins before limit. If there is none, its start is never. If the budget is
-// spent, reached is the edge at which the search ended, otherwise it is never.
+// next returns the first moment after m that has another state and starts before limit. If there is none, its start is never. If the budget is
+// spent, reached is where the search ended, otherwise it is never.
 func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
 	next, reached = p.search(m, limit, p.budget)
 	if reached != never {
@@ -264,10 +264,10 @@ func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
 	return next, never
 }
 
-// rowsPerLookup is how many unchanged rows cost as much as a lookup.
+// rowsPerLookup is the number of unchanged rows that cost as much as one lookup.
 const rowsPerLookup = 32
 
-// search is like next, but only the state of the moment that it returns is exact.
+// search is like next, but only the start and the state of the returned moment are exact.
 func (p *Plan) search(m moment, limit int64, b *Budget) (next moment, reached int64) {
 	for state := m.state; m.state == state; m = p.at(m.flip, false, b) {
 		switch {
@@ -281,7 +281,7 @@ func (p *Plan) search(m moment, limit int64, b *Budget) (next moment, reached in
 	return m, never
 }
 
-// isSpent returns whether the budget is spent, and records the edge at which the search ends in that case.
+// isSpent returns whether the budget is spent. If so, it sets err, with edge as the end of the search.
 func (p *Plan) isSpent(edge int64) bool {
 	if !p.budget.spent() {
 		return false
@@ -292,11 +292,10 @@ func (p *Plan) isSpent(edge int64) bool {
 	return true
 }
 
-// at returns the moment at an instant. It checks the rows of the decision table in their order. A row that does not cover t bounds the
-// decision of a later row by its next start. If both have the same state, it bounds the reason only: a search for the next change does not
-// stop at every window of an expired gate.
+// at returns the moment at an instant. It checks the rows of the decision table in order. A row that does not cover t may override a later row when
+// it starts next. If both rows have the same state, this changes only the reason, so a search for the next change of state need not stop there.
 //
-// The state and flip are always right. The rest is right only if exact, see layer.find.
+// state and flip are always correct. The other fields are correct only if exact is set, see layer.find.
 func (p *Plan) at(t int64, exact bool, b *Budget) moment {
 	starts := [2]int64{never, never}
 	for i := range p.layers {

@@ -11,7 +11,7 @@ func Between(name string, from, until time.Time) Period {
 	return period
 }
 
-// Earlier returns the earlier of two times. Zero in a means never.
+// Earlier returns the earlier of two times. If a is zero, which means never, it returns b.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

@@ -26,7 +26,7 @@ const (
 	maxOffset = 16 * hour
 )
 
-// The range in which the UTC offsets of a zone are tabulated; beyond it, the first and last offsets continue.
+// UTC offsets are tabulated between these years. Beyond them, the first and the last offset apply.
 var (
 	tableStart = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	tableEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -46,7 +46,8 @@ type offsetSpan struct {
 	before int64
 }
 
-// repeatEnd returns the instant until which the wall clock repeats times of the previous span: the start if it was not set back.
+// repeatEnd returns when the wall clock has repeated the times by which it was set back at the start of the span. It is the start if the clock was
+// not set back.
 func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offset) }
 
 // gapEnd returns the end of the skipped times on the clock before the change: the start if the clock was not set forward.
@@ -75,14 +76,13 @@ func LoadZone(name string) (*Zone, error) {
 	return known.(*Zone), nil
 }
 
-// Offset is a UTC offset, positive to the east, and the instant from which on it applies. Both are in seconds, the instant since the
-// beginning of 1970 in UTC.
+// Offset is a UTC offset in seconds, positive to the east, and the instant from which on it applies, in seconds since 1970 in UTC.
 type Offset struct {
 	From, Seconds int64
 }
 
-// NewZone returns a zone outside the IANA database. It has the offset before until the first of the others, which must be sorted. No offset
-// may exceed 16 hours.
+// NewZone returns a zone that is not in the IANA database. Its offset is before until the first of the offsets applies. The offsets must be sorted
+// and at most 16 hours.
 func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 	zone := &Zone{name: name, spans: []offsetSpan{{start: always, end: never, offset: before, before: before}}}
 	for _, o := range append([]Offset{{always, before}}, offsets...) {
@@ -106,7 +106,7 @@ func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 // String returns the name.
 func (z *Zone) String() string { return z.name }
 
-// tabulate merges neighbors with the same offset, because the database also has transitions that change only the abbreviation.
+// tabulate returns the offsets of a location. It merges neighbors with the same offset, because some transitions change only the abbreviation.
 func tabulate(loc *time.Location) []offsetSpan {
 	var spans []offsetSpan
 	for t := tableStart.In(loc); t.Before(tableEnd); {
@@ -134,7 +134,7 @@ func tabulate(loc *time.Location) []offsetSpan {
 	return spans
 }
 
-// at returns the index of the span that the instant t lies in.
+// at returns the index of the span that contains the instant t.
 func (z *Zone) at(t int64) int {
 	return sort.Search(len(z.spans)-1, func(i int) bool { return t < z.spans[i].end })
 }
@@ -151,18 +151,17 @@ func (z *Zone) offsets(from, until int64) (low, high int64) {
 	return low, high
 }
 
-// Wall returns what the wall clock shows at the instant t, in seconds since 1970-01-01
-// 00:00 on that wall.
+// Wall returns what the wall clock shows at the instant t, in seconds since it showed 1970-01-01 00:00.
 func (z *Zone) Wall(t int64) int64 { return t + z.spans[z.at(t)].offset }
 
-// Resolve returns the instant of a wall-clock time, given in seconds since
-// 1970-01-01 00:00 on that wall, by the rules of RFC 5545 section 3.3.5.
+// Resolve returns the instant of a wall-clock time, given in seconds since 1970-01-01 00:00 on the wall clock. Times that are skipped or occur twice
+// are resolved as in RFC 5545, section 3.3.5.
 func (z *Zone) Resolve(wall int64) int64 {
 	i := z.at(wall - maxOffset)
 	for ; ; i++ {
 		t := wall - z.spans[i].offset
 		if t < z.spans[i].start {
-			// No earlier span reaches this far and this one starts later: a gap.
+			// No earlier span reaches this far, and this span starts later: the time is in a gap.
 			return wall - z.spans[i-1].offset
 		}
 		if t < z.spans[i].end {
