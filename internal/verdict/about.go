@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// About returns the effect of a Gate on a target at an instant, and whether the Gate concerns the target: it governs the target, the target
-// names it, or its name is on the target.
+// About returns the effect of a Gate on a target at an instant. It returns false if the Gate does not concern the target: the Gate does not govern
+// it, the target does not refer to the Gate, and the name of the Gate is not on it.
 func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.Time) (Gate, bool) {
 	name := g.Namespace + "/" + g.Name
 	named := slices.Contains(NamedBy(obj), name)
 	switch {
 	case named && !s.Reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
-		return Gate{Name: name, Effect: Suspended}, true // no shard reconciles it
+		return Gate{Name: name, Effect: Suspended}, true // because no shard reconciles it
 	case named && !s.Reaches(obj.GetNamespace(), g.Namespace):
 		return Gate{Name: name, Effect: Denied}, true
 	case named && !g.DeletionTimestamp.IsZero():
@@ -31,7 +31,7 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	return Leaving(name, g, now), true
 }
 
-// NamesOn returns the Gates whose names a target has, because they hold it or because it refers to them, each once.
+// NamesOn returns the names of the Gates that hold a target or to which it refers, sorted, each once.
 func NamesOn(obj *unstructured.Unstructured) []string {
 	names := slices.Concat(NamedBy(obj), HeldBy(obj))
 	slices.Sort(names)

@@ -12,11 +12,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// maxExplained bounds the Gates that a message explains. If there are more, it has only their names.
+// maxExplained bounds the Gates whose reasons a message has. With more Gates, the message has only their names.
 const maxExplained = 4
 
-// exemptions are the reasons of Approved=True for an object that is not held although a
-// Gate is closed.
+// exemptions are the reasons of Approved=True for objects that are not held although a Gate is closed.
 var exemptions = map[target.Exemption]string{
 	target.Imminent:    v1alpha1.ExpiryImminentReason,
 	target.Needless:    v1alpha1.RenewalWithinMarginReason,
@@ -36,9 +35,9 @@ func IsExemption(condition *metav1.Condition) bool {
 	return false
 }
 
-// Approved returns the condition Approved of a target after its step. was is the current condition, nil if there is none. The result is nil
-// if the target must not have the condition. A time in the result is a lower bound for the time of the condition: a target counts as
-// resumed only if that happened after all of its Gates had closed, otherwise it is held again.
+// Approved returns the condition Approved of a target after its step, nil if the target must not have it. was is the current condition, nil if there
+// is none. If LastTransitionTime is set in the result, the time of the condition must not be earlier: a target counts as resumed only if it was
+// resumed after all of its Gates had closed. Otherwise it is held again.
 func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
 	switch step.Outcome {
 	case Held:
@@ -72,13 +71,13 @@ func isFalse(was *metav1.Condition) bool {
 	return was != nil && was.Status == metav1.ConditionFalse
 }
 
-// isUndecided returns whether a Gate is about to decide why it holds a target.
+// isUndecided returns whether a Gate has not decided yet, or whether the reason why it is closed is not in its status yet.
 func (g Gate) isUndecided() bool {
 	return g.Effect == Undecided || g.Effect == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a held target. The condition does not change while one of the Gates is about to decide. Nor does it change
-// while the only holders are suspended Gates and Gates of other shards, if it already reports the hold.
+// held returns the condition of a held target. It returns was while a Gate is undecided. It also does so if was reports the hold and all holders are
+// suspended Gates or Gates of other shards.
 func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
@@ -105,7 +104,7 @@ func later(a, b metav1.Time) metav1.Time {
 	return a
 }
 
-// notHeld returns the condition of an exempt target. A resumed target stays resumed when it is no longer exempt.
+// notHeld returns the condition of an exempt target. If the target was resumed, it is still reported as resumed.
 func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Condition {
 	switch {
 	case plan.Exempt == target.Activates:
@@ -116,7 +115,7 @@ func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Conditi
 	return approved(exemptions[plan.Exempt], fmt.Sprintf(msgNotHeld, are(v.Names)))
 }
 
-// Explain returns a message with the Gates that hold a target, until when and why.
+// Explain returns a message that lists the Gates that hold a target, and until when and why each is closed.
 func Explain(holders []Gate, now time.Time) string {
 	if len(holders) == 0 {
 		return msgHeldNoName
@@ -124,12 +123,12 @@ func Explain(holders []Gate, now time.Time) string {
 	return msgHeldBy + by(holders, now) + "."
 }
 
-// ExplainAudit returns a message about until when and why a Gate with mode Audit would hold a target.
+// ExplainAudit returns the message that a Gate with mode Audit would hold a target, until when and why.
 func ExplainAudit(g Gate, now time.Time) string {
 	return msgWouldBeHeldBy + by([]Gate{g}, now) + msgAuditMode
 }
 
-// by lists the Gates that hold a target, until when and why, as part of a sentence.
+// by returns a list of the Gates that hold a target, with until when and why each is closed, as part of a sentence.
 func by(holders []Gate, now time.Time) string {
 	parts := make([]string, len(holders))
 	for i, g := range holders {
@@ -150,8 +149,8 @@ func by(holders []Gate, now time.Time) string {
 	return "gate " + parts[0]
 }
 
-// Refusal returns the reason and the message if a target is held because it refers to a Gate that does not exist or that it must not refer
-// to. Both are empty if there is no such Gate.
+// Refusal returns the reason and the message for a target that is held because it refers to a Gate that does not exist or that it must not refer to.
+// Both are empty if it refers to no such Gate.
 func Refusal(holders []Gate) (reason, message string) {
 	for _, g := range holders {
 		switch g.Effect {
@@ -178,7 +177,7 @@ func denied(name string) string {
 		msgDeniedGateRemedy, name, v1alpha1.GatesAnnotation)
 }
 
-// Released returns a message about why nothing holds a target: its open Gates, and those with mode Audit.
+// Released returns the message that nothing holds a target, with its open Gates and those with mode Audit.
 func (v Verdict) Released() string {
 	var parts []string
 	if len(v.Open) > 0 {
@@ -193,7 +192,7 @@ func (v Verdict) Released() string {
 	return fmt.Sprintf(msgReleased, strings.Join(parts, ", and "))
 }
 
-// ClosedAre returns that Gates are closed, as part of a sentence.
+// ClosedAre returns the names of Gates followed by "is closed" or "are closed".
 func ClosedAre(names []string) string { return are(names) + " closed" }
 
 // are returns the names of Gates followed by "is" or "are".
@@ -216,7 +215,7 @@ func namesOf(gates []Gate) []string {
 	return names
 }
 
-// resumed returns the message that Gates permit a target to stay resumed.
+// resumed returns the message that a target was resumed, and that these Gates permit it.
 func resumed(names []string) string {
 	if len(names) == 1 {
 		return fmt.Sprintf(msgResumedOne, names[0])

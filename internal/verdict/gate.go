@@ -32,7 +32,7 @@ const (
 	Denied
 )
 
-// holds returns whether the effect is to hold the target.
+// holds returns whether a Gate with this effect must hold the target.
 func (s Effect) holds() bool { return s == Closed || s == Missing || s == Denied }
 
 // Gate is a Gate that concerns a target: it governs the target, or its name is on the target.
@@ -60,8 +60,8 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effectAt(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
-// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The target is released, unless the spec
-// is invalid, because it is unknown then what the Gate governs.
+// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The Gate releases the target. With an invalid
+// spec, it does not, because it is unknown what it governs.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
@@ -74,8 +74,8 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effect, Object: g}
 }
 
-// auditing returns the effect of a Gate with mode Audit on a target that it governs. The target is released, unless the Gate is undecided
-// or invalid: then it stays as it is, even if the Gate does not hold it.
+// auditing returns the effect of a Gate with mode Audit on a target that it governs. The Gate releases the target. While it is undecided or invalid,
+// held targets stay held, and others stay free.
 func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	is := Leaving(name, g, now)
 	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), effectAt(g, now)
@@ -83,13 +83,13 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 		is.Effect = Suspended
 	}
 	if is.Would == Closed && !is.isPersisted() {
-		is.Would = Undecided // nothing happens at that instant, and the status is about to have the reason
+		is.Would = Undecided // no reason is known at that instant, but the status will have one soon
 	}
 	return is
 }
 
-// OutOfReach returns the effect of a Gate on a target that has its name, if the Gate refers to it but may no longer do so. The target stays
-// as it is until the Gate opens.
+// OutOfReach returns the effect of a Gate on a target that has its name and that its spec refers to, although the Gate must not govern it any
+// longer. The target stays as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	if effect == Closed {
@@ -98,8 +98,8 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effect, Object: g}
 }
 
-// effectAt reads the status of a Gate. A close that is due counts even before the status shows it. An opening counts only once the status
-// shows it.
+// effectAt returns the effect according to the status of a Gate. A close that is due counts although the status does not show it yet. An opening
+// counts only once the status shows it.
 func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -119,7 +119,7 @@ func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	return Open
 }
 
-// LetsActivate returns whether a Gate permits activating a certificate: it is open, or was open when it was suspended.
+// LetsActivate returns whether a Gate permits the activation of a certificate: it is open, or it was open when it was suspended.
 func (g Gate) LetsActivate() bool {
 	return g.Effect == Open || g.Effect == Suspended && g.wasOpen()
 }
@@ -140,12 +140,12 @@ func (g Gate) HasPace() bool {
 	return g.Effect == Open && g.Governs && g.Object.Spec.Release != nil
 }
 
-// isPersisted returns whether the status of a closed Gate shows that it is closed. A close that is due is persisted within milliseconds.
+// isPersisted returns whether the status of a closed Gate shows that it is closed. A close that is due is stored within milliseconds.
 func (g Gate) isPersisted() bool {
 	return g.Object == nil || meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 }
 
-// closedSince returns whether a Gate has been closed at least since an instant.
+// closedSince returns whether a Gate has been closed since at or earlier.
 func (g Gate) closedSince(at time.Time) bool {
 	if g.Object == nil {
 		return true
@@ -164,7 +164,7 @@ func (g Gate) wasOpen() bool {
 	return g.Object != nil && meta.IsStatusConditionTrue(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 }
 
-// IsInvalid returns whether the spec of a Gate is invalid, so that it is unknown what the Gate governs.
+// IsInvalid returns whether the spec of a Gate is invalid, so that it is unknown what it governs.
 func IsInvalid(g *v1alpha1.Gate) bool {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	return opened != nil && opened.Reason == v1alpha1.InvalidSpecReason

@@ -15,12 +15,12 @@ import (
 // Us identifies the holds of this controller.
 var Us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Pass: v1alpha1.PassAnnotation}
 
-// HeldBy returns the Gates whose names are on a target because they hold it.
+// HeldBy returns the names of the Gates that hold a target, from its annotation.
 func HeldBy(obj *unstructured.Unstructured) []string {
 	return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 }
 
-// NamedBy returns the Gates that a target refers to.
+// NamedBy returns the names of the Gates to which a target refers by annotation.
 func NamedBy(obj *unstructured.Unstructured) []string {
 	return target.ParseGates(obj.GetAnnotations()[v1alpha1.GatesAnnotation], obj.GetNamespace())
 }
@@ -29,20 +29,20 @@ func NamedBy(obj *unstructured.Unstructured) []string {
 type Scope struct {
 	// Reaches returns whether objects of a namespace may refer to another namespace. It is nil if that is unknown.
 	Reaches func(from, to string) bool
-	// Labels returns the labels of a namespace. It is called only for references that select namespaces. If it is nil, these match nothing.
+	// Labels returns the labels of a namespace. It is called only for references that select namespaces. If it is nil, they match nothing.
 	Labels func(namespace string) map[string]string
-	// Own is the namespace of the controller. References to all namespaces, or to namespaces with some labels, match nothing there.
+	// Own is the namespace of the controller. References that span namespaces match nothing there.
 	Own string
 }
 
-// Governs returns whether the spec of a Gate refers to an object, or the object refers to the Gate.
+// Governs returns whether the spec of a Gate refers to an object, or an annotation of the object refers to the Gate.
 func (s Scope) Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return slices.Contains(NamedBy(obj), g.Namespace+"/"+g.Name) || slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
 		return s.Names(&ref, g.Namespace, obj)
 	})
 }
 
-// GovernsInReach is like Governs, without objects in namespaces to which the Gate must not refer.
+// GovernsInReach is like Governs, but returns false if the Gate must not refer to the namespace of the object.
 func (s Scope) GovernsInReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return s.inReach(g, obj) && s.Governs(g, obj)
 }
@@ -51,7 +51,7 @@ func (s Scope) inReach(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return s.Reaches == nil || s.Reaches(g.Namespace, obj.GetNamespace())
 }
 
-// Names returns whether a reference of a Gate in a namespace matches an object.
+// Names returns whether a reference matches an object. namespace is the namespace of the Gate with the reference.
 func (s Scope) Names(ref *v1alpha1.TargetReference, namespace string, obj *unstructured.Unstructured) bool {
 	if ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName() {
 		return false

@@ -25,24 +25,24 @@ const (
 	PassRefused    PassState = "Refused"
 )
 
-// Pass is one reconciliation of a target that its Gates permit while they hold it. It is recorded on the target, so that a crash neither
-// extends nor repeats it. The zero value is no pass.
+// Pass permits one reconciliation of a target that Gates hold. It is recorded on the target, so that a crash neither extends nor repeats it. The
+// zero value means that there is no pass.
 type Pass struct {
 	State PassState
-	// Gates has the Gates that it passes, in the form of FormatHeldBy. Any other Gate that holds the target ends it.
+	// Gates has the Gates that permit the pass, in the form of FormatHeldBy. Another Gate that holds the target ends the pass.
 	Gates string
-	// Value of the annotation that requested it, the requester, and the reason.
+	// Value is that of the annotation that requested the pass, By the requester, and Reason the reason.
 	Value, By, Reason string
-	// Since is when it began, and the value of the reconcile request to Flux.
+	// Since is when the pass began. It is also the value of the reconcile request to Flux.
 	Since time.Time
-	// Until bounds its end. Ended is when it ended.
+	// Until is the deadline of the pass. Ended is when it ended.
 	Until, Ended time.Time
-	// Was is the progress that Flux had reported before the pass. Is is what Flux has reported since. The second change of any part ends
-	// the pass.
+	// Was is the progress that Flux had reported before the pass, and Is what it has reported since. If a part changes for the second time, the pass
+	// ends.
 	Was, Is target.Progress
 	// Before and After are the revisions of the target before and after it.
 	Before, After string
-	// Outcome is how it ended. Message is a sentence about that, or about why it was refused.
+	// Outcome is how the pass ended. Message is a sentence about the outcome, or about why the pass was refused.
 	Outcome, Message string
 }
 
@@ -63,8 +63,8 @@ func CanPass(obj *target.Object) bool {
 	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))
 }
 
-// PassOf returns the last pass from the record on a trimmed target. From a record that another manager owns, it returns only which request
-// was handled. Such a record permits no pass.
+// PassOf returns the last pass from the record on a trimmed target. If another manager owns the record or it is malformed, the result has only the
+// handled request: such a record permits no pass.
 func PassOf(obj *target.Object) Pass {
 	if !CanPass(obj) {
 		return Pass{}
@@ -80,7 +80,7 @@ func PassOf(obj *target.Object) Pass {
 	return p
 }
 
-// brief returns a record that has only the handled request.
+// brief returns a copy with only the handled request.
 func (p Pass) brief() Pass {
 	switch p.State {
 	case PassInProgress, PassEnded:
@@ -91,7 +91,7 @@ func (p Pass) brief() Pass {
 	return Pass{}
 }
 
-// annotations returns the annotations that record a pass. While it is in progress, one of them requests a reconciliation by Flux.
+// annotations returns the annotations that record the pass. While it is in progress, they include a reconcile request to Flux.
 func (p Pass) annotations() map[string]string {
 	if p.State == "" {
 		return nil
@@ -106,7 +106,7 @@ func (p Pass) annotations() map[string]string {
 // token returns the value of the reconcile request.
 func (p Pass) token() string { return p.Since.UTC().Format(time.RFC3339Nano) }
 
-// RequestedAt returns the time in the request, nil if there is none.
+// RequestedAt returns the time in the request, nil if it has none.
 func (p Pass) RequestedAt() *metav1.MicroTime {
 	at, _, err := gate.ParsePass(p.Value)
 	if err != nil {
@@ -115,17 +115,17 @@ func (p Pass) RequestedAt() *metav1.MicroTime {
 	return &metav1.MicroTime{Time: at.Truncate(time.Microsecond)}
 }
 
-// Last returns when the pass ended, or otherwise when it began.
+// Last returns when the pass ended, or when it began if it is in progress.
 func (p Pass) Last() time.Time { return cmp.Or(p.Ended, p.Since) }
 
-// IsNew returns whether a record differs in its state or its request from an earlier one.
+// IsNew returns whether the state or the request of the record differs from the one before.
 func (p Pass) IsNew(before Pass) bool {
 	return p.State != "" && (p.State != before.State || p.Value != before.Value)
 }
 
-// reported returns how a pass has ended according to the target and the time, nothing if it has not. Flux writes the conditions before the
-// handled request. Another reconcile request also counts once Flux has handled it. Any client that may patch the target could replace the
-// request again and again, so the second report ends the pass.
+// reported returns how a pass has ended, empty if it has not. Flux writes the conditions before the handled request. A later reconcile request
+// counts, too, once Flux has handled it. As any client that may patch the target could replace that request again and again, the second report ends
+// the pass.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
 	if p.Since.After(now.Add(maxReportAge)) || p.Until.Sub(p.Since) > gate.MaxPass {
 		return PassInterrupted, msgPassTampered
@@ -146,14 +146,14 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 	case second != "":
 		return PassInterrupted, msgPassSecondReport + second
 	case handled != p.token() && (request == "" || request == p.Was[0]):
-		return PassInterrupted, msgPassRequestRemoved // no report would end it
+		return PassInterrupted, msgPassRequestRemoved // because Flux would never report on this pass
 	case !now.Before(p.Until):
 		return PassTimedOut, msgPassTimedOut + p.Until.UTC().Format(time.RFC3339)
 	}
 	return "", ""
 }
 
-// second returns the part of the progress that has changed twice since the pass began, empty if none has.
+// second returns the name of a part of the progress that has changed twice since the pass began, empty if there is none.
 func (p Pass) second(now target.Progress) string {
 	for i, name := range target.ProgressNames {
 		if now[i] != p.Is[i] && p.Is[i] != p.Was[i] {
@@ -187,7 +187,7 @@ func applyPass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// continuePass decides whether a passing target is held again, is released, or continues its pass.
+// continuePass decides whether a passing target is held again, is released, or keeps its pass.
 func continuePass(o Observed, v Verdict, step Step) Step {
 	outcome, message := o.Outcome, o.Message
 	if outcome == "" {
@@ -206,15 +206,15 @@ func continuePass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// end returns the record of a pass that has ended.
+// end returns the record of the pass after it has ended.
 func (o Observed) end(outcome, message string) Pass {
 	p := o.Pass
 	p.State, p.Ended, p.After, p.Outcome, p.Message = PassEnded, o.Now.UTC().Truncate(time.Microsecond), o.Revision, outcome, message
 	return p
 }
 
-// interrupts returns which Gate ends a pass before Flux reports, empty if none does. It relies on the record of the pass, because any
-// client that may patch the target can write heldBy.
+// interrupts returns the outcome if a Gate ends a pass before Flux reports, empty if none does. It compares the holders with the record of the pass,
+// because any client that may patch the target can change heldBy.
 func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	passed := target.ParseHeldBy(o.Pass.Gates)
 	for _, g := range v.Holders {
@@ -230,7 +230,8 @@ func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	return "", ""
 }
 
-// pass records the pass or the request for one that a trimmed target has, and returns whether its Gates must be evaluated for it.
+// pass sets the fields about the current pass of a trimmed target, or about the request for one. It returns whether the Gates must be checked for
+// reasons to permit no pass.
 func (o *Observed) pass(obj *target.Object, definition target.Definition, now time.Time) bool {
 	o.Pass, o.Revision, o.Now = PassOf(obj), target.Revision(obj), now
 	o.RequestPresent = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
@@ -245,12 +246,12 @@ func (o *Observed) pass(obj *target.Object, definition target.Definition, now ti
 	return o.Request != nil
 }
 
-// startsPass returns whether the step starts a pass.
+// startsPass returns whether the step begins a pass.
 func (r *Ruling) startsPass() bool {
 	return r.Step.Outcome == Passing && r.Observed.State != target.Passing
 }
 
-// passEnds returns the latest end of a pass that continues after the step, zero if there is none.
+// passEnds returns the deadline of a pass that is in progress after the step, zero if none is.
 func (r *Ruling) passEnds() time.Time {
 	if r.Step.Outcome != Passing && (r.Observed.State != target.Passing || r.Step.Hold) {
 		return time.Time{}
@@ -258,8 +259,8 @@ func (r *Ruling) passEnds() time.Time {
 	return cmp.Or(r.Step.Pass, r.Observed.Pass).Until
 }
 
-// PassMoves returns whether the pass of a target has changed, and whether one is in progress. In both cases, the target may have to be
-// held.
+// PassMoves returns whether an input of the pass of a target has changed, and whether a pass is in progress. In both cases, the target must be
+// reconciled, because it may have to be held.
 func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	was, is := before.GetAnnotations(), after.GetAnnotations()
 	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {

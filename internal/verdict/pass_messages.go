@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// GrantedMessage returns a message about a pass, with its Gates, its requester, and its latest end.
+// GrantedMessage returns a message about a granted pass, with its Gates, its requester, and its deadline.
 func (p Pass) GrantedMessage(names []string) string {
 	return fmt.Sprintf(msgGranted,
 		strings.TrimSpace(gates(names, "", "")), p.Since.UTC().Format(time.RFC3339), p.requestedBy(), p.Until.UTC().Format(time.RFC3339))
@@ -26,7 +26,7 @@ func (p Pass) requestedBy() string {
 	return text
 }
 
-// EndedMessage returns a message about how a pass has ended, and its revisions.
+// EndedMessage returns a message about how a pass has ended, and which revisions the target had before and after it.
 func (p Pass) EndedMessage() string {
 	text := fmt.Sprintf(msgEnded, p.Since.UTC().Format(time.RFC3339), p.Ended.UTC().Format(time.RFC3339), p.Message)
 	switch {
@@ -46,7 +46,7 @@ func (p Pass) RefusedMessage(why string) string {
 	return fmt.Sprintf(msgRefused, format.Printable(p.Value), p.requestedBy(), why)
 }
 
-// result returns a sentence about the last pass of a held target.
+// result returns a sentence about the last pass of a held target, empty if there is nothing to report.
 func (p Pass) result() string {
 	switch p.State {
 	case PassEnded:
@@ -58,5 +58,5 @@ func (p Pass) result() string {
 	return ""
 }
 
-// IsFailure returns whether a pass has ended otherwise than by success or because the Gates opened.
+// IsFailure returns whether a pass has ended in another way than by success or because the Gates opened.
 func (p Pass) IsFailure() bool { return p.Outcome != PassSucceeded && p.Outcome != PassOpened }

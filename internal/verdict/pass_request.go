@@ -20,16 +20,16 @@ type PassRequest struct {
 	Gates string
 	// Refused is why the target cannot have a pass, regardless of its Gates.
 	Refused string
-	// Unrecordable is true if a refusal cannot be recorded, because the value is not later than the recorded one.
+	// Unrecordable is true if the refusal must not be recorded, for example because the request is not later than the recorded one.
 	Unrecordable bool
 	// Expired is true if the request is too old to report its refusal.
 	Expired bool
 }
 
-// maxReportAge is the age up to which the refusal of a request is reported.
+// maxReportAge is the age up to which a refusal is reported.
 const maxReportAge = 10 * time.Minute
 
-// newPassRequest returns the new request for a pass on a trimmed target, nil if there is none.
+// newPassRequest returns the unhandled request for a pass on a trimmed target, nil if there is none. noted is the recorded pass.
 func newPassRequest(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *PassRequest {
 	request, ok := gate.ReadPass(obj.GetAnnotations(), now)
 	if !ok || request.Value == noted.Value {
@@ -45,7 +45,7 @@ func newPassRequest(obj *target.Object, noted Pass, definition target.Definition
 	others := target.OtherOwners(&obj.Unstructured, Us)
 	switch {
 	case request.Err != nil:
-		// Record a time in the future, so that the request is not granted once that time has come.
+		// Record a time in the future, so that the request is not granted when that time comes.
 		ask.Refused, ask.Unrecordable = request.Err.Error(), !gate.IsAhead(request.At, now)
 	case request.At.Before(now.Add(-gate.MaxPass)):
 		ask.Refused, ask.Unrecordable = fmt.Sprintf(msgPassTooOld, gate.MaxPass), true
@@ -73,11 +73,11 @@ func decidePass(o Observed, v Verdict, step Step) Step {
 		refusal = msgPassNotHeld
 	default:
 		refusal, waits = v.bars(o)
-		waits = waits || v.Waits // a Gate that has not decided may be about to close
+		waits = waits || v.Waits // a Gate that has not decided yet may close
 		old = old && refusal == closedLater
 	}
 	switch {
-	case waits, step.Write, refusal != "" && old: // an event follows, and triggers the next decision
+	case waits, step.Write, refusal != "" && old: // another event will trigger the decision
 	case refusal == "":
 		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Request.Pass
 		step.Pass.Gates = target.FormatHeldBy(step.Names)
@@ -92,10 +92,10 @@ func decidePass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// closedLater refuses a request from before the target was held.
+// closedLater refuses a request that is older than the hold.
 const closedLater = "a gate has closed since the request, so request it again"
 
-// bars returns why one of the Gates that hold a target permits no pass, and whether one of them is undecided.
+// bars returns why a Gate that holds the target permits no pass, empty if all permit one. waits is true if a Gate must decide first.
 func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	if len(v.Holders) == 0 {
 		return msgBarsUnknown, false
@@ -130,7 +130,7 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	return "", false
 }
 
-// barred returns Gates with the reasons why they permit no pass.
+// barred returns copies of the Gates in which Barred is set for the closed ones.
 func barred(gates []Gate, now time.Time) []Gate {
 	gates = slices.Clone(gates)
 	for i := range gates {

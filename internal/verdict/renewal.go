@@ -58,7 +58,7 @@ func (r Ruling) Renewal() []metav1.Condition {
 	return list
 }
 
-// misconfigured returns the reason and a message if a renewal cannot be held as specified.
+// misconfigured returns the reason and the message if the renewal cannot be held as the Gates specify, empty if it can.
 func (r Ruling) misconfigured() (reason, message string) {
 	_, before := r.Plan.Lever["renewBefore"]
 	switch {
@@ -78,7 +78,7 @@ func (r Ruling) misconfigured() (reason, message string) {
 	return "", ""
 }
 
-// deferred returns a message about until when the renewal is deferred.
+// deferred returns a message about why and until when the renewal is deferred.
 func (r Ruling) deferred(notAfter string) string {
 	said := are(r.Step.Names)
 	said = strings.ToUpper(said[:1]) + said[1:] + " closed."
@@ -102,7 +102,7 @@ func (g Gate) opensSoon() bool {
 	return ok
 }
 
-// Opening returns when a closed Gate opens next, in the zone of the period that opens it.
+// Opening returns when a closed Gate opens next, and the zone of the open period. The time is in that zone. ok is false if no opening is scheduled.
 func (g Gate) Opening() (at time.Time, zone string, ok bool) {
 	if g.Object == nil || g.Object.Spec.Suspend {
 		return time.Time{}, "", false

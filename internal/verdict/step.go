@@ -39,16 +39,16 @@ type Step struct {
 	Waits bool
 	// Pass is the recorded pass after the step. Ends is the same, but is also set if the record is removed.
 	Pass, Ends Pass
-	// Refused is why a requested pass is refused, if that is not recorded.
+	// Refused is why a requested pass is refused, if that is not recorded on the target.
 	Refused string
 }
 
-// Next returns the next action on a target, from a verdict and the plan of its kind on the terms of the holders.
+// Next returns the next action on a target, from the verdict and the plan of its kind.
 func Next(o Observed, v Verdict, plan target.Plan) Step {
 	return applyPass(o, v, next(o, v, plan))
 }
 
-// next is Next without passes. It treats a passing target as held.
+// next is like Next, but ignores requests for passes. It treats a passing target as held.
 func next(o Observed, v Verdict, plan target.Plan) Step {
 	held := o.State != target.Free && o.State != target.SuspendedByOthers
 	stays := Step{Hold: held, Names: o.HeldBy}
@@ -58,7 +58,7 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 	changed := !slices.Equal(o.HeldBy, v.Names)
 	switch {
 	case o.State == target.SuspendedByOthers:
-		// A client that suspends it after resuming it takes it over.
+		// A client that resumes the target and suspends it later takes it over.
 		return Step{Outcome: SuspendedByOthers, Write: len(o.HeldBy) > 0}
 	case len(v.Names) == 0 && !held && len(o.HeldBy) == 0:
 		return Step{}
@@ -68,9 +68,9 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 	case len(v.Names) == 0:
 		return Step{Write: true, Claim: o.claims()}
 	case v.isSuspended() && plan.Exempt == target.Imminent:
-		return exempt(o, v, plan) // a suspended Gate lets no certificate expire, either
+		return exempt(o, v, plan) // a suspended Gate must not let a certificate expire, either
 	case !v.closed:
-		// The Gates whose names are on it are undecided or suspended, so it stays held or free.
+		// The Gates whose names are on the target are undecided or suspended, so it stays held or free.
 		stays.Write, stays.Names = changed || o.State == target.Held && v.isSuspended() && plan.Stale, v.Names
 		return stays
 	case plan.Exempt != target.NotExempt:
@@ -81,10 +81,10 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 	return Step{Outcome: Held, Write: changed || o.State != target.Held || plan.Stale, Hold: true, Names: v.Names}
 }
 
-// claims returns whether the controller must hold a target before it releases it.
+// claims returns whether the controller must apply the hold itself before it can release the target.
 func (o Observed) claims() bool { return o.State == target.Locked || o.State == target.Overridden }
 
-// exempt releases a target that Gates would hold. It keeps their names if the exemption lasts.
+// exempt returns the step that releases a target although Gates would hold it. The names of the Gates stay on it if the exemption lasts.
 func exempt(o Observed, v Verdict, plan target.Plan) Step {
 	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.claims()}
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Terms returns the combined terms on which Gates hold a Certificate: the last of them to release it determines when. A Gate that does not
-// exist has the default terms. A Gate with mode Audit that releases it has none.
+// Terms returns the combined terms on which Gates hold a Certificate. It is released when the last of them releases it. A Gate that does not exist
+// has the default terms. A Gate with mode Audit that releases the Certificate has none.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := 0

@@ -15,20 +15,19 @@ type Observed struct {
 	HeldBy []string
 	// Exempted is true if the target has been exempt from a hold.
 	Exempted bool
-	// ReportedAt is when the condition Approved was set, zero if it is missing. Without it, a resumed target cannot be distinguished from
-	// one that was never held.
+	// ReportedAt is when the condition Approved was set, zero if it is missing. It distinguishes a resumed target from one that was never held.
 	ReportedAt time.Time
-	// Pass is the record of the last pass, with the progress that Flux reports. Advanced is true if the record lacks some of it. Outcome
-	// and Message are how the pass has ended, if it has.
+	// Pass is the record of the last pass, with the progress that Flux reports now. Advanced is true if some of that progress is not recorded yet.
+	// Outcome and Message are how the pass has ended, empty if it has not.
 	Pass             Pass
 	Advanced         bool
 	Outcome, Message string
-	// RequestPresent is true if the request for this pass is still on the target. The record stays as long, so that the request does not
+	// RequestPresent is true if the request for this pass is still on the target. As long as it is, the record is kept, so that the request does not
 	// count again.
 	RequestPresent bool
 	// Request is a new request for a pass, nil if there is none.
 	Request *PassRequest
-	// Revision of the target and the time, for the record.
+	// Revision is that of the target, and Now is the time, both for the record.
 	Revision string
 	Now      time.Time
 }
@@ -39,7 +38,7 @@ type Verdict struct {
 	Names []string
 	// Holders are the Gates that hold the target: closed ones, and undecided ones whose names are on it.
 	Holders []Gate
-	// Open has the names of the open Gates that govern the target, and Opened the Gates.
+	// Open has the names of the open Gates that govern the target, and Opened has the Gates themselves.
 	Open   []string
 	Opened []Gate
 	// Audits are the Gates with mode Audit that govern the target and release it.
@@ -48,13 +47,13 @@ type Verdict struct {
 	Resumed bool
 	// Again is true if another client has resumed the target, and it is held again.
 	Again bool
-	// Waits is true if a Gate has not decided. Until then, a held target is not released.
+	// Waits is true if a Gate has not decided yet. Until then, a held target is not released.
 	Waits bool
-	// closed is true if one of the holders must hold the target.
+	// closed is true if at least one Gate must hold the target.
 	closed bool
 }
 
-// Judge returns the verdict of all Gates that concern a target, each once.
+// Judge returns the verdict of the Gates that concern a target.
 func Judge(o Observed, gates []Gate) Verdict {
 	var v Verdict
 	for _, g := range gates {
@@ -71,7 +70,7 @@ func Judge(o Observed, gates []Gate) Verdict {
 			}
 			continue
 		case !named:
-			// Only the last state of a suspended Gate is known. That suffices to keep a hold that has no name.
+			// Only the last state of a suspended Gate is known. That is reason enough to keep a hold without a name.
 			v.Waits = v.Waits || g.Effect == Undecided || g.Effect == Suspended && len(o.HeldBy) == 0 && !g.wasOpen()
 			continue
 		}
@@ -91,18 +90,18 @@ func Judge(o Observed, gates []Gate) Verdict {
 	return v
 }
 
-// resumed returns whether a free target was held since a Gate closed: the name of the Gate is on it, and its condition is not older than
-// the closing.
+// resumed returns whether a free target was held after the Gate had closed: the name of the Gate is on it, and its condition is not older than the
+// closing.
 func (g Gate) resumed(o Observed) bool {
 	return slices.Contains(o.HeldBy, g.Name) && !o.ReportedAt.IsZero() && g.closedSince(o.ReportedAt)
 }
 
-// isSuspended returns whether no Gate but suspended ones holds the target.
+// isSuspended returns whether all Gates that hold the target are suspended.
 func (v Verdict) isSuspended() bool {
 	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect != Suspended })
 }
 
-// all returns whether a predicate is true for all Gates that must hold the target.
+// all returns whether the predicate is true for all Gates that must hold the target.
 func (v Verdict) all(is func(Gate) bool) bool {
 	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect.holds() && !is(g) })
 }

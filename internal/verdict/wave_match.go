@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// WavesOf returns which waves of a Gate match an object, as a bit mask. The first wave has bit 1.
+// WavesOf returns the waves of a Gate that match an object, as a bit mask. The first wave is bit 0.
 func WavesOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) (matches uint16) {
 	waves := g.Spec.Release.Waves
 	for i := range waves[:min(len(waves), v1alpha1.MaxWaves)] {
@@ -19,7 +19,7 @@ func WavesOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) (matches uint16) 
 	return matches
 }
 
-// WaveOf returns the name of the wave of an object: the last one that matches, or the rest.
+// WaveOf returns the name of the wave that an object belongs to: the last one that matches, or that of the rest.
 func WaveOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) string {
 	if matches := WavesOf(g, obj); matches != 0 {
 		return g.Spec.Release.Waves[bits.Len16(matches)-1].Name

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// until returns when a closed Gate opens, empty if that is unknown.
+// until returns " until" and when a closed Gate opens, empty if that is unknown.
 func (g Gate) until() string {
 	at, _, ok := g.Opening()
 	if !ok {
@@ -20,7 +20,7 @@ func (g Gate) until() string {
 	return " until " + at.UTC().Format(time.RFC3339)
 }
 
-// why returns why a Gate is closed, from its status at an instant. It is empty if unknown.
+// why returns why a Gate is closed, empty if that is unknown.
 func (g Gate) why(now time.Time) string {
 	if g.Object == nil {
 		return ""
@@ -59,7 +59,7 @@ var reasons = map[string]string{
 	v1alpha1.TimeUnknownReason:        "the API server does not return its time",
 }
 
-// requested describes the close request: requester and reason.
+// requested describes a close request, with its requester and reason. The request is nil if it is unknown.
 func requested(by *ledger.Request) string {
 	text := "closed on request"
 	if by != nil && by.By != "" {
