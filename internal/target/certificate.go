@@ -21,18 +21,18 @@ var _ = register(certificate{Certificate})
 var Certificate = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 
 const (
-	// maxDeferral is the longest lifetime for which cert-manager finds the window that the controller sets. The window begins once a year.
-	// cert-manager also searches one lifetime back, and would find the window of the year before.
+	// maxDeferral is the longest lifetime for which cert-manager finds the window that the controller sets. The window recurs every year, and
+	// cert-manager also searches one lifetime back, so it would find the window of the year before.
 	maxDeferral = 180 * 24 * time.Hour
 
 	// minRenewBefore is the shortest spec.renewBefore that cert-manager's webhook accepts.
 	minRenewBefore = 5 * time.Minute
 
-	// marginPart limits the margin to this part of a lifetime: half of the third that cert-manager leaves for the renewal by default.
+	// marginPart limits the margin to a sixth of the lifetime: half of the third that cert-manager leaves for the renewal by default.
 	marginPart = 6
 
-	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies it, because its definition is the
-	// same as that of its successor.
+	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies the release, because its CRD is the same
+	// as that of the next one.
 	brokenDisabled = "v1.21.0"
 )
 
@@ -68,7 +68,7 @@ func (certificate) ReportsByApply() bool { return true }
 // Expiry implements Renewer.
 func (certificate) Expiry(obj *Object) time.Time { return observe(obj).notAfter }
 
-// RenewalDue implements Renewer, by the rules of cert-manager.
+// RenewalDue implements Renewer. It follows the rules of cert-manager.
 func (certificate) RenewalDue(obj *Object, state State) time.Time {
 	o := observe(obj)
 	lifetime := o.notAfter.Sub(o.notBefore)
@@ -80,8 +80,8 @@ func (certificate) RenewalDue(obj *Object, state State) time.Time {
 
 func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }
 
-// Observe counts any spec.renewal that is not ours as suspended by others. A spec.renewBefore that is not ours is a setting that holds
-// nothing.
+// Observe implements Adapter. A spec.renewal that is not ours counts as suspended by others. A spec.renewBefore that is not ours is an ordinary
+// setting, which holds nothing.
 func (certificate) Observe(obj *Object, us Identity) State {
 	_, named := obj.GetAnnotations()[us.HeldBy]
 	for _, path := range [][]string{renewalPath, renewBeforePath} {
@@ -102,7 +102,7 @@ func (certificate) Observe(obj *Object, us Identity) State {
 	return Free
 }
 
-// Differs compares what cert-manager reports, and the settings that determine a renewal.
+// Differs compares what cert-manager reports, and the spec fields that affect the renewal.
 func (certificate) Differs(before, after *Object) bool {
 	if !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) {
 		return true
@@ -110,18 +110,18 @@ func (certificate) Differs(before, after *Object) bool {
 	return observe(before) != observe(after)
 }
 
-// observed is the status of a Certificate, as far as a plan depends on it.
+// observed has the parts of the status of a Certificate that a plan depends on.
 type observed struct {
 	notBefore, notAfter, renewal time.Time
 	ready, current, issuing, ari bool
-	// misplaced is true if cert-manager finds no time in the windows of the spec.
+	// misplaced is true if cert-manager finds no renewal time in the windows of the spec.
 	misplaced bool
 }
 
 func observe(obj *Object) observed {
 	at := func(field string) time.Time {
 		value, _, _ := unstructured.NestedString(obj.Object, "status", field)
-		t, _ := time.Parse(time.RFC3339, value) // an invalid time counts as missing
+		t, _ := time.Parse(time.RFC3339, value) // an invalid time counts as zero
 		return t
 	}
 	o := observed{notBefore: at("notBefore"), notAfter: at("notAfter"), renewal: at("renewalTime")}
@@ -136,8 +136,8 @@ func observe(obj *Object) observed {
 	return o
 }
 
-// Plan defers the renewal. If cert-manager can wait for the deadline itself, it does so even while the controller is down. Otherwise the
-// renewal is deferred forever, and the plan changes at the deadline.
+// Plan implements Adapter: it defers the renewal to a deadline. If cert-manager can wait for the deadline itself, it does so even while the
+// controller is down. Otherwise, the renewal is disabled until the controller changes it at the deadline.
 func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
 	o := observe(obj)
 	held := state.IsHeld()
@@ -175,8 +175,8 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 	return plan
 }
 
-// lever returns the fields that hold the renewal of a Certificate, nil if this release of cert-manager has none. It also returns whether
-// cert-manager ignores the window.
+// lever returns the spec fields that hold the renewal of a Certificate. It returns nil if this release of cert-manager has no such fields, or if
+// another client has set them. ignored is true if cert-manager misreads the window, so that the renewal is disabled instead.
 func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) (lever map[string]any, ignored bool) {
 	before := Lever(obj)
 	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
@@ -184,7 +184,7 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 		_, set, _ := unstructured.NestedFieldNoCopy(obj.Object, renewBeforePath...)
 		_, ours := before["renewBefore"]
 		if percentage || set && (!ours || state != Held) {
-			return nil, false // another client sets when to renew
+			return nil, false // another client determines when to renew
 		}
 		margin := minRenewBefore
 		if !terms.Strict {
@@ -206,9 +206,9 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	return until, false
 }
 
-// deferral returns a window of cert-manager that starts at the deadline. It is as long as the lifetime of the certificate, so that the next
-// certificate has a renewal time, too: without one, cert-manager does not report it as ready. It must be the only window: cert-manager
-// ignores the others if one starts after the certificate expires.
+// deferral returns a renewal window that starts at the deadline. It is as long as the lifetime of the certificate, so that the next certificate has
+// a renewal time, too. Without one, cert-manager does not report it as ready. It must be the only window, because cert-manager ignores all windows
+// but one if that one starts after the certificate expires.
 func deferral(o observed, deadline time.Time) map[string]any {
 	at := deadline.UTC()
 	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{
@@ -217,8 +217,8 @@ func deferral(o observed, deadline time.Time) map[string]any {
 	}}}
 }
 
-// renewBefore returns how long before its expiry cert-manager renews a certificate that is not held: by default a third of the lifetime, as
-// in cert-manager's function RenewalTime.
+// renewBefore returns how long before the expiry cert-manager would renew the certificate if it were not held. The default is a third of the
+// lifetime, as in cert-manager's function RenewalTime.
 func renewBefore(obj *Object, state State, lifetime time.Duration) time.Duration {
 	value, _, _ := unstructured.NestedString(obj.Object, renewBeforePath...)
 	_, renewal, _ := unstructured.NestedFieldNoCopy(obj.Object, renewalPath...)

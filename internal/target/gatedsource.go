@@ -30,11 +30,11 @@ var pinnable = map[schema.GroupKind]bool{
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.HelmChartKind}:     true,
 }
 
-// Content is a field of the spec of a source that determines the content of the artifact, in addition to the revision. Observed is the
-// status field in which source-controller records its value.
+// Content is a spec field of a source that, together with the revision, determines the content of the artifact. Observed is the status field in
+// which source-controller records its value.
 type Content struct{ Spec, Observed []string }
 
-// ContentOf returns these fields by kind. Kinds whose revision does not identify the content are missing.
+// ContentOf has these fields by kind. It lacks the kinds whose revision does not identify the content.
 var ContentOf = map[string][]Content{
 	sourcev1.GitRepositoryKind: {
 		content(gitRepository, &gitRepository.Spec.Ignore, &gitRepository.Status.ObservedIgnore),
@@ -68,7 +68,7 @@ func (gatedSource) reads() [][]string { return [][]string{{"spec"}, {"status"}} 
 
 func (gatedSource) revisions() [][]string { return [][]string{{"status", "pinned", "revision"}} }
 
-// Observe returns Held if a revision waits for Gates.
+// Observe implements Adapter. A GatedSource is held if a revision waits for Gates.
 func (gatedSource) Observe(obj *Object, _ Identity) State {
 	for _, c := range obj.GetConditions() {
 		if c.Type == "Approved" && c.Status == "False" && heldBecause[c.Reason] {
@@ -78,10 +78,10 @@ func (gatedSource) Observe(obj *Object, _ Identity) State {
 	return Free
 }
 
-// heldBecause are the reasons of the condition Approved of an object that Gates hold.
+// heldBecause has the reasons of the condition Approved for an object that Gates hold.
 var heldBecause = map[string]bool{"GateClosed": true, "GateNotFound": true, "AccessDenied": true}
 
-// Plan has no lever. Unless a revision waits, nothing is held.
+// Plan implements Adapter. It has no lever. If no revision waits, the object is exempt.
 func (gatedSource) Plan(obj *Object, _ State, _ Terms, _ time.Time) Plan {
 	if _, waits, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "pending"); !waits {
 		return Plan{Exempt: Idle}
@@ -89,7 +89,7 @@ func (gatedSource) Plan(obj *Object, _ State, _ Terms, _ time.Time) Plan {
 	return Plan{}
 }
 
-// Differs compares the inputs of a reconciliation, and its results.
+// Differs implements Adapter. It compares the inputs and the results of a reconciliation.
 func (gatedSource) Differs(before, after *Object) bool {
 	return !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) || !reflect.DeepEqual(before.Object["status"], after.Object["status"]) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// A longer value, or one with more parts, is not a list of at most 32 names. config/lock has the same bounds.
+// Values that are longer or have more parts are never a list of at most 32 names. config/lock has the same bounds.
 const (
 	maxGatesLength = 12000
 	maxGatesParts  = 200
 )
 
 const (
-	// MaxNamedGates bounds the Gates that an object can refer to. Each costs the controller a reconciliation, and any user who may write an
+	// MaxNamedGates bounds the Gates that an object can refer to, because each of them causes a reconciliation, and any user with write access to an
 	// object can add some.
 	MaxNamedGates = 32
 
@@ -25,8 +25,8 @@ const (
 // gateName matches namespace/name, where the name is a DNS subdomain. config/lock has the same expression.
 var gateName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// ParseGates returns the Gates in the annotation of an object in a namespace, as namespace/name, sorted, each once. It returns only NoGate
-// if one of the names is invalid, or if there are too many.
+// ParseGates returns the Gates in the annotation of an object in a namespace, as namespace/name, sorted, each once. If a name is invalid or there
+// are too many, it returns only NoGate.
 func ParseGates(value, namespace string) []string {
 	noGate := []string{namespace + "/" + NoGate}
 	if utf8.RuneCountInString(value) > maxGatesLength {

@@ -31,11 +31,10 @@ func (k Kind) String() string {
 	return text
 }
 
-// IsBuiltIn returns whether the kind is part of Kubernetes itself, and has no definition in the cluster. The group of a definition always
-// has a dot.
+// IsBuiltIn returns whether the kind is part of Kubernetes and has no CRD. The group of a CRD always has a dot.
 func (k Kind) IsBuiltIn() bool { return !strings.Contains(k.Group, ".") }
 
-// path returns the steps of the path of the field.
+// path returns the field names on the path.
 func (k Kind) path() []string { return strings.Split(k.Field, ".") }
 
 var (
@@ -99,7 +98,7 @@ func parseKind(value string) (Kind, error) {
 	return k, nil
 }
 
-// SetKinds replaces the added kinds that All, For and Of support. Call it before any of them: their earlier results do not change.
+// SetKinds replaces the added kinds. Call it before All, For and Of, because results that they have returned do not change.
 func SetKinds(kinds ...Kind) {
 	t := table{adapters: map[schema.GroupKind]Adapter{}, added: map[schema.GroupKind]Kind{}}
 	for _, a := range builtIn {
@@ -112,7 +111,7 @@ func SetKinds(kinds ...Kind) {
 	registry.Store(&t)
 }
 
-// Added returns the added kind of a group and kind, and whether there is one.
+// Added returns an added kind by group and kind. It returns false if the kind was not added.
 func Added(kind schema.GroupKind) (Kind, bool) {
 	k, ok := registry.Load().added[kind]
 	return k, ok

@@ -17,12 +17,12 @@ type Object struct {
 	unstructured.Unstructured
 }
 
-// DeepCopyObject keeps the type, unlike that of Unstructured.
+// DeepCopyObject returns a copy of type *Object, unlike that of Unstructured.
 func (o *Object) DeepCopyObject() runtime.Object {
 	return &Object{Unstructured: *o.DeepCopy()}
 }
 
-// GetConditions returns status.conditions, none if they do not have the standard form.
+// GetConditions returns status.conditions. It returns nil if they do not have the standard form.
 func (o *Object) GetConditions() []metav1.Condition {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, conditionsPath...)
 	list, _ := value.([]any)
@@ -35,8 +35,8 @@ func (o *Object) GetConditions() []metav1.Condition {
 	return conditions
 }
 
-// conditionOf does the same as runtime.DefaultUnstructuredConverter, in a tenth of the time. Each reconciliation reads all conditions of a
-// target.
+// conditionOf converts a condition like runtime.DefaultUnstructuredConverter, but takes a tenth of the time, because each reconciliation reads all
+// conditions of a target. It returns false if the condition is malformed.
 func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	fields, ok := item.(map[string]any)
 	condition = metav1.Condition{
@@ -52,7 +52,7 @@ func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	return condition, ok
 }
 
-// field returns a field, the zero value if it is not set. If it has another type, it sets ok to false.
+// field returns a field, or the zero value if it is not set. If it has another type, field sets ok to false.
 func field[T any](fields map[string]any, name string, ok *bool) T {
 	value, is := fields[name].(T)
 	*ok = *ok && (is || fields[name] == nil)
@@ -61,12 +61,12 @@ func field[T any](fields map[string]any, name string, ok *bool) T {
 
 var conditionsPath = []string{"status", "conditions"}
 
-// condition returns one of the conditions, nil if it is missing.
+// condition returns the condition with a name, nil if it is missing.
 func (o *Object) condition(name string) *metav1.Condition {
 	return meta.FindStatusCondition(o.GetConditions(), name)
 }
 
-// Lever returns the spec fields that hold a trimmed object now: the first of its levers that is set. If another one is set too, it is not
+// Lever returns the spec field that holds a trimmed object, empty if none does. If several are set, it returns the first one; the others are not
 // ours.
 func Lever(obj *Object) map[string]any {
 	for _, path := range Of(&obj.Unstructured).levers() {
@@ -77,7 +77,7 @@ func Lever(obj *Object) map[string]any {
 	return map[string]any{}
 }
 
-// Revision returns the revision of a trimmed object, empty if unknown. For the kinds of Flux, it is the revision of the source.
+// Revision returns the revision of a trimmed object, empty if unknown. For the kinds of Flux, it is the revision of their source.
 func Revision(obj *Object) string {
 	for _, path := range Of(&obj.Unstructured).revisions() {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); value := value.(type) {
@@ -98,20 +98,19 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 	for i := range conditions {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
 		if err != nil {
-			panic(err) // a struct of strings and a time always converts
+			panic(err) // conditions always convert
 		}
 		list = append(list, fields)
 	}
 	if err := unstructured.SetNestedSlice(o.Object, list, conditionsPath...); err != nil {
-		// status is not an object, so it had no conditions that could be lost.
+		// status is not an object, so it has no conditions that could be lost
 		o.Object["status"] = map[string]any{"conditions": list}
 	}
 }
 
-// Trim removes from an object everything that is not needed to hold it. It keeps the metadata, the fields that hold it, the fields that its
-// adapter reads, and its revision. Of the managed fields it keeps the owners of the fields that hold the object, and of the annotations
-// that record the hold. It removes such an annotation if it is not ours, because any user who may write the object may have written or
-// copied it. Trim is idempotent.
+// Trim removes everything from an object that is not needed to hold it. It keeps the metadata, the fields that hold the object, the fields that its
+// adapter reads, and its revision. Of the managed fields, it keeps those for the fields and the annotations of a hold. It removes an annotation of a
+// hold that is not ours, because any user with write access to the object may have written or copied it. Trim is idempotent.
 func Trim(obj *unstructured.Unstructured, us Identity) {
 	a := Of(obj)
 	if a == nil {
@@ -120,12 +119,12 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	trimmed := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": obj.Object["metadata"]}
 	for _, path := range slices.Concat(a.levers(), a.reads(), a.revisions()) {
 		if value, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
-			_ = unstructured.SetNestedField(trimmed, value, path...) // every parent is an object
+			_ = unstructured.SetNestedField(trimmed, value, path...) // each parent is an object
 		}
 	}
 	obj.Object = trimmed
 	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.passPath())...); len(entries) > 0 {
-		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // they were read from there
+		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // the entries are from this path
 	} else {
 		unstructured.RemoveNestedField(obj.Object, managedFieldsPath...)
 	}
@@ -154,14 +153,14 @@ func (us Identity) heldByPath() []string { return []string{"metadata", "annotati
 
 func (us Identity) passPath() []string { return []string{"metadata", "annotations", us.Pass} }
 
-// IsPassOwnedByOthers returns whether another manager owns the record of passes of an object, and we do not.
+// IsPassOwnedByOthers returns whether another manager owns the record of passes of an object, but we do not.
 func (us Identity) IsPassOwnedByOthers(obj *unstructured.Unstructured) bool {
 	ours, others := us.owners(obj, us.passPath())
 	return others && !ours
 }
 
-// owners returns whether we own a field of a trimmed object, and whether another manager does. A field that an admission policy has set has
-// no owner.
+// owners returns whether we own a field of a trimmed object, and whether another manager does. If an admission policy has set the field, neither is
+// true.
 func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, others bool) {
 	for _, item := range managedFields(obj) {
 		entry, ok := item.(map[string]any)
@@ -180,14 +179,14 @@ func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, 
 
 var managedFieldsPath = []string{"metadata", "managedFields"}
 
-// managedFields returns metadata.managedFields unconverted. Converting them costs more than everything else that is done with an object.
+// managedFields returns metadata.managedFields without conversion, which would take longer than the rest of a reconciliation.
 func managedFields(obj *unstructured.Unstructured) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, managedFieldsPath...)
 	entries, _ := value.([]any)
 	return entries
 }
 
-// reduce removes all managed fields except some paths.
+// reduce returns the managed fields without all fields but those at the paths.
 func reduce(entries []any, paths ...[]string) []any {
 	var reduced []any
 	for _, item := range entries {
@@ -214,7 +213,7 @@ func reduce(entries []any, paths ...[]string) []any {
 	return reduced
 }
 
-// owns returns whether an entry of managed fields has the field at a path.
+// owns returns whether an entry of the managed fields contains the field at a path.
 func owns(entry map[string]any, path []string) bool {
 	fields, ok := entry[ownedFields].(map[string]any)
 	for _, name := range path {

@@ -15,7 +15,7 @@ type Owner struct {
 	At time.Time
 }
 
-// OtherOwners returns the other managers that own fields that hold an object, sorted, each once.
+// OtherOwners returns the other managers that own a field that holds an object, sorted, each once.
 func OtherOwners(obj *unstructured.Unstructured, us Identity) []Owner {
 	var owners []Owner
 	adapter := Of(obj)
@@ -29,7 +29,7 @@ func OtherOwners(obj *unstructured.Unstructured, us Identity) []Owner {
 		}
 		manager, _ := entry["manager"].(string)
 		text, _ := entry["time"].(string)
-		at, _ := time.Parse(time.RFC3339, text) // an invalid time counts as missing
+		at, _ := time.Parse(time.RFC3339, text) // an invalid time counts as zero
 		i := slices.IndexFunc(owners, func(o Owner) bool { return o.Manager == manager })
 		switch {
 		case i < 0:

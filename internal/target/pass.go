@@ -29,11 +29,11 @@ var (
 // ReadyOf returns the condition Ready of an object, nil if it has none.
 func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.ReadyCondition) }
 
-// Handled returns the reconcile request that the Flux controller of a trimmed object has handled last, empty if there is none.
+// Handled returns the reconcile request that Flux has handled last for a trimmed object, empty if there is none.
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
-// Progress is what a Flux controller reports when it reconciles an object: the last handled reconcile request, the last attempted revision
-// (for a HelmRelease with the digest of its values, for a source the revision of its artifact), and the last observed generation.
+// Progress is what Flux has reported about an object: the last handled reconcile request, the last attempted revision, and the last observed
+// generation. The revision of a HelmRelease includes the digest of its values; that of a source is the revision of its artifact.
 type Progress [3]string
 
 // ProgressNames are the names of the parts of a Progress.
@@ -53,11 +53,12 @@ const (
 	leastTimeout   = 30 * time.Second
 	defaultTimeout = time.Minute
 	helmTimeout    = 5 * time.Minute
-	// passGrace is the time for a reconciliation to start and for its result to be reported.
+	// passGrace is added for the start of a reconciliation and for the report of its result.
 	passGrace = 30 * time.Second
 )
 
-// ReconcileTimeout bounds the duration of one reconciliation of an object: its spec.timeout or the default of Flux, and passGrace.
+// ReconcileTimeout returns an upper bound for the duration of one reconciliation of an object: its spec.timeout or the default of Flux, plus
+// passGrace.
 func ReconcileTimeout(obj *Object) time.Duration {
 	timeout, ok := duration(obj, timeoutPath)
 	if !ok {

@@ -20,17 +20,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// Readiness is whether an object is ready with its current spec.
+// Readiness is the readiness of an object with its current spec.
 type Readiness uint8
 
 const (
-	// Progressing means that the object has not been ready with this spec.
+	// Progressing means that the object has not been ready with this spec yet.
 	Progressing Readiness = iota
 	// Rechecking means that the object has been ready with this spec, and is being reconciled again.
 	Rechecking
 	// Ready means that the object is ready with this spec.
 	Ready
-	// Failed means that the object is not ready with this spec, and reports why.
+	// Failed means that the object is not ready with this spec, and that its conditions say why.
 	Failed
 )
 
@@ -44,11 +44,11 @@ var (
 	dependencyNamespace = fields.Name(dependency, &dependency.Namespace)
 )
 
-// passing are the reasons of Flux for an object that is not ready because it waits or is about to be retried, and the reasons of a
+// passing has the reasons with which Flux reports an object that is not ready only because it waits or is about to be retried, and those of a
 // GatedSource without a pin.
 var passing = []string{fluxmeta.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason, "WaitingApproval", "GateClosed"}
 
-// ReadinessOf returns whether a trimmed object is ready, and the message about that. An object of a kind that does not report readiness is
+// ReadinessOf returns the readiness of a trimmed object and the message of its condition. An object of a kind that does not report readiness is
 // ready.
 func ReadinessOf(obj *Object) (Readiness, string) {
 	conditions := obj.GetConditions()
@@ -77,15 +77,15 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 		return Progressing, ""
 	case (wasReady || !known) && isNow(fluxmeta.ReadyCondition, metav1.ConditionTrue) != nil && isNow(fluxmeta.ReconcilingCondition, metav1.ConditionTrue) == nil:
 		return Ready, has.Message
-	case wasReady && obj.GroupVersionKind().GroupKind() != GatedSource: // another revision does not change its spec
+	case wasReady && obj.GroupVersionKind().GroupKind() != GatedSource: // another revision is not a change of its spec
 		return Rechecking, has.Message
 	}
 	return Progressing, has.Message
 }
 
-// IsReady returns whether an object is ready with its current spec, and why not. Conditions of an earlier generation don't count, and an
-// object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check: it stays
-// ready while Flux reconciles the same spec again, because Flux sets Ready to Unknown at each interval.
+// IsReady returns whether an object is ready with its current spec, and if not, why. Conditions of an earlier generation don't count, and an object
+// that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check: then it stays ready while
+// Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
 func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 	condition := obj.condition(fluxmeta.ReadyCondition)
 	switch {
@@ -115,7 +115,7 @@ func isSuspended(obj *Object) bool {
 	return ok && adapter.IsSuspended(obj)
 }
 
-// reportsReady returns whether objects of the kind get the condition Ready at their first reconciliation.
+// reportsReady returns whether a controller sets the condition Ready on each object of the kind.
 func reportsReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
 
 // fluxGroups are the API groups of Flux, and ours.
@@ -126,7 +126,7 @@ var fluxGroups = []string{
 
 func isFlux(kind schema.GroupKind) bool { return slices.Contains(fluxGroups, kind.Group) }
 
-// Needs returns the objects in spec.dependsOn of a trimmed Flux object, which are of the same kind.
+// Needs returns the objects in spec.dependsOn of a trimmed object of Flux. They have the same kind.
 func Needs(obj *Object) []Key {
 	if !isFlux(obj.GroupVersionKind().GroupKind()) {
 		return nil

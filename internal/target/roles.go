@@ -9,7 +9,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 )
 
-// Suspender is the role of adapters whose objects a boolean field suspends, such as spec.suspend. GateLocks lock only these.
+// Suspender is the role of adapters whose objects have a boolean field that suspends them, such as spec.suspend. GateLocks lock only such objects.
 type Suspender interface {
 	// IsSuspended returns whether the field is set.
 	IsSuspended(obj *Object) bool
@@ -17,27 +17,27 @@ type Suspender interface {
 
 // Renewer is the role of adapters whose objects are renewed before they expire.
 type Renewer interface {
-	// Expiry returns when a trimmed object expires, zero if unknown.
+	// Expiry returns when a trimmed object expires, zero if that is unknown.
 	Expiry(obj *Object) time.Time
-	// RenewalDue returns when a trimmed object would be renewed if nothing held it, zero if unknown.
+	// RenewalDue returns when a trimmed object would be renewed if nothing held it, zero if that is unknown.
 	RenewalDue(obj *Object, state State) time.Time
 }
 
-// Activator is the role of adapters whose objects issue a Secret that can be staged, and activated later.
+// Activator is the role of adapters whose objects can issue a Secret that is activated later.
 type Activator interface {
-	// StagedSecret returns the name of the Secret that is issued.
+	// StagedSecret returns the name of the Secret into which the object issues.
 	StagedSecret(obj *Object) string
 }
 
-// Pinner is the role of adapters whose objects pin sources. They are held without a write: their own reconciler checks the Gates before it
+// Pinner is the role of adapters whose objects pin sources. They are held without a write, because their own reconciler checks the Gates before it
 // moves a pin.
 type Pinner interface {
 	// CanPin returns whether the objects can pin sources of a kind.
 	CanPin(source schema.GroupKind) bool
 }
 
-// Reporter is the role of adapters whose objects have a map of conditions by type, to which each client applies its own. The conditions of
-// other kinds are one list, which is patched on the version that was read.
+// Reporter is the role of adapters whose objects have a map of conditions by type, to which each client applies its own. For other kinds, conditions
+// are a list, which is patched with the resource version that was read.
 type Reporter interface {
 	// ReportsByApply returns whether server-side apply merges the conditions.
 	ReportsByApply() bool
@@ -45,16 +45,16 @@ type Reporter interface {
 
 // Applier is the role of adapters whose objects apply or follow the revisions of a source.
 type Applier interface {
-	// Source returns a reference to the source, with its API version and namespace. It returns false if the object has none.
+	// Source returns a reference to the source, with its API version and namespace. It returns false if the object has no source.
 	Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool)
 	// Applied returns the revision in effect, empty if there is none.
 	Applied(obj *unstructured.Unstructured) string
-	// Pending returns the revision of the source that is not applied, empty if there is none. known is false if the revision of the source
-	// is unknown.
+	// Pending returns the revision of the source that is not applied yet, empty if there is none. known is false if the revision of the source is
+	// unknown.
 	Pending(obj, source *unstructured.Unstructured) (revision string, known bool)
 }
 
-// As returns the adapter of an object in a role, and whether it has that role.
+// As returns the adapter of an object if it has the role. Otherwise it returns false.
 func As[Role any](obj *unstructured.Unstructured) (Role, bool) {
 	role, ok := Of(obj).(Role)
 	return role, ok

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Schema is the schema of a kind, as far as the checks here need it.
+// Schema has the parts of the schema of a kind that the checks here need.
 type Schema struct {
 	root node
-	// others has the schemas that it may refer to.
+	// others has the schemas to which it may refer, by name.
 	others map[string]node
 }
 
@@ -42,7 +42,7 @@ func ReadSchema(definition []byte) (Schema, error) {
 	return s, err
 }
 
-// FindSchema finds the schema of a kind in the OpenAPI 3 document of its version. It returns an error if there is none.
+// FindSchema returns the schema of a kind in the OpenAPI 3 document of its version. It returns an error if there is none.
 func FindSchema(document []byte, gvk schema.GroupVersionKind) (Schema, error) {
 	var d struct {
 		Components struct {
@@ -62,9 +62,9 @@ func FindSchema(document []byte, gvk schema.GroupVersionKind) (Schema, error) {
 	return s, fmt.Errorf(msgNoSchema, gvk)
 }
 
-// resolved returns a node without references.
+// resolved returns the node to which n refers, or n itself if it refers to none.
 func (s Schema) resolved(n node) node {
-	if len(n.AllOf) == 1 && n.Type == "" { // next to a type it is a constraint, not a reference
+	if len(n.AllOf) == 1 && n.Type == "" { // next to a type, it is a constraint and not a reference
 		of := s.resolved(n.AllOf[0])
 		if n.Default != nil {
 			of.Default = n.Default
@@ -77,8 +77,8 @@ func (s Schema) resolved(n node) node {
 	return n
 }
 
-// find returns the node at a path, and its parent. It returns nil if the schema does not list it. open is true if it may exist
-// nevertheless.
+// find returns the node at a path, and its parent. If the schema does not have the node, found is nil, and open is true if objects may have the
+// field anyway.
 func (s Schema) find(path ...string) (found *node, in node, open bool) {
 	n := s.resolved(s.root)
 	for _, name := range path {
@@ -92,7 +92,7 @@ func (s Schema) find(path ...string) (found *node, in node, open bool) {
 	return &n, in, n.Open
 }
 
-// Fault returns why objects of a kind with this schema cannot be held, empty if they can.
+// Fault returns why objects of a kind with this schema cannot be held, empty if they can be.
 func (k Kind) Fault(s Schema, namespaced bool) string {
 	field, in, open := s.find(k.path()...)
 	name := fmt.Sprintf("kind %s of %s", k.Kind, k.Group)
@@ -114,10 +114,10 @@ func (k Kind) Fault(s Schema, namespaced bool) string {
 	return ""
 }
 
-// conditionFields are the fields of the conditions that the controller writes.
+// conditionFields are the fields of the conditions that the controller writes. The last one is optional.
 var conditionFields = []string{"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"}
 
-// AcceptsConditions returns whether objects with this schema have conditions that keep all fields that the controller writes.
+// AcceptsConditions returns whether objects with this schema can store conditions with all fields that the controller writes.
 func (s Schema) AcceptsConditions() bool {
 	list, _, _ := s.find(conditionsPath...)
 	if list == nil || list.Type != "array" || list.Items == nil {

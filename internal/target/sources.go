@@ -31,7 +31,7 @@ func HelmChartName(namespace, name string) string {
 	return helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}.GetHelmChartName()
 }
 
-// ReferenceAt reads a reference to an object. It is empty if the reference is missing or malformed.
+// ReferenceAt returns the reference at a path in an object. It is empty if it is missing or malformed.
 func ReferenceAt(obj *unstructured.Unstructured, path []string) (ref fluxmeta.NamespacedObjectKindReference) {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
 	reference, _ := value.(map[string]any)
@@ -59,7 +59,7 @@ func (f follower) Pending(obj, source *unstructured.Unstructured) (string, bool)
 	return newer(f.Applied(obj), source)
 }
 
-// sourceAt reads a reference to a source, with defaults.
+// sourceAt returns the source reference at a path, with defaults. It returns false if the reference is missing or malformed.
 func sourceAt(obj *unstructured.Unstructured, path []string) (fluxmeta.NamespacedObjectKindReference, bool) {
 	ref := ReferenceAt(obj, path)
 	if ref.Kind == "" || ref.Name == "" {
@@ -69,7 +69,7 @@ func sourceAt(obj *unstructured.Unstructured, path []string) (fluxmeta.Namespace
 	return ref, true
 }
 
-// newer returns the revision of a source unless it is applied, and whether the source has one.
+// newer returns the revision of a source, empty if it is applied already. known is false if the source has no revision.
 func newer(applied string, source *unstructured.Unstructured) (revision string, known bool) {
 	if revision = textAt(source, ArtifactRevisionPath); revision == applied {
 		return "", revision != ""

@@ -23,8 +23,8 @@ func (s suspendable) IsSuspended(obj *Object) bool {
 	return err == nil && suspended
 }
 
-// suspend returns the adapter of a kind with a boolean field that suspends. It takes the addresses of that field and of the fields with the
-// revision in an object of fields.New. The first revision that is set counts.
+// suspend returns the adapter of a kind with a boolean field that suspends. field is the address of that field in obj, an object of fields.New, and
+// revisions are the addresses of fields with the revision, of which the first one that is set counts.
 func suspend(version schema.GroupVersion, kind string, obj, field any, revisions ...any) suspendable {
 	return suspendable{version.WithKind(kind).GroupKind(), fields.Path(obj, field), fields.Paths(obj, revisions...)}
 }
@@ -33,7 +33,7 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
 func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
-// reads has the whole spec of kinds that GatedSources pin.
+// reads implements Adapter. For kinds that GatedSources pin, it returns the whole spec.
 func (s suspendable) reads() [][]string {
 	paths := slices.Concat(passPaths, [][]string{conditionsPath, ObservedGenerationPath})
 	switch {

@@ -24,18 +24,18 @@ const (
 	Free State = iota
 	// Held targets are held by us. Another client may hold them as well.
 	Held
-	// Locked targets are held by the lock, an admission policy, for Gates. We may take them over, because fields that a policy set have no
-	// owner.
+	// Locked targets are held by the lock, an admission policy, for Gates. The controller may take the hold over, because fields that a policy has
+	// set have no owner.
 	Locked
 	// Overridden targets are Held, after another client removed the hold and the lock restored it.
 	Overridden
-	// SuspendedByOthers targets are held only by other clients.
+	// SuspendedByOthers targets are held by other clients only.
 	SuspendedByOthers
 	// Passing targets are released for one reconciliation. Only the record of the pass distinguishes them from Free.
 	Passing
 )
 
-// IsHeld returns whether we hold an object, or the lock holds it for us.
+// IsHeld returns whether the controller holds an object, or the lock does so for it.
 func (s State) IsHeld() bool { return s == Held || s == Locked || s == Overridden }
 
 // Adapter holds objects of one kind.
@@ -46,19 +46,19 @@ type Adapter interface {
 	// Observe returns the state of a trimmed object, see Trim.
 	Observe(obj *Object, us Identity) State
 
-	// Plan returns how to hold a trimmed object in a state, on some terms, at an instant.
+	// Plan returns how to hold a trimmed object, given its state, the terms and the time.
 	Plan(obj *Object, state State, terms Terms, now time.Time) Plan
 
-	// Differs returns whether two versions of a trimmed object differ in an input of a plan, other than their state.
+	// Differs returns whether two versions of a trimmed object differ in inputs of a plan other than the state.
 	Differs(before, after *Object) bool
 
 	// levers are the paths of the fields that hold an object.
 	levers() [][]string
 
-	// reads are the paths of the other fields that the adapter needs.
+	// reads are the paths of the other fields that the adapter reads.
 	reads() [][]string
 
-	// revisions are the paths of the fields with the revision of an object. The first that is set counts. They are only reported.
+	// revisions are the paths of the fields with the revision of an object, which is only reported. The first one that is set counts.
 	revisions() [][]string
 }
 
@@ -66,13 +66,13 @@ type Adapter interface {
 type Terms struct {
 	// Margin is how long before its expiry a certificate is released.
 	Margin time.Duration
-	// Strict is true if a certificate is not released even if it expires.
+	// Strict is true if a certificate must not be released even if it expires.
 	Strict bool
 	// Activates is true if the Gates govern the activation of a certificate, not its renewal.
 	Activates bool
-	// Ignored is true if cert-manager has misread our window before.
+	// Ignored is true if cert-manager has misread our renewal window before.
 	Ignored bool
-	// Definition is that of the kind in the cluster.
+	// Definition has facts about the CRD of the kind.
 	Definition Definition
 }
 
@@ -82,7 +82,7 @@ type Definition struct {
 	Release string
 	// Spec has the names of the fields in spec.
 	Spec map[string]bool
-	// Handles is true if the status has the last handled reconcile request.
+	// Handles is true if the status has a field for the last handled reconcile request.
 	Handles bool
 	// NoConditions is true if the status cannot keep our conditions.
 	NoConditions bool
@@ -90,18 +90,18 @@ type Definition struct {
 
 // Plan is how to hold an object.
 type Plan struct {
-	// Lever is the spec of an apply configuration that holds the object. Applying a configuration without it releases the object, unless
-	// another client holds it too. It is nil if the object is exempt.
+	// Lever has the spec fields of an apply configuration that holds the object. It is nil if the object is exempt. An apply configuration without
+	// them releases the object, unless another client holds it, too.
 	Lever map[string]any
-	// Stale is true if the object is held in another way than this.
+	// Stale is true if the object is held in a different way now.
 	Stale bool
 	// Exempt is why the object is not held although a Gate is closed.
 	Exempt Exemption
-	// Bypassed is true if the deferred action happens anyway.
+	// Bypassed is true if the deferred action happens in spite of the Gate.
 	Bypassed bool
-	// Ignored is true if cert-manager misreads our window, so that another lever is used.
+	// Ignored is true if cert-manager misreads our renewal window, so that Lever disables the renewal instead.
 	Ignored bool
-	// Recheck is when the plan changes by itself, zero for never.
+	// Recheck is when the plan changes without a write, zero for never.
 	Recheck time.Time
 }
 
@@ -112,7 +112,7 @@ type Exemption uint8
 const (
 	// NotExempt means that the object is held.
 	NotExempt Exemption = iota
-	// NotReady means that there is nothing to hold yet.
+	// NotReady means that there is nothing to hold yet, for example because no certificate was issued.
 	NotReady
 	// Activates means that the Gate holds the activation of the object instead.
 	Activates
@@ -120,13 +120,13 @@ const (
 	Idle
 	// Imminent means that the certificate would expire.
 	Imminent
-	// Needless means that the renewal is due only after the certificate would be released anyway.
+	// Needless means that the renewal is not due before the certificate would be released anyway.
 	Needless
-	// Unsupported means that the version in the cluster has no way to hold the object.
+	// Unsupported means that the installed version of the kind offers no way to hold the object.
 	Unsupported
 )
 
-// Lasts returns whether an exemption is recorded on the object, because it lasts as long as the Gate is closed.
+// Lasts returns whether an exemption lasts as long as the Gate is closed. Then the names of the Gates stay on the object.
 func (e Exemption) Lasts() bool { return e >= Imminent }
 
 // table has the adapters of the supported kinds.
@@ -153,7 +153,7 @@ var (
 	registry atomic.Pointer[table]
 )
 
-// register returns the adapter, so that it can be called in a declaration.
+// register adds a built-in adapter. It returns the adapter, so that it can be called in a declaration.
 func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it a declaration
 	builtIn = append(builtIn, a)
 	SetKinds()
@@ -163,8 +163,8 @@ func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it
 // All returns the adapters of all supported kinds, sorted by group and kind.
 func All() []Adapter { return slices.Clone(registry.Load().sorted) }
 
-// For returns the adapter of a kind. The version in apiVersion is ignored. If apiVersion is empty, exactly one supported group must have
-// the kind.
+// For returns the adapter of a kind. It ignores the version in apiVersion. If apiVersion is empty, it returns an error unless exactly one supported
+// group has the kind.
 func For(apiVersion, kind string) (Adapter, error) {
 	if apiVersion != "" {
 		gv, err := schema.ParseGroupVersion(apiVersion)
@@ -191,7 +191,7 @@ func For(apiVersion, kind string) (Adapter, error) {
 	return nil, fmt.Errorf(msgKindAmbiguous, kind)
 }
 
-// hint returns how to support a kind, empty if that is impossible.
+// hint returns a sentence about how to add support for a kind, empty if it cannot be added.
 func hint(group, kind string) string {
 	if group == "" || group == api.Group || !kindForm.MatchString(kind) {
 		return ""
