@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// clockPeriod is how often the clocks are compared. That needs no request.
+	// clockPeriod is how often the clocks are compared. This sends no request.
 	clockPeriod = time.Second
 
 	// clockBound is how far the clocks may drift apart before everything is enqueued. They are read within microseconds of each other,
@@ -25,8 +25,8 @@ const (
 	clockBound = 20 * time.Millisecond
 )
 
-// ClockReading is the time of two clocks at the same moment: the wall clock, which users can set, and the monotonic clock, which timers
-// use and which stops while the machine is suspended.
+// ClockReading has the times of two clocks at the same moment: the wall clock, which users can set, and the monotonic clock, which timers use and
+// which stops while the machine is suspended.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration
@@ -45,7 +45,7 @@ func ClockReadings() func() ClockReading {
 type ClockWatch struct {
 	// Read reads the clocks.
 	Read func() ClockReading
-	// Clock makes the ticker for the readings.
+	// Clock creates the ticker for the readings.
 	Clock clock.WithTicker
 
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func (c *ClockWatch) Start(ctx context.Context) error {
 		now := c.Read()
 		by := stepped(last, now)
 		if by.Abs() <= clockBound {
-			continue // last stays, so that small steps add up
+			continue // keep last, so that small steps add up
 		}
 		last = now
 		ctrl.LoggerFrom(ctx).Info("the clock was set or the machine was suspended, reconciling everything", "by", by.String())
@@ -79,7 +79,7 @@ func (c *ClockWatch) Start(ctx context.Context) error {
 	}
 }
 
-// stepped returns how far the wall clock has moved relative to the monotonic clock.
+// stepped returns by how much the wall clock was set between two readings.
 func stepped(before, now ClockReading) time.Duration {
 	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
 }
@@ -94,7 +94,7 @@ func (c *ClockWatch) Add(step func(context.Context)) {
 	c.steps = append(c.steps, step)
 }
 
-// Source returns a source that enqueues all requests that list returns when the clock was set. A nil ClockWatch enqueues none.
+// Source returns a source that enqueues the requests that list returns, each time the clock was set. A nil ClockWatch enqueues none.
 func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		c.Add(func(ctx context.Context) {

@@ -77,7 +77,7 @@ func (e *Handlers) ForGates() handler.EventHandler {
 	}
 }
 
-// closes returns whether a close has been newly requested.
+// closes returns whether an update adds a request to close.
 func closes(before, after client.Object) bool {
 	old, new := before.GetAnnotations(), after.GetAnnotations()
 	return slices.ContainsFunc([]string{
@@ -101,7 +101,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 			return err
 		}
 		if g == after {
-			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
+			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // after a restart
 				class = queue.Resync
 			} else {
 				e.Summary.MarkPending(summary.KeyFor(g), governed)
@@ -120,7 +120,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 	return e.enqueue(ctx, class, g, all, namespaces)
 }
 
-// enqueue enqueues targets and the GateLocks of namespaces. It adds the targets and GateLocks that name the Gate.
+// enqueue enqueues the given targets and GateLocks, and those on which the name of the Gate is.
 func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys view.KeySet, namespaces view.UniqueKeys[string]) error {
 	name := client.ObjectKeyFromObject(g)
 	named, err := e.Selector.Named(ctx, name.String())
@@ -216,7 +216,7 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 	e.enqueueDependents(ctx, obj)
 }
 
-// changeClass returns the class of a target after a change by another client. A change that circumvents the hold is urgent.
+// changeClass returns the class of a target that another client has changed. A change that circumvents the hold is urgent.
 func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	if before != nil && after != nil {
 		if _, passes := verdict.PassMoves(&target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}); passes {
@@ -226,7 +226,7 @@ func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	return queue.Change
 }
 
-// enqueueRelabeled enqueues the Gates with a reference that matched nothing and may match an object after its labels have changed.
+// enqueueRelabeled enqueues the Gates that report a reference that matches nothing, because it may match an object with new labels.
 func (e *Handlers) enqueueRelabeled(ctx context.Context, obj *unstructured.Unstructured) {
 	for _, key := range view.IndexKeys(obj) {
 		for _, g := range e.indexed(ctx, view.TargetField, key) {
@@ -244,7 +244,7 @@ func namesIn(obj *unstructured.Unstructured) []string {
 	return verdict.NamedBy(obj)
 }
 
-// enqueueDependents enqueues the Gates that depend on an object, and the GatedSources that follow it.
+// enqueueDependents enqueues the Gates that depend on an object, and the GatedSources that follow or pin it.
 func (e *Handlers) enqueueDependents(ctx context.Context, obj *unstructured.Unstructured) {
 	e.Queues.Targets(queue.Change, view.Followers(ctx, e.Selector.Targets, obj)...)
 	for _, g := range e.indexed(ctx, view.DependencyField, view.IndexKey(obj, obj.GetName())) {
@@ -252,14 +252,14 @@ func (e *Handlers) enqueueDependents(ctx context.Context, obj *unstructured.Unst
 	}
 }
 
-// indexed returns the Gates with a key in an index.
+// indexed returns the Gates that an index has for a key.
 func (e *Handlers) indexed(ctx context.Context, field, key string) []*v1alpha1.Gate {
 	gates, err := view.ListGates(ctx, e.Gates, client.MatchingFields{field: key})
 	view.LogReadError(err)
 	return gates
 }
 
-// ForLocks handles the events of GateLocks: targets that waited for one may be released, and a change by another client is corrected.
+// ForLocks handles the events of GateLocks: it enqueues targets that may have waited for one, and GateLocks that another client has changed.
 func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler {
 	changed := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -295,7 +295,7 @@ func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	}
 }
 
-// matters returns whether an update of a target can affect a Gate. Most updates only change the status that Flux reports.
+// matters returns whether an update of a target can affect a Gate. Most updates change only the status that Flux reports.
 func matters(before, after *unstructured.Unstructured) bool {
 	adapter := target.Of(after)
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}

@@ -18,7 +18,7 @@ import (
 func (e *Handlers) ForNamespaces(ctx context.Context) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
-			if namespace, ok := obj.(*metav1.PartialObjectMetadata); ok && !isInInitialList { // at the start all targets are enqueued anyway
+			if namespace, ok := obj.(*metav1.PartialObjectMetadata); ok && !isInInitialList { // at the start, all targets are enqueued anyway
 				e.Namespace(ctx, nil, namespace)
 			}
 		},
@@ -32,8 +32,7 @@ func (e *Handlers) ForNamespaces(ctx context.Context) toolscache.ResourceEventHa
 	}
 }
 
-// Namespace enqueues the targets that Gates begin or cease to govern because a namespace is new or its labels have changed, and the
-// GateLock of a new namespace.
+// Namespace enqueues the targets for which a new namespace or its new labels change the Gates, and the GateLock of a new namespace.
 func (e *Handlers) Namespace(ctx context.Context, before, after *metav1.PartialObjectMetadata) {
 	if before == nil && len(e.indexed(ctx, view.TargetField, after.Name)) > 0 {
 		e.Queues.Locks(after.Name)
@@ -49,7 +48,7 @@ func (e *Handlers) Namespace(ctx context.Context, before, after *metav1.PartialO
 			view.LogReadError(view.IgnoreUnread(err))
 			e.Queues.Targets(queue.Change, view.KeysFor(found)...)
 		}
-		if after.Name == e.Selector.Own { // Gates that select the controller's namespace report that
+		if after.Name == e.Selector.Own { // Gates that select the controller's namespace report this
 			e.Queues.Gate(client.ObjectKeyFromObject(g))
 		}
 	}

@@ -17,13 +17,13 @@ import (
 type Enqueuer interface {
 	// Gate enqueues a Gate.
 	Gate(key types.NamespacedName)
-	// PrioritizeGate gives a Gate at least a class when it is next enqueued: Hold if a close is requested or due.
+	// PrioritizeGate raises the class of a Gate for the next time it is enqueued. The class is Hold if a close is requested or due.
 	PrioritizeGate(key types.NamespacedName, class queue.Class)
 	// GateSoon enqueues a Gate within a second, to report the progress of its targets.
 	GateSoon(key types.NamespacedName)
-	// Targets enqueues targets, including GatedSources. Those of the same class keep this order.
+	// Targets enqueues targets, including GatedSources. Targets of the same class are reconciled in this order.
 	Targets(class queue.Class, keys ...target.Key)
-	// Prioritize gives a target the urgency of a hold when it is next enqueued.
+	// Prioritize gives a target the urgency of a hold for the next time it is enqueued.
 	Prioritize(key target.Key)
 	// Locks enqueues the GateLocks of namespaces.
 	Locks(namespaces ...string)
@@ -62,18 +62,18 @@ func newOrdered[T comparable](name string, order *queue.Queue[T], limiter workqu
 	}), order}
 }
 
-// addUrgent adds a key with at least an urgency.
+// addUrgent adds a key with at least the given urgency.
 func (q ordered[T]) addUrgent(key T, urgency queue.Priority) {
 	q.order.Prioritize(key, urgency)
 	q.Add(key)
 }
 
-// gateQueue returns Gates with an event or an edge before Gates with only a resync, and alternates between namespaces.
+// gateQueue orders Gates: those with an event or an edge come before those with only a resync, and namespaces take turns.
 type gateQueue struct {
 	ordered[reconcile.Request]
 }
 
-// Add implements workqueue.TypedInterface. Keys from AddAfter and AddRateLimited do not pass through it.
+// Add implements workqueue.TypedInterface. AddAfter and AddRateLimited do not call it.
 func (q gateQueue) Add(gate reconcile.Request) {
 	q.addUrgent(gate, queue.Priority{Class: queue.Change})
 }
@@ -134,10 +134,10 @@ func (q *Queues) Locks(namespaces ...string) {
 	}
 }
 
-// failureInterval bounds the delay of a retry. The next transition may be due before, and no event reports the end of a failure.
+// failureInterval bounds the delay of a retry, because the next transition may be due before, and no event reports that a failure has ended.
 const failureInterval = time.Minute
 
-// within bounds the delays of a limiter.
+// within bounds the delays that a limiter returns.
 type within struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	most time.Duration
@@ -148,7 +148,7 @@ func (w within) When(item reconcile.Request) time.Duration {
 	return min(w.TypedRateLimiter.When(item), w.most)
 }
 
-// mappedLimiter limits the retries of items by a limiter of requests.
+// mappedLimiter limits the retries of items of type T by a limiter of requests.
 type mappedLimiter[T comparable] struct {
 	requests  workqueue.TypedRateLimiter[reconcile.Request]
 	toRequest func(T) reconcile.Request
@@ -172,7 +172,7 @@ func NewBackoff(requests workqueue.TypedRateLimiter[reconcile.Request]) workqueu
 	return &mappedLimiter[types.UID]{requests, backoffKey}
 }
 
-// backoffKey returns the key of a Gate in a limiter. A recreated Gate has another key.
+// backoffKey returns the key of a Gate in a limiter. A Gate that was deleted and created again has another key.
 func backoffKey(uid types.UID) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: string(uid)}}
 }

@@ -20,7 +20,7 @@ const (
 	maxList = 400
 )
 
-// announcementText returns when a Gate changes its state, and what causes that. It follows the name of the Gate in a message.
+// announcementText returns when a Gate changes its state and why, to follow the name of the Gate in a message.
 func announcementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	verb := "closes"
 	if n.State == v1alpha1.StateOpened {
@@ -57,7 +57,7 @@ func formatDelay(d time.Duration) string {
 	return text
 }
 
-// Describe returns which targets a state change affects. It follows announcementText in a message.
+// Describe returns which targets a state change affects, to follow announcementText in a message.
 func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	audit := ""
 	if obj.Audits() {
@@ -71,7 +71,7 @@ func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	case obj.Audits():
 		return audit
 	case conditions.IsTrue(obj, v1alpha1.OpenedCondition):
-		return "" // the gate closes before it opens, so what will wait then is unknown
+		return "" // the gate closes before it opens, so it is unknown what will wait then
 	case len(p.Held) == 0:
 		return ": nothing is held"
 	case len(p.Held) == 1:
@@ -100,7 +100,7 @@ func targets(n int) string {
 	return fmt.Sprintf("%d targets", n)
 }
 
-// list names the first targets, and counts the others.
+// list returns the names of the first targets, and the number of the others.
 func list(all []*target.Object) string {
 	var names []string
 	for _, t := range all[:min(len(all), maxListed)] {
@@ -111,7 +111,7 @@ func list(all []*target.Object) string {
 	return andMore(names, len(all))
 }
 
-// cancellationText returns which announced state changes were canceled. It follows the name of the Gate in a message.
+// cancellationText returns which announced state changes will not happen, to follow the name of the Gate in a message.
 func cancellationText(all []v1alpha1.Announcement) string {
 	var names []string
 	for _, a := range all[:min(len(all), maxListed)] {
@@ -124,7 +124,7 @@ func cancellationText(all []v1alpha1.Announcement) string {
 	return "no longer changes as announced, cancelled: " + andMore(names, len(all)) + ". "
 }
 
-// andMore joins names, and adds how many of all are left out.
+// andMore joins names. If of is larger than their number, it adds how many more there are.
 func andMore(names []string, of int) string {
 	text := strings.Join(names, ", ")
 	if more := of - len(names); more > 0 {

@@ -22,7 +22,7 @@ import (
 // applierMaxAge is how long an applier is cached. Many Gates may close at the same time, and one object may apply all of them.
 const applierMaxAge = 10 * time.Second
 
-// Appliers caches appliers of Gates, read in full. The zero value is ready for use.
+// Appliers caches the appliers of Gates, read in full. The zero value is ready for use.
 type Appliers struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -53,7 +53,8 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 	return obj, nil
 }
 
-// cached returns an applier from the cache, and clears the cache when it is too old.
+// cached returns an applier from the cache, nil if it did not exist when it was read. It returns false if the applier is not cached. A cache that is
+// too old is cleared.
 func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,24 +65,24 @@ func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructur
 	return obj, ok
 }
 
-// ownApplierKey identifies the inputs of governedAppliers that are properties of the Gate.
+// ownApplierKey returns a key that changes with the parts of the Gate on which governedAppliers depends.
 func ownApplierKey(g *v1alpha1.Gate) string {
 	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }
 
-// governedAppliers returns the appliers and their sources that a Gate governs. Their labels are read from the cache.
+// governedAppliers returns the appliers of a Gate that the Gate itself governs, and their sources. Their labels are read from the cache first.
 func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *Appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.Scope(ctx)
 	for _, root := range applier.Appliers(g.Labels) {
 		if !s.Reaches(g.Namespace, root.Namespace) {
-			continue // forged labels must not reveal which objects exist
+			continue // so that forged labels do not reveal which objects exist
 		}
 		obj, err := read.get(ctx, s.Targets, root, now)
 		if err != nil {
 			return nil, err
 		}
 		if obj == nil {
-			continue // the labels are outdated
+			continue // the labels in the cache are out of date
 		}
 		known := applier.Objects{root: obj}
 		for _, ref := range known.Sources(root) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxBackground bounds how much work is queued. Further work runs at once.
+// maxBackground bounds how much work is queued. When the queue is full, work runs at once.
 const maxBackground = 1024
 
 // drainTimeout bounds how long queued work may take at shutdown. It is shorter than the shutdown timeout of the manager.
@@ -35,7 +35,7 @@ func (b *Background) do(ctx context.Context, work func(context.Context)) {
 	work(limited)
 }
 
-// queue queues work, and returns false if the queue is full or the process shuts down.
+// queue queues work. It returns false if the queue is full or the process is shutting down.
 func (b *Background) queue(work func(context.Context)) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -18,22 +18,22 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// stampsTimeout bounds how long the query for stamps delays a close.
+// stampsTimeout bounds how long the check for stamps delays a close.
 const stampsTimeout = 2 * time.Second
 
 // Decider decides on Gates, and reads the inputs of these decisions.
 type Decider struct {
 	// Clock is read again after slow reads.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is open at that time, too. Nil means
-	// that only Clock counts.
+	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If it is nil, only
+	// Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// ServerClock measures how far Clock is behind the API server. A Gate closes by the later of the two clocks. Nil means that Clock is
-	// not behind.
+	// ServerClock measures how far Clock is behind the API server. A Gate closes by the faster of the two clocks. If it is nil, Clock counts as not
+	// behind.
 	ServerClock *ServerClock
 	// Dependencies reads the dependencies of Gates.
 	Dependencies *view.DependencyReader
-	// Stamped returns whether the API server stamps requesters and approvers. Nil means that it does not.
+	// Stamped returns whether the API server stamps requesters and approvers. If it is nil, it does not.
 	Stamped func(context.Context) (bool, error)
 	// Skew is how far Clock was ahead of the API server, negative if it was behind.
 	Skew *prometheus.GaugeVec
@@ -42,11 +42,11 @@ type Decider struct {
 // decision is a decision on a Gate.
 type decision struct {
 	*gate.Resolution
-	// observed was read for the decision.
+	// observed are the inputs that were read for the decision.
 	observed gate.Observed
 	// faults are the dependencies that cannot be read.
 	faults []view.Fault
-	// closing is when the Gate closes regardless of its dependencies, zero if it does not.
+	// closing is when the Gate closes regardless of its dependencies, zero if it does not close.
 	closing time.Time
 }
 
@@ -54,7 +54,7 @@ type decision struct {
 func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) decision {
 	d := decision{observed: r.observe(ctx, s.Gate)}
 	for {
-		d.observed.Behind = r.ServerClock.Behind() // each response updates it
+		d.observed.Behind = r.ServerClock.Behind() // because each response may have updated it
 		d.Resolution = s.Resolve(d.observed, now)
 		switch d.Needs {
 		case gate.NeedsDependencies, gate.NeedsCurrentDependencies:
@@ -72,8 +72,7 @@ func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) d
 	}
 }
 
-// decideWithDependencies decides again with the dependencies of a Gate that is closed regardless of them, so that the status reports
-// which are ready.
+// decideWithDependencies reads the dependencies of a Gate that is closed anyway and decides again, so that the status reports which are ready.
 func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, d decision) decision {
 	if d.Unread {
 		r.readDependencies(ctx, s.Gate, &d)
@@ -115,7 +114,7 @@ func (r *Decider) readServerTime(ctx context.Context) *gate.ServerTime {
 	return t
 }
 
-// logDelay logs once that the clock of the API server delays the opening of a Gate.
+// logDelay logs that the clock of the API server delays the opening of a Gate, once per opening.
 func (r *Decider) logDelay(ctx context.Context, before *v1alpha1.Gate, d *decision) {
 	delayed := func(message string) bool { return strings.HasSuffix(message, gate.ClocksDiffer) }
 	if t := d.observed.Server; t != nil && d.State == v1alpha1.StateClosed && delayed(d.Message) && !delayed(conditions.GetMessage(before, v1alpha1.OpenedCondition)) {
@@ -124,7 +123,7 @@ func (r *Decider) logDelay(ctx context.Context, before *v1alpha1.Gate, d *decisi
 	}
 }
 
-// stamps checks whether the API server stamps identities, if a new request or approval depends on that.
+// stamps returns whether the API server stamps identities. It checks this only if a new request or approval depends on it.
 func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) ledger.Stamps {
 	if r.Stamped == nil || !ledger.NeedsStamps(obj) {
 		return ledger.Unstamped

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// diagnostics find unintended settings: references that match nothing, and a Gate that holds its own applier.
+// diagnostics finds settings that are probably unintended: references that match nothing, and a Gate that holds its own applier.
 type diagnostics struct {
 	selector *view.Selector
 	state    *State
@@ -39,10 +39,10 @@ const maxNamed = 5
 
 // referenceCheck is the result of a check of references.
 type referenceCheck struct {
-	// generation of the Gate, total number of its targets and time of its next resync, at the time of the check.
+	// generation is that of the Gate, total the number of its targets, and resync the time of its next resync, all at the time of the check.
 	generation, total int64
 	resync            time.Time
-	// refs match nothing, each since an instant.
+	// refs are the references that match nothing, each with since when.
 	refs []emptyReference
 	// reported is true once an event has reported them.
 	reported bool
@@ -53,17 +53,17 @@ type emptyReference struct {
 	since time.Time
 }
 
-// findings are the results of all checks of a Gate.
+// findings are the results of the checks of a Gate.
 type findings struct {
 	empty referenceCheck
-	// applierKey identifies the inputs of held. held is the warning that the Gate holds its own applier, empty if it does not and nil if
-	// that is unknown.
+	// applierKey is the key of the inputs of held. held is the warning that the Gate holds its own applier, empty if it does not, and nil if that is
+	// unknown.
 	applierKey string
 	held       *string
 	// n is how many references have matched nothing for long enough, and message names them.
 	n       int
 	message string
-	// recheck is the time of the next check, zero to wait for the next change.
+	// recheck is the time of the next check, zero if the next change triggers it.
 	recheck time.Time
 }
 
@@ -78,7 +78,7 @@ func (a diagnostics) check(ctx context.Context, before, obj *v1alpha1.Gate, s su
 	return found
 }
 
-// report records findings, and emits events about new ones that the status reports.
+// report records findings, and emits events about those that are new in the status.
 func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now time.Time) {
 	if found == nil {
 		return
@@ -100,8 +100,8 @@ func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now tim
 	events.SetOrDelete(a.metrics.Empty, key, found.n)
 }
 
-// checkReferences finds references that match nothing. It checks all references if one may have become empty: the spec has changed, there
-// are fewer targets, or a resync is due. Otherwise it only checks those that matched nothing before.
+// checkReferences finds references that match nothing. It checks all references if one may have become empty: the spec has changed, there are fewer
+// targets, or a resync is due. Otherwise it checks only those that matched nothing before.
 func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	last, origin, resync := a.state.lastFindings(obj)
 	found.applierKey, found.empty.resync = origin, resync
@@ -117,7 +117,7 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 		switch {
 		case known >= 0:
 			e.since = last.refs[known].since
-		case last.generation == 0 && view.HasEmptyReference(before): // a previous process has found it
+		case last.generation == 0 && view.HasEmptyReference(before): // a previous process has reported it
 			e.since = now.Add(-emptyFor)
 		}
 		found.empty.refs = append(found.empty.refs, e)
@@ -133,7 +133,7 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 	}
 }
 
-// emptyMessage names the references that match nothing.
+// emptyMessage returns a message with the names of the references that match nothing. of is the number of all of them.
 func emptyMessage(names []string, of int) string {
 	text := andMore(names[:min(len(names), maxNamed)], len(names))
 	verb := "match"
@@ -159,8 +159,8 @@ func matchesNothing(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, ref
 	return err == nil && len(found) == 0
 }
 
-// checkAppliers checks whether a Gate governs its own applier, if the spec, the labels or the state have changed, or the process has just
-// started. After a failed read, a later pass checks again.
+// checkAppliers checks whether a Gate governs its own applier, if the spec, the labels or the state have changed, or after a restart. If a read
+// fails, the next pass checks again.
 func (a diagnostics) checkAppliers(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	by := ownApplierKey(obj)
 	if found.applierKey == by {

@@ -56,7 +56,7 @@ func (n recorder) summary(obj *v1alpha1.Gate, s summary.Sums, now time.Time) {
 	event := events.New(events.Normal, v1alpha1.GateOpenedReason, fmt.Sprintf(msgReleased, s.Total-s.Held))
 	switch {
 	case obj.Audits() && last.State == v1alpha1.StateOpened:
-		return // it held nothing
+		return // the Gate held nothing
 	case obj.Audits():
 		event.Reason, event.Message = v1alpha1.WouldHoldReason, fmt.Sprintf(msgWouldHold, s.WouldHold, s.Total)
 	case last.State == v1alpha1.StateClosed:
@@ -72,7 +72,7 @@ func (n recorder) ambiguities(obj *v1alpha1.Gate, now time.Time) {
 	}
 }
 
-// requests emits an event about each handled request, on the Gate and on the targets that it holds.
+// requests emits an event about each handled request, on the Gate and on targets that it holds.
 func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []ledger.Request) {
 	if len(handled) == 0 {
 		return
@@ -102,7 +102,7 @@ func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []le
 	}
 }
 
-// requestToken identifies a request. The same value of an annotation is the same request, however often it is handled.
+// requestToken identifies a request. The same value of an annotation is the same request, even if it is handled several times.
 func requestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value + request.ApprovedBy))
 	return hex.EncodeToString(sum[:8])

@@ -30,9 +30,9 @@ const (
 
 // Impact is the effect of a state change of a Gate on its targets.
 type Impact struct {
-	// Governed are the governed targets that are not suspended by others, and Held those of them that the Gate holds. Both are sorted.
+	// Governed are the governed targets that are not suspended by others, and Held those that the Gate holds. Both are sorted.
 	Governed, Held []*target.Object
-	// Outdated are the held targets with updates that wait. Complete means that there are no others.
+	// Outdated are the held targets with updates that wait. Complete is true if there are no others.
 	Outdated []*target.Object
 	Complete bool
 }
@@ -52,7 +52,7 @@ func findImpact(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gat
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
 		case state == target.SuspendedByOthers:
 			continue
-		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // nothing is written on a GatedSource
+		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // a GatedSource is held without a write
 			p.Held = append(p.Held, found)
 		}
 		p.Governed = append(p.Governed, found)
@@ -70,7 +70,7 @@ func compareTargets(a, b *target.Object) int {
 		strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// eventTargets returns the first target of each kind in each namespace, at most events.MaxTargetEvents.
+// eventTargets returns the first target of each kind in each namespace, but at most events.MaxTargetEvents.
 func (p *Impact) eventTargets() (first []client.Object) {
 	var last *target.Object
 	for _, t := range p.Governed {
@@ -91,8 +91,8 @@ func (p *Impact) inNamespace(namespace string) Impact {
 	return own
 }
 
-// findOutdated finds which of the first held targets have updates that wait. It reads the targets and their sources from the API server,
-// because the cache lacks their applied revision.
+// findOutdated finds which of the first held targets have updates that wait. It reads the targets and their sources from the API server, because the
+// cache lacks their applied revisions.
 func (p *Impact) findOutdated(ctx context.Context, reader view.TargetReader, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

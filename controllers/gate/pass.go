@@ -29,15 +29,15 @@ type gatePass struct {
 	written bool
 }
 
-// after returns the Gate with another status.
+// after returns a copy of the Gate with another status.
 func (p *gatePass) after(s v1alpha1.GateStatus) *v1alpha1.Gate {
 	g := *p.before
 	g.Status = s
 	return &g
 }
 
-// closeFirst closes a Gate on request without its calendars, if reading them requires a request to the API server. It returns whether it
-// closed the Gate, which must then be decided again with its calendars.
+// closeFirst closes a Gate on request without reading its calendars, if that would send a request to the API server. It returns whether it closed
+// the Gate. If so, the Gate must be decided on again with its calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.IsCached(p.before, now) {
 		return false, nil
@@ -59,7 +59,7 @@ func (p *gatePass) writeDecision(ctx context.Context) error {
 	return p.writer.removeLines(ctx, p.before)
 }
 
-// write writes the status of a Gate. Events are emitted afterwards, so that a new request survives a crash, even if Flux removes its
+// write writes the status of a Gate. The caller emits events afterwards, so that a new request survives a crash, even if Flux removes its
 // annotation.
 func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	d := p.decision
@@ -79,7 +79,7 @@ func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	return nil
 }
 
-// notifyDecision emits the events about a decision, once.
+// notifyDecision emits the events about a decision. Later calls do nothing.
 func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	d := p.decision
 	if p.written || !d.IsNew {
@@ -98,7 +98,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	}
 }
 
-// targetProgress is the progress of the targets of a Gate, and its consequences.
+// targetProgress is the progress of the targets of a Gate, with what follows from it.
 type targetProgress struct {
 	gate.Progress
 	released
@@ -107,7 +107,7 @@ type targetProgress struct {
 	found    *findings
 	// rechecks are when to reconcile again.
 	rechecks []time.Time
-	// complete is false if the numbers of targets are too low. The Gate is enqueued when they are complete.
+	// complete is false if not all targets are counted yet. The Gate is enqueued once they are.
 	complete bool
 }
 
@@ -143,8 +143,8 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	return t, nil
 }
 
-// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes only
-// the decision. Writes of mere progress are rate-limited.
+// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes only the
+// decision. Writes that change only the progress are rate-limited.
 func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	t, err := p.progress(ctx)
 	if err != nil || !t.complete {
@@ -172,7 +172,8 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
 }
 
-// retry returns when to reconcile a Gate again. It returns no error, because the queue would then lose the time of the next transition.
+// retry returns when to reconcile a Gate again, which is earlier after a failure. It returns no error, because the queue would then drop the time of
+// the next transition.
 func (p *gatePass) retry(ctx context.Context, after *v1alpha1.Gate, t *targetProgress) ctrl.Result {
 	next := p.requeueAfter(after, t.rechecks)
 	if t.Err == nil {

@@ -14,15 +14,15 @@ import (
 // proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
 type proceed struct {
 	v1alpha1.ProceedRequest
-	// err is why the request is refused, empty if it is not.
+	// err is why the request is refused, empty if it is accepted.
 	err string
 }
 
 // maxAhead bounds how far the clock of the requester may be ahead.
 const maxAhead = time.Minute
 
-// takeProceed removes the request that the decision has recorded from the status of an open Gate and returns it, nil if there is none.
-// A value that Flux restores from Git is older than a later request, or than the opening of the Gate.
+// takeProceed removes the request to proceed that is recorded in the status of an open Gate, and returns it. It returns nil if there is none. A
+// request that is older than a later one or than the opening is refused, because Flux may have restored it from Git.
 func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	if status.Proceed == nil {
 		return nil

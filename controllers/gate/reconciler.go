@@ -53,7 +53,7 @@ type Reconciler struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Summary has the outcomes of the targets, Slots the targets that wait for a release slot.
+	// Summary has the outcomes of the targets, and Slots has the targets that wait for a release slot.
 	Summary *summary.Summary
 	Slots   *rollout.Slots
 	// Rollouts has the targets of Gates that release in waves.
@@ -90,7 +90,7 @@ func (r *Reconciler) eventRecorder() recorder {
 	return recorder{r.EventRecorder, r.Selector.Targets}
 }
 
-// Reconcile decides on a Gate at this instant, and reports on its targets.
+// Reconcile decides on a Gate, and reports the progress of its targets.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
@@ -122,15 +122,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		obj = writer.Base
 	}
 	result, err := r.reconcile(ctx, obj, writer, now)
-	if err != nil { // controller-runtime ignores the result beside an error
+	if err != nil { // controller-runtime ignores the result if there is an error
 		return ctrl.Result{}, err
 	}
 	return result, nil
 }
 
-// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them,
-// and a later pass reports their progress. Otherwise it reports the progress now. If that requires slow reads of dependencies, new
-// requests are written before.
+// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and a later
+// pass reports their progress. Otherwise it reports the progress now. If that takes slow reads of dependencies, it writes new requests first.
 func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
 	p := &gatePass{Reconciler: r, before: obj, writer: writer}
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, client.ObjectKeyFromObject(obj))
@@ -163,11 +162,11 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *
 	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(progressDelay)))}, nil
 }
 
-// progressDelay is when the progress of targets is first reported after a decision that affects them.
+// progressDelay is the delay of the first report on the progress of targets after a decision that affects them.
 const progressDelay = time.Second
 
-// requeueAfter returns the delay until the next edge or resync, and prioritizes a Gate that closes at that edge. Only the resync interval
-// is jittered. The delay is counted from the current time, because the decision took a while.
+// requeueAfter returns the delay until the next edge or resync. It prioritizes a Gate that closes at that edge. Only the resync interval is
+// jittered. The delay counts from the current time, because the decision may have taken a while.
 func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	now, resync := r.Clock.Now(), r.State.NextResync(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
@@ -221,7 +220,7 @@ func (r *Reconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *g
 	return ctrl.Result{}, nil
 }
 
-// waitFor returns an error if a failure prevents the deletion of a Gate, and otherwise requeues the Gate.
+// waitFor returns an error if a failure prevents the deletion of a Gate. Otherwise it requeues the Gate.
 func waitFor(t *summary.Summary, g summary.Gate) (ctrl.Result, error) {
 	var all []error
 	for _, f := range t.Failures(g) {

@@ -25,21 +25,21 @@ type releaser struct {
 
 // released is the progress of a release.
 type released struct {
-	// status is that of the release, nil if there is none, and stop is why the release has stopped.
+	// status is the status of the release, nil if there is none. stop is why the release has stopped, zero if it has not.
 	status *v1alpha1.ReleaseStatus
 	stop   gate.Stop
-	// granted are the targets with a slot. They are released once the status of the Gate records that, so that a restart does not grant
-	// slots to other targets, too.
+	// granted are the targets with a slot. They are released once the status of the Gate records the grant, so that a restart does not grant these
+	// slots to other targets.
 	granted []target.Key
-	// n is how many were released since the status was last written.
+	// n is the number of targets that were released since the last write of the status.
 	n int64
-	// recheck is when to grant further slots, zero if nothing waits.
+	// recheck is when to grant further slots, zero if no target waits.
 	recheck time.Time
 	// waves is the decision on the waves, nil if there was none.
 	waves *waveDecision
 }
 
-// release grants slots to as many targets of a Gate as are due.
+// release grants slots to those targets of a Gate that are due.
 func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) released {
 	before := released{status: obj.Status.Release, stop: gate.CurrentStop(obj)}
 	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
@@ -47,7 +47,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	}
 	if gate.HasWaves(obj) {
 		done := r.inWaves(obj, before, s, now)
-		if gate.HasNewProceed(obj, done.status) { // it waited for the previous one
+		if gate.HasNewProceed(obj, done.status) { // it has waited for the previous request
 			done.recheck = now
 		}
 		return done
@@ -56,7 +56,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	waiting, n := r.slots.Counts(obj.UID)
 	status := ptr.Deref(before.status, v1alpha1.ReleaseStatus{})
 	if waiting == 0 && n == 0 && (status.NextAt == nil || !r.summary.IsComplete()) {
-		return before // nothing waits, or the targets are unknown
+		return before // no target waits, or the targets are unknown
 	}
 	if status.NextAt == nil { // a new release starts
 		status.Released = 0
@@ -64,7 +64,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	return r.grantSlots(obj, released{status: &status, stop: before.stop}, now, rollout.Eligible{All: true})
 }
 
-// end ends the release of a Gate that has closed, or that releases all its targets at once.
+// end ends the release of a Gate that has closed, or that has no pace anymore and releases all its targets at once.
 func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	if obj.Spec.Release != nil && obj.Status.Release != nil {
 		waiting, n := r.slots.Counts(obj.UID)
@@ -96,7 +96,7 @@ func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	return released{status: &status}
 }
 
-// grantSlots grants slots to as many eligible targets as are due.
+// grantSlots grants slots to those eligible targets that are due.
 func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, may rollout.Eligible) released {
 	perMinute, status := obj.Spec.Release.PerMinute, done.status
 	waiting, n := r.slots.Counts(obj.UID)
@@ -109,7 +109,7 @@ func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, m
 	if len(called) > 0 {
 		status.LastNamespace = called[len(called)-1].Namespace
 	} else if status.NextAt != nil {
-		next = status.NextAt.Time // targets with a slot have not used it yet
+		next = status.NextAt.Time // some targets with a slot have not used it yet
 	}
 	status.Released += n
 	status.Total = status.Released + waiting
@@ -118,7 +118,7 @@ func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, m
 		status.NextAt = nil
 	case !inWaves || len(called)+left > 0:
 		status.NextAt, done.recheck = ptr.To(metav1.NewMicroTime(next)), slots.NextCheck(next, now)
-	default: // no target is eligible until an event
+	default: // no target is eligible before the next event
 	}
 	return done
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// behindFor is the minimum age at which responses of the API server no longer count; the maximum is twice as long. The header Date is
-// truncated to seconds, so that a single response is inaccurate, and the clock may be set.
+// behindFor is how long a response of the API server counts at least; it counts at most twice as long. Several responses are needed because the
+// header Date is truncated to seconds. They expire because the clock may be set.
 const behindFor = time.Minute
 
 // ServerClock measures how far the controller's clock is behind that of the API server, from the header Date of all responses.
@@ -19,7 +19,7 @@ type ServerClock struct {
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
-	// since is when latest was started. Before that, responses counted for previous.
+	// since is when latest was started. Earlier responses are in previous.
 	since            time.Time
 	latest, previous time.Duration
 	reported         atomic.Bool
@@ -53,7 +53,7 @@ func (c *ServerClock) Record(date time.Time) {
 	c.latest = max(c.latest, date.Sub(now))
 }
 
-// rotate drops outdated responses, also if the clock was set back.
+// rotate drops old responses. If the clock was set back, it drops all of them.
 func (c *ServerClock) rotate(now time.Time) {
 	switch age := now.Sub(c.since); {
 	case age < 0, age >= 2*behindFor:
@@ -63,7 +63,7 @@ func (c *ServerClock) rotate(now time.Time) {
 	}
 }
 
-// Behind returns the least that the controller's clock is behind, zero if it is not.
+// Behind returns how far the controller's clock is at least behind, zero if it is not behind.
 func (c *ServerClock) Behind() time.Duration {
 	if c == nil {
 		return 0

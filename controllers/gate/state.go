@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// State is the state of Gates in memory. It can be lost at any time. The zero value is ready for use.
+// State is the state of Gates in memory, which a restart loses. The zero value is ready for use.
 type State struct {
 	mu    sync.Mutex
 	gates map[types.UID]*gateState
@@ -26,9 +26,9 @@ type gateState struct {
 	decided *v1alpha1.Gate
 	// written is when the status was last written while targets were pending.
 	written time.Time
-	// changed is true from a change of the state until all targets have reached it.
+	// changed is true after a change of the state until all targets have reached it.
 	changed bool
-	// empty is the last check of references.
+	// empty is the last check for references that match nothing.
 	empty referenceCheck
 	// applierKey identifies the inputs of the last check of appliers.
 	applierKey string
@@ -57,7 +57,7 @@ func (m *State) Forget(uid types.UID) {
 	delete(m.gates, uid)
 }
 
-// lock returns the state of a Gate until mu is unlocked. Changes to the state of an unknown Gate are lost.
+// lock returns the state of a Gate with mu locked. For an unknown Gate, it returns a temporary state.
 func (m *State) lock(g *v1alpha1.Gate) *gateState {
 	m.mu.Lock()
 	if known := m.gates[g.UID]; known != nil {
@@ -70,23 +70,22 @@ func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
 	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
 }
 
-// StartDecision records that a decision that affects targets is about to be written. It postpones the resync, because all targets are
-// enqueued anyway.
+// StartDecision records that a decision that affects targets will be written now. It postpones the resync, because all targets are enqueued anyway.
 func (m *State) StartDecision(g *v1alpha1.Gate, now time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
 	known.written, known.resync = now, resyncAfter(g, now)
 }
 
-// recordDecision records a Gate as it was written with a decision that affects targets.
+// recordDecision records the written version of a Gate with a decision that affects targets.
 func (m *State) recordDecision(written *v1alpha1.Gate) {
 	known := m.lock(written)
 	defer m.mu.Unlock()
 	known.decided = written
 }
 
-// Newest returns a Gate from the cache, or the version with the last decision of this process if the cache is behind. Targets must never
-// be ruled by a decision that has been replaced.
+// Newest returns the cached Gate, or the version with the last decision of this process if the cache is behind. An older decision must never be
+// applied to targets.
 func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +100,7 @@ func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
 	return cached
 }
 
-// isDue returns whether a resync of all targets of a Gate is due or requested. If it is, the next one is due an interval later.
+// isDue returns whether a resync of all targets of a Gate is due or requested. If so, it schedules the next one.
 func (m *State) isDue(g *v1alpha1.Gate, requested bool, now time.Time) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -119,7 +118,7 @@ func (m *State) NextResync(g *v1alpha1.Gate) time.Time {
 	return known.resync
 }
 
-// mayWrite returns when the progress of the targets of a Gate may be written at an interval, zero for now.
+// mayWrite returns when the progress of the targets of a Gate may be written, zero for now. interval is the least time between two writes.
 func (m *State) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duration, now time.Time) time.Time {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -135,7 +134,7 @@ func (m *State) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duratio
 	return time.Time{}
 }
 
-// recordDue records the transition to the state that a Gate is about to have.
+// recordDue records the scheduled transition to the next state of a Gate.
 func (m *State) recordDue(g *v1alpha1.Gate, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -149,8 +148,8 @@ func (m *State) recordChange(g *v1alpha1.Gate) {
 	known.changed = true
 }
 
-// takeChange returns, once, whether a Gate has changed its state and by which scheduled transition. Call it when all targets have reached
-// that state.
+// takeChange returns whether a Gate has changed its state since the last call, and by which scheduled transition, nil if by none. Call it when all
+// targets have reached that state.
 func (m *State) takeChange(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -166,7 +165,7 @@ func (m *State) recordFindings(g *v1alpha1.Gate, found *findings) {
 	known.empty, known.applierKey = found.empty, found.applierKey
 }
 
-// lastFindings returns the last findings about a Gate, and when its next resync is due.
+// lastFindings returns the last findings about a Gate: the check of references, the key of the check of appliers, and the time of the next resync.
 func (m *State) lastFindings(g *v1alpha1.Gate) (last referenceCheck, origin string, resync time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -179,8 +178,8 @@ type openedVersion struct {
 	opened     time.Time
 }
 
-// isReconciled returns whether all targets of an open Gate were reconciled since it opened with its current spec. settled means that they
-// are now.
+// isReconciled returns whether all targets of an open Gate have been reconciled since it opened with its current spec. settled is true if they are
+// reconciled now.
 func (m *State) isReconciled(g *v1alpha1.Gate, settled bool) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()

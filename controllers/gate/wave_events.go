@@ -21,8 +21,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// waves emits the events about the release of a Gate. Alerts that select targets get only one: on the target that has stopped the
-// release.
+// waves emits the events about the release of a Gate. Only the target that has stopped the release gets an event, too, for alerts that select
+// targets.
 func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent, now time.Time) {
 	name := client.ObjectKeyFromObject(obj).String()
 	for i, one := range all {
@@ -49,7 +49,7 @@ func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent
 // waveEvent is an event about a release in waves.
 type waveEvent struct {
 	events.Event
-	// requestedBy is the user who continues the release, requestMessage the reason.
+	// requestedBy is the user who continues the release, and requestMessage is the reason.
 	requestedBy, requestMessage string
 	// target is the target that gets an event, too, nil if there is none.
 	target *v1alpha1.WaitingTarget
@@ -64,7 +64,7 @@ func releaseEvents(before, after *v1alpha1.Gate, d *waveDecision) []waveEvent {
 	return append(all, stopEvents(before, after, len(all) > 0)...)
 }
 
-// progressEvents returns the events about a decision on waves with the given names.
+// progressEvents returns the events about a decision on waves. names are the names of the waves.
 func progressEvents(names []string, d *waveDecision) (all []waveEvent) {
 	add := func(kind, reason, format string, args ...any) {
 		all = append(all, waveEvent{Event: events.New(kind, reason, fmt.Sprintf(format, args...))})
@@ -84,13 +84,13 @@ func progressEvents(names []string, d *waveDecision) (all []waveEvent) {
 	return all
 }
 
-// refusal returns the event about a proceed that has no effect.
+// refusal returns the event about a refused request to proceed.
 func (p *proceed) refusal(why string) waveEvent {
 	return waveEvent{events.New(events.Warning, v1alpha1.ProceedRefusedReason, fmt.Sprintf(msgProceedRefused,
 		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))), p.RequestedBy, p.Message, nil}
 }
 
-// event returns the event about a proceed.
+// event returns the event about an accepted request to proceed.
 func (p *proceed) event(names []string, before waves.Progress, d waves.Decision) waveEvent {
 	if p.err != "" || before.Done == len(names) {
 		return p.refusal(msgNoRelease)
@@ -108,8 +108,8 @@ func (p *proceed) event(names []string, before waves.Progress, d waves.Decision)
 	return waveEvent{events.New(events.Normal, v1alpha1.ReleaseContinuedReason, text), p.RequestedBy, p.Message, nil}
 }
 
-// stopEvents returns the event that the release of a Gate stops or continues. continued means that another event reports that it
-// continues.
+// stopEvents returns the event that the release of a Gate stops or continues, none if neither changed. continued is true if another event reports
+// that it continues.
 func stopEvents(before, obj *v1alpha1.Gate, continued bool) (all []waveEvent) {
 	was, is := conditions.Get(before, v1alpha1.ReleaseStoppedCondition), conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
 	switch {

@@ -28,7 +28,7 @@ type waveDecision struct {
 	proceed *proceed
 }
 
-// inWaves grants slots to the targets that are eligible by the waves of a Gate.
+// inWaves grants slots to the targets that the waves of a Gate permit.
 func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now time.Time) released {
 	opened := obj.Status.LastTransition.At
 	if s.Awaits || !r.summary.IsComplete() || !r.state.isReconciled(obj, s.IsSettled()) {
@@ -58,7 +58,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 		status.Waves.Current = ""
 		return r.afterWaves(obj, status, now)
 	}
-	if release.Settled { // otherwise, the request is handled when all targets are known
+	if release.Settled { // otherwise, the request is handled once all targets are known
 		d.proceed = takeProceed(obj, status)
 	}
 	d.Decision = release.Decide(d.before, d.proceed != nil && d.proceed.err == "", now)
@@ -70,7 +70,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, done released, s summary.Sums, now
 	return done
 }
 
-// afterWaves grants slots to all waiting targets, because all waves are released.
+// afterWaves grants slots to all waiting targets, after the last wave.
 func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Time) released {
 	done := released{status: status}
 	if p := takeProceed(obj, status); p != nil {
@@ -84,7 +84,7 @@ func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus,
 	return r.grantSlots(obj, done, now, rollout.Eligible{All: true})
 }
 
-// waveProgress returns the progress of a release from the status of a Gate. Only finished waves that the spec still has count.
+// waveProgress returns the progress of a release from the status of a Gate. It ignores finished waves that are no longer in the spec.
 func waveProgress(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
 	names := gate.WaveNames(obj)
 	p := waves.Progress{ReadySince: timeOrZero(w.ReadySince), Accepted: w.FaultsAccepted}
@@ -129,12 +129,12 @@ func recordWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) 
 	}
 }
 
-// phases are the states of targets for which a release waits.
+// phases describes the phases of targets for which a release waits.
 var phases = map[waves.Phase]string{
 	waves.Held: "Held", waves.Blocked: "HeldByOthers", waves.Progressing: "Progressing", waves.Rechecking: "Progressing", waves.Failed: "Failed",
 }
 
-// releaseStop returns why a release has stopped, and the next step.
+// releaseStop returns why a release has stopped, with the next step. It is zero if the release has not stopped.
 func releaseStop(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
 	names := gate.WaveNames(obj)
 	proceed := fmt.Sprintf("kubectl gate proceed %s -n %s", obj.Name, obj.Namespace)
@@ -152,7 +152,7 @@ func releaseStop(obj *v1alpha1.Gate, d waves.Decision) gate.Stop {
 	return gate.Stop{}
 }
 
-// faultMessage returns what is wrong with waves, and the next step.
+// faultMessage returns a message about a fault of the waves, with the next step.
 func faultMessage(names []string, f *waves.Fault) string {
 	switch f.Kind {
 	case waves.Overlap:

@@ -17,7 +17,7 @@ type gateWriter struct {
 	ownwrites.Writer[*v1alpha1.Gate]
 }
 
-// newGateWriter returns a writer for a Gate. After a conflict it repeats the write unless the Gate was suspended or resumed.
+// newGateWriter returns a writer for a Gate. After a conflict, it repeats the write unless the Gate was suspended or resumed meanwhile.
 func newGateWriter(gates *ownwrites.Client, read *v1alpha1.Gate) *gateWriter {
 	return &gateWriter{ownwrites.Writer[*v1alpha1.Gate]{
 		Client: gates, Base: read, Live: gates.Live,
@@ -32,7 +32,7 @@ func (w *gateWriter) suspended(ctx context.Context, obj *v1alpha1.Gate, now time
 	return w.WriteStatus(ctx, &suspended)
 }
 
-// addFinalizer writes our finalizer if a Gate lacks it.
+// addFinalizer adds our finalizer to a Gate that lacks it.
 func (w *gateWriter) addFinalizer(ctx context.Context) error {
 	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return controllerutil.AddFinalizer(g, v1alpha1.GateFinalizer) })
 }
@@ -42,8 +42,8 @@ func (w *gateWriter) removeFinalizer(ctx context.Context) error {
 	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return controllerutil.RemoveFinalizer(g, v1alpha1.GateFinalizer) })
 }
 
-// removeLines removes the unhandled requests that a decision has handled from the annotations of a Gate. Call it after the status was
-// written, so that a crash does not lose them.
+// removeLines removes the handled requests from the annotation v1alpha1.UnhandledAnnotation of a Gate. Call it after the status was written, so that
+// a crash does not lose them.
 func (w *gateWriter) removeLines(ctx context.Context, decided *v1alpha1.Gate) error {
 	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return ledger.RemoveLines(g, decided) })
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// activationIdentity has the annotations that identify Secrets written by this controller.
+// activationIdentity has the annotations that mark Secrets written by this controller.
 var activationIdentity = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
 
 // activator activates certificates: it copies them from the staged Secret to the live one.
@@ -35,7 +35,7 @@ type activator struct {
 	Live client.Reader
 	// Gates looks up the Gates of a Certificate.
 	Gates *view.GateIndex
-	// Clock is read after all Gates have been read.
+	// Clock is read after all Gates were read.
 	Clock clock.PassiveClock
 }
 
@@ -55,13 +55,13 @@ type activationRun struct {
 	now   time.Time
 
 	decision activation.Decision
-	// closed are the Gates that the Certificate waits for.
+	// closed are the Gates for which the Certificate waits.
 	closed closedGates
 	// err is an error that a retry may resolve.
 	err error
 }
 
-// run activates the certificate of a Certificate if its Gates permit that. It decides again if another client wrote meanwhile.
+// run activates the issued certificate if the Gates permit that. If another client writes a Secret meanwhile, it decides again.
 func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationRun {
 	of := &activationRun{activator: a, obj: obj, names: secretNames(obj), now: now}
 	for retry := 0; ; retry++ {
@@ -81,7 +81,7 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 	}
 }
 
-// failure returns why the activation failed, nil if it did not.
+// failure returns the failure of the activation, nil if it succeeded.
 func (a *activationRun) failure() *summary.Failure {
 	if a.decision.Outcome != activation.Refused {
 		return nil
@@ -93,7 +93,7 @@ func (a *activationRun) refuse(message string) {
 	a.decision = activation.Decision{Message: message, Live: a.decision.Live}
 }
 
-// try decides once and writes. It reads the live Secret before the staged one, so that a concurrent activation of a newer certificate
+// try makes one decision and carries it out. It reads the live Secret before the staged one, so that a concurrent activation of a newer certificate
 // causes a conflict.
 func (a *activationRun) try(ctx context.Context) error {
 	if message := a.names.Invalid(); message != "" {
@@ -138,8 +138,8 @@ func (a *activationRun) try(ctx context.Context) error {
 	return nil
 }
 
-// storePrevious copies the certificate in use to another Secret. The copy is valid even if the process ends before the activation,
-// because the live Secret is unchanged then.
+// storePrevious copies the live certificate to another Secret before the activation. If the process ends in between, the copy is still correct,
+// because the live Secret has not changed.
 func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) (refused string, err error) {
 	previous, err := a.read(ctx, a.names.Previous())
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) 
 	if previous != nil && activation.Same(previous.Data, a.decision.Previous) {
 		return "", nil
 	}
-	// Another client may have activated a certificate, and stored the one before, after the live Secret was read here.
+	// Another client may have activated a certificate and stored the previous one since the live Secret was read here.
 	latest, err := a.read(ctx, a.names.Live)
 	if err != nil {
 		return "", err
@@ -162,7 +162,7 @@ func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) 
 	return "", a.write(ctx, a.names.Previous(), previous, activation.Secret{Data: a.decision.Previous})
 }
 
-// read reads a Secret from the API server, nil if it does not exist. Secrets are never cached.
+// read reads a Secret from the API server. It returns nil if the Secret does not exist. Secrets are never cached.
 func (a *activationRun) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := a.Live.Get(ctx, client.ObjectKey{Namespace: a.obj.GetNamespace(), Name: name}, secret)
@@ -172,7 +172,7 @@ func (a *activationRun) read(ctx context.Context, name string) (*corev1.Secret, 
 	return secret, err
 }
 
-// write creates or patches a Secret in one write, on the version that was read. Server-side apply would leave the keys of other clients.
+// write creates or patches a Secret in one write, conditional on the version that was read. Server-side apply would keep the keys of other clients.
 func (a *activationRun) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
 	want.Labels = map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager}
 	if want.Annotations == nil {
@@ -193,7 +193,7 @@ func (a *activationRun) write(ctx context.Context, name string, have *corev1.Sec
 	return a.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 }
 
-// contents returns the fields of a Secret that a decision depends on, nil for none.
+// contents returns the fields of a Secret that a decision depends on, nil for a nil Secret.
 func contents(s *corev1.Secret) *activation.Secret {
 	if s == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// closedGates are the Gates that a Certificate waits for, sorted by name.
+// closedGates are the Gates for which a Certificate waits, sorted by name.
 type closedGates []verdict.Gate
 
 func (c closedGates) names() []string {
@@ -25,7 +25,7 @@ func (c closedGates) names() []string {
 	return names
 }
 
-// String names the Gates and the times at which they open.
+// String returns the names of the Gates and when they open.
 func (c closedGates) String() string {
 	all := make([]string, len(c))
 	for i, g := range c {
@@ -43,8 +43,8 @@ func (c closedGates) String() string {
 	return "gates " + strings.Join(all, ", ")
 }
 
-// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or once it is within the
-// margin of their terms.
+// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or when the time to its expiry is within
+// the margin of their terms.
 func (a *activationRun) when(ctx context.Context) (activation.When, error) {
 	gates, err := a.Gates.Live(ctx, a.obj, a.Clock.Now())
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It
-// emits no event for an outcome from before a restart, or for a target that the Gate has just released, because the release has its own
-// event.
+// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It emits none
+// for an outcome from before a restart, nor for a target that the Gate has just released, because the release has its own event.
 func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
 	s.recordPasses(key, r.Passes, r.Queues)
@@ -37,7 +36,7 @@ func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	r.rolloutRecorder().Record(key, s.Gates, s.member)
 }
 
-// audit returns the outcome if a Gate with mode Audit enforced. Until the Gate has decided, that is the outcome before.
+// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns the outcome before.
 func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
@@ -58,7 +57,7 @@ func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	return summary.Other
 }
 
-// recordPasses records a pass for the Gates of a target, which add it to their history.
+// recordPasses records the pass of a target for its Gates, and enqueues the Gates that add it to their history.
 func (s *Result) recordPasses(key target.Key, passes *rollout.Passes, queues enqueue.Enqueuer) {
 	pass := s.Ruling.Observed.Pass
 	if s.Wrote && s.Ruling.Step.Ends != (verdict.Pass{}) {

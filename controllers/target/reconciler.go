@@ -73,7 +73,7 @@ func New(r Reconciler) *Reconciler {
 	return &r
 }
 
-// Reconcile holds or releases a target for all of its Gates in one write, and then sets its conditions.
+// Reconcile holds or releases a target for all of its Gates in one write. The next pass sets its conditions.
 func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	r.Summary.StartReconcile(key)
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 			break
 		}
 		if obj == nil {
-			return ctrl.Result{}, nil // its event follows
+			return ctrl.Result{}, nil // the event of the object follows
 		}
 		now = r.Clock.Now()
 		res, err = r.pass(ctx, obj, now)
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 // errSlotGone means that a release slot was withdrawn between the ruling and the write.
 var errSlotGone = errors.New("the release slot of the target is gone")
 
-// IsOutdated returns whether a pass failed because its situation has changed, so that it must be repeated.
+// IsOutdated returns whether a pass failed because the situation changed meanwhile, so that it must be repeated.
 func IsOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errSlotGone) }
 
 // pass reconciles a target once: fetch, Rule, write, notify. A write triggers another pass, which sets the conditions.
@@ -205,7 +205,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	return err
 }
 
-// lockers returns the names of the Gates by which the GateLock of the target's namespace, or that of all namespaces, locks the target.
+// lockers returns the names of the Gates for which a GateLock, of the target's namespace or of all namespaces, locks the target.
 func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
 	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
 	if gateLock == nil || err != nil {
@@ -233,7 +233,7 @@ func (r *Reconciler) report(ctx context.Context, res Result) (Result, error) {
 		res.Failure, failed = a.failure(), a.err
 	}
 	if r.Targets.Definition(target.KeyOf(obj).GroupKind).NoConditions {
-		return res, failed // the events are emitted nevertheless
+		return res, failed // emit the events even if setting the conditions failed
 	}
 	list := res.Ruling.Conditions(activated)
 	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(now))

@@ -11,7 +11,7 @@ type Result struct {
 	view.Recheck
 }
 
-// failed records why a pass failed.
+// failed returns res with the reason why the pass failed, and err.
 func (res Result) failed(reason string, err error) (Result, error) {
 	res.Failure = &summary.Failure{Reason: reason, Message: err.Error()}
 	return res, err

@@ -17,7 +17,7 @@ type releaseSlots struct {
 	queues enqueue.Enqueuer
 }
 
-// missing returns the Gates with a pace that have not granted a slot to a target.
+// missing returns the Gates with a pace that have not granted the target a slot yet.
 func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names []string) {
 	for _, g := range gates {
 		if g.HasPace() && !s.slots.HasSlot(g.Object.UID, target.KeyOf(obj)) {
@@ -27,20 +27,20 @@ func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names [
 	return names
 }
 
-// await requests the slots that a target waits for, and enqueues the Gates that grant them.
+// await requests the slots for which a target waits, and enqueues the Gates that grant them.
 func (s releaseSlots) await(ruling *verdict.Ruling) {
 	for _, g := range ruling.Queues {
 		key := client.ObjectKeyFromObject(g.Object)
 		s.slots.Wait(g.Object.UID, target.KeyOf(ruling.Object), rollout.NewItem(g.Object, ruling.Object))
 		if gate.ReleasesInWaves(g.Object) {
-			s.queues.GateSoon(key) // it is enqueued at once when all targets are reconciled
+			s.queues.GateSoon(key) // the Gate is enqueued at once when all targets are reconciled
 		} else {
 			s.queues.Gate(key)
 		}
 	}
 }
 
-// take takes the slots that a ruling uses. It returns false if one of them is gone.
+// take takes the slots that a ruling uses. It returns false if one of them was withdrawn.
 func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	gates := make([]types.UID, len(ruling.Slots))
 	for i, g := range ruling.Slots {
@@ -49,7 +49,7 @@ func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	return s.slots.Take(target.KeyOf(ruling.Object), gates...)
 }
 
-// leave returns the slots of a target that no longer waits: it was released, or must stay held.
+// leave gives up the slots of a target that no longer waits, because it was released or must stay held.
 func (s releaseSlots) leave(res *Result) {
 	ruling := &res.Ruling
 	if ruling.Wait != verdict.NoWait {

@@ -26,18 +26,18 @@ type writer struct {
 	Versions *ownwrites.Versions[target.Key]
 }
 
-// holdConfig is the apply configuration of a target, besides its conditions.
+// holdConfig has the parts of the apply configuration of a target that hold it.
 type holdConfig struct {
 	// names are the Gates that hold the target.
 	names []string
-	// lever is the part of the spec that suspends the target, nil to release it.
+	// lever has the spec fields that hold the target, nil to release it.
 	lever map[string]any
 	// passAnnotations record a pass.
 	passAnnotations map[string]string
 }
 
-// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It
-// returns the target on its new version.
+// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It returns the
+// target with its new version.
 func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*target.Object, error) {
 	config := newApplyConfig(obj)
 	annotations := map[string]string{}
@@ -62,7 +62,7 @@ func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*
 	return w.wrote(obj, latest), nil
 }
 
-// wrote records the version of a target after a write, and returns the target on that version.
+// wrote records the version of a target after a write, and returns the target with that version.
 func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata) *target.Object {
 	w.Versions.Wrote(target.KeyOf(obj), latest.ResourceVersion)
 	written := &target.Object{Unstructured: *obj.DeepCopy()}
@@ -71,8 +71,8 @@ func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata)
 	return written
 }
 
-// conditions replaces our conditions of a target, and returns whether that changed them. The conditions of a target.Reporter are applied.
-// Those of Flux objects are an atomic list, which is patched on the version that was read.
+// conditions replaces our conditions on a target. It returns whether they changed. Conditions of a target.Reporter are applied. Those of Flux
+// objects are an atomic list, which is patched on the version that was read.
 func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
 	before := map[string]metav1.Condition{}
 	var others []metav1.Condition
@@ -94,7 +94,7 @@ func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []meta
 		if !ok || early || was.Status != condition.Status {
 			condition.LastTransitionTime = now
 		}
-		if condition.LastTransitionTime.Before(&least) { // another clock is ahead
+		if condition.LastTransitionTime.Before(&least) { // the clock of another client is ahead
 			condition.LastTransitionTime = least
 		}
 		if !byApply {
@@ -143,8 +143,8 @@ func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list [
 	return client.IgnoreNotFound(err)
 }
 
-// newMetadata returns an object for the response to a patch of a target. Only the metadata is requested, because decoding thousands of
-// whole objects is expensive.
+// newMetadata returns an object for the response to a patch of a target. It requests only the metadata, because decoding thousands of whole objects
+// is expensive.
 func newMetadata(obj *target.Object) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	metadata.SetGroupVersionKind(obj.GroupVersionKind())
