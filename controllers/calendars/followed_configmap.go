@@ -19,17 +19,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// followedConfigMap is a ConfigMap that Gates refer to. Its texts are not cached: they are read from the API server for each version and
-// day.
+// followedConfigMap is a ConfigMap to which Gates refer. Its files are not cached, but read from the API server once for each version and day.
 type followedConfigMap struct {
 	watch configMapWatch
-	// Gates refer to it, by UID.
+	// Gates are the Gates that refer to it, by UID.
 	Gates map[types.UID]calendarUser
 
 	mu sync.Mutex
-	// latest identifies the version that was read last, nil if the ConfigMap was never read or does not exist.
+	// latest is the version that was read last, nil if the ConfigMap was never read or does not exist.
 	latest *configMapVersion
-	// Read are the calendars in that version, on a day, except those over a budget.
+	// Read has the calendars of that version on a day, except those over a budget.
 	Read map[timetable.CalendarKey]timetable.Calendar
 	day  time.Time
 }
@@ -46,7 +45,7 @@ type configMapVersion struct {
 	resourceVersion string
 }
 
-// use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the Reader held.
+// use records which calendars a Gate uses. It returns those that no Gate uses anymore. The caller must hold the mutex of the Reader.
 func (f *followedConfigMap) use(by summary.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
 	before := f.Gates[by.UID].keys
 	if slices.Equal(before, keys) {
@@ -70,7 +69,7 @@ func (f *followedConfigMap) stop() {
 	}
 }
 
-// brokenConfigMap is an error that lasts until the ConfigMap or the permission to read it changes, in contrast to a temporary error.
+// brokenConfigMap is an error that lasts until the ConfigMap or a permission changes. Other errors are temporary.
 type brokenConfigMap struct{ cause string }
 
 func (b *brokenConfigMap) Error() string { return b.cause }
@@ -80,8 +79,8 @@ func isBroken(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// refresh finds the current version of the ConfigMap, and returns its texts if it had to read them. While the API server returns errors,
-// the last version counts.
+// refresh finds the current version of the ConfigMap. It returns its files if it had to read them, otherwise nil. While the API server returns
+// errors, it keeps the last version.
 func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +95,7 @@ func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, n
 	return texts, err
 }
 
-// readTexts reads the ConfigMap from the API server. It is called with the mutex held.
+// readTexts reads the ConfigMap from the API server. The caller must hold the mutex.
 func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader, name types.NamespacedName, day time.Time) (*timetable.Files, error) {
 	found := &corev1.ConfigMap{}
 	switch err := reader.Get(ctx, name, found); {
@@ -115,7 +114,7 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 	return &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
 }
 
-// isCurrent returns whether the watch has the version that was read last, on the same day. It is called with the mutex held.
+// isCurrent returns whether the version in the watch was read, on the same day. The caller must hold the mutex.
 func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(timetable.MaxCalendarAge)) {
 		return false
@@ -124,7 +123,7 @@ func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	return ok && *f.latest == configMapVersion{seen.UID, seen.ResourceVersion}
 }
 
-// version identifies the content that calendars are read from.
+// version returns a key that changes with the content of the ConfigMap and with the day.
 func (f *followedConfigMap) version() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,8 +140,8 @@ func (f *followedConfigMap) evict(key timetable.CalendarKey) {
 	delete(f.Read, key)
 }
 
-// calendars returns calendars of the ConfigMap, each parsed once for each version and day. The file is parsed once for all of them, from
-// texts, or from the API server if these are nil.
+// calendars returns calendars of a file of the ConfigMap, each parsed once for each version and day. The file comes from texts, or from the API
+// server if texts is nil, and is parsed once for all of them.
 func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -27,28 +27,28 @@ const (
 	calendarTimeout = 10 * time.Second
 )
 
-// Reader reads the calendars of Gates. It watches only the ConfigMaps to which Gates refer, so that a Role can be limited to these.
+// Reader reads the calendars of Gates. It watches only the ConfigMaps to which Gates refer, so that a Role can be limited to them.
 type Reader struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader
 	// Queues enqueues the Gates that refer to a changed ConfigMap.
 	Queues enqueue.Enqueuer
-	// Watches starts the watch of a ConfigMap, see ConfigMapWatches. Without it, each pass reads from the API server.
+	// Watches starts the watch of a ConfigMap, see ConfigMapWatches. If it is nil, each pass reads from the API server.
 	Watches func(key types.NamespacedName, changed func()) configMapWatch
 
 	mu       sync.Mutex
 	Followed map[types.NamespacedName]*followedConfigMap
 	budget   *budget
-	// read are the calendars of each Gate.
+	// read has the calendars of each Gate.
 	read map[types.UID]readCalendars
-	// Compiled are the specs of the Gates, compiled with these calendars.
+	// Compiled has the specs of the Gates, compiled with these calendars.
 	Compiled gate.Compilations
-	// enqueued and stop are the Gates to enqueue and the watches to stop once mu is released.
+	// enqueued has the Gates to enqueue, and stop the watches to stop, when mu is released.
 	enqueued []types.NamespacedName
 	stop     []*followedConfigMap
 }
 
-// readCalendars are the calendars of a Gate. of identifies the versions of their ConfigMaps.
+// readCalendars are the calendars of a Gate. of is a key of the versions of their ConfigMaps.
 type readCalendars struct {
 	of        string
 	calendars timetable.Calendars
@@ -56,14 +56,14 @@ type readCalendars struct {
 
 // configMapWatch is a watch of one ConfigMap, without its texts.
 type configMapWatch interface {
-	// Get returns the ConfigMap, and false if it must be read from the API server.
+	// Get returns the ConfigMap. It returns false if it must be read from the API server.
 	Get() (*corev1.ConfigMap, bool)
 	// Stop ends the watch.
 	Stop()
 }
 
-// For returns the calendars of a Gate at an instant. A calendar that does not exist, is invalid, or that the controller may not read is
-// broken. An error means that the API server did not return a ConfigMap.
+// For returns the calendars of a Gate at an instant. A calendar is broken if it does not exist, is invalid, or may not be read by the controller.
+// For returns an error if the API server did not return a ConfigMap.
 func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
 	keys := timetable.CalendarsOf(obj)
 	followed := r.follow(summary.KeyFor(obj), keys)
@@ -116,8 +116,8 @@ func unreadConfigMap(name types.NamespacedName, err error) error {
 	return fmt.Errorf(msgUnread, name, err)
 }
 
-// divide marks the calendars of a Gate that exceed the budget of their namespace as broken, and stores the others. It enqueues the other
-// Gates that this affects.
+// divide stores the calendars of a Gate, and marks those that exceed the budget of their namespace as broken. It enqueues other Gates for which that
+// changes.
 func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -130,7 +130,7 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 		} else if !errors.Is(c.Err, timetable.ErrOverBudget) {
 			r.budget.drop(key)
 		} else if f := followed[configMapKey(key)]; f != nil && !r.budget.has(key) {
-			f.evict(key) // it exceeds the budget of every Gate, so it must not stay in memory
+			f.evict(key) // the calendar exceeds any budget, so it must not stay in memory
 		}
 	}
 	changed := r.budget.divide()
@@ -144,7 +144,7 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 	r.read[by] = readCalendars{of, calendars}
 }
 
-// reread enqueues the Gates with a calendar that begins or ceases to exceed the budget. It is called with mu held.
+// reread enqueues the Gates with a calendar that starts or stops to exceed the budget. The caller must hold mu.
 func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	for _, key := range changed {
 		f := r.Followed[configMapKey(key)]
@@ -163,7 +163,7 @@ func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	}
 }
 
-// IsCached returns whether the calendars of a Gate are in the cache, so that reading them sends no request and waits for none.
+// IsCached returns whether reading the calendars of a Gate takes no request to the API server.
 func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
@@ -181,8 +181,7 @@ func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 // ErrPending means that the gate controller has not read the calendars of a Gate yet.
 var ErrPending = errors.New(msgPending)
 
-// SnapshotFor returns the inputs of a decision on an exception. It compiles the spec of the Gate only if the gate controller has not done
-// so.
+// SnapshotFor returns the inputs of a decision on an exception. It reuses the compiled spec of the gate controller if there is one.
 func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException) (*gate.Snapshot, error) {
 	if g == nil {
 		return gate.NewSnapshot(nil, nil, exceptions...), nil
@@ -194,8 +193,8 @@ func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, except
 	return r.Compiled.Lookup(g, calendars, exceptions...), nil
 }
 
-// forException returns the calendars of the Gate of an exception, as the gate controller has read them. Only the lead time of the
-// exception depends on them: without one, it returns none if some have not been read.
+// forException returns the calendars of the Gate of an exception, as the gate controller has read them. If some have not been read yet, it returns
+// ErrPending for an exception with a lead time. Other exceptions do not depend on calendars and get none.
 func (r *Reader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +216,7 @@ func configMapKey(key timetable.CalendarKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// follow records to which ConfigMaps a Gate refers, and returns them. It stops the watches that no Gate needs anymore.
+// follow records the ConfigMaps to which a Gate refers, and returns them. It stops watches that no Gate needs anymore.
 func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
 	defer r.unlock()
@@ -264,7 +263,7 @@ func (r *Reader) Forget(by types.UID) {
 	r.Compiled.Forget(by)
 }
 
-// unlock releases mu, and then enqueues the Gates and stops the watches that were recorded meanwhile.
+// unlock releases mu. Then it enqueues the Gates and stops the watches that were recorded under it.
 func (r *Reader) unlock() {
 	enqueued, stop := r.enqueued, r.stop
 	r.enqueued, r.stop = nil, nil
@@ -297,7 +296,7 @@ func (r *Reader) Start(ctx context.Context) error {
 	return nil
 }
 
-// Faults returns the faults of the calendars of a decision, each once.
+// Faults returns a failure for each calendar of a decision that cannot be read.
 func Faults(d gate.Decision) (faults []v1alpha1.TargetFailure) {
 	seen := map[string]bool{}
 	for i := range d.Broken {

@@ -28,10 +28,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sharedCache has the targets, Gates and exceptions of all worlds. The client of the cluster waits for it.
+// sharedCache has the targets, Gates and exceptions of all worlds. Writes of the cluster's client wait for it.
 var sharedCache *targetCache
 
-// targetCache is a TargetCache of the whole controlPlane. Its clients return from a write once the cache has seen it, so that a later read
+// targetCache is a TargetCache of the whole control plane. Its clients return from a write when the cache has received it, so that a later read
 // returns what was written.
 type targetCache struct {
 	*view.TargetCache
@@ -48,10 +48,10 @@ type seenKey struct {
 	client.ObjectKey
 }
 
-// sighted is the version of an object in the cache.
+// sighted is the last version of an object that the cache has received.
 type sighted struct {
 	version uint64
-	// going is true if the object is being deleted, gone if it does not exist.
+	// going is true if the object is being deleted, and gone if it does not exist.
 	going, gone bool
 }
 
@@ -174,7 +174,7 @@ func (s *targetCache) sees(obj any, gone bool) {
 	s.event = make(chan struct{})
 }
 
-// followed returns an object if the cache has its kind, otherwise nil.
+// followed returns an object and its key if the cache has its kind. Otherwise, it returns nil.
 func (s *targetCache) followed(written any) (client.Object, seenKey) {
 	obj, ok := written.(client.Object)
 	if !ok {
@@ -197,7 +197,7 @@ var ours = []schema.GroupKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind).GroupKind(),
 }
 
-// written waits until the cache has an object in the version that the API server returned for a write.
+// written waits until the cache has received the version of an object that a write returned. It returns the error of the write.
 func (s *targetCache) written(written any, err error) error {
 	obj, key := s.followed(written)
 	if err != nil || obj == nil {
@@ -213,7 +213,7 @@ func (s *targetCache) written(written any, err error) error {
 	return s.await(key, func(has sighted) bool { return has.version >= version })
 }
 
-// deleted waits until the cache has observed that an object is deleted or being deleted.
+// deleted waits until the cache has received that an object is deleted or being deleted. It returns the error of the delete.
 func (s *targetCache) deleted(deleted client.Object, err error) error {
 	obj, key := s.followed(deleted)
 	if err != nil || obj == nil {
@@ -222,7 +222,7 @@ func (s *targetCache) deleted(deleted client.Object, err error) error {
 	return s.await(key, func(has sighted) bool { return has.going || has.gone })
 }
 
-// await waits until the state of an object in the cache meets a condition.
+// await waits until isSo is true for the last version of an object in the cache.
 func (s *targetCache) await(key seenKey, isSo func(sighted) bool) error {
 	late := time.NewTimer(harness.Patience)
 	defer late.Stop()
@@ -241,7 +241,7 @@ func (s *targetCache) await(key seenKey, isSo func(sighted) bool) error {
 	}
 }
 
-// client returns a client whose writes return once the cache has seen them.
+// client returns a client whose writes return when the cache has received them.
 func (s *targetCache) client(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -274,7 +274,7 @@ func (s *targetCache) client(c client.WithWatch) client.WithWatch {
 	})
 }
 
-// NewTargetCache returns a TargetCache, and the function that runs it.
+// NewTargetCache returns a TargetCache and the function that runs it.
 func NewTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *view.TargetCache, run func(context.Context) error, err error) {
 	scheme, err := harness.Scheme()
 	if err != nil {
@@ -291,5 +291,5 @@ func NewTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolsca
 	return view.NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
 }
 
-// WaitForCache returns a client whose writes return once the shared cache has seen them.
+// WaitForCache returns a client whose writes return when the shared cache has received them.
 func WaitForCache(c client.WithWatch) client.WithWatch { return sharedCache.client(c) }

@@ -26,7 +26,7 @@ func NewTargetList(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
 	return list
 }
 
-// InGit returns a Kustomization as it is in Git.
+// InGit returns a Kustomization with the content that it has in Git.
 func InGit(namespace, name string, labels map[string]string) *target.Object {
 	obj := &target.Object{}
 	obj.Object = map[string]any{"spec": map[string]any{
@@ -40,7 +40,7 @@ func InGit(namespace, name string, labels map[string]string) *target.Object {
 	return obj
 }
 
-// GitApply applies an object as kustomize-controller does, with spec.suspend if it is given.
+// GitApply applies an object as kustomize-controller does. If suspend is given, it is the value of spec.suspend.
 func GitApply(ctx context.Context, obj *target.Object, suspend ...bool) error {
 	config := InGit(obj.GetNamespace(), obj.GetName(), obj.GetLabels())
 	for _, s := range suspend {
@@ -74,7 +74,7 @@ func (w *World) NewKustomizationIn(namespace, name string, labels map[string]str
 	return w.Reload(obj)
 }
 
-// Git applies a target again, with spec.suspend if it is given.
+// Git applies a target again as kustomize-controller does. If suspend is given, it is the value of spec.suspend.
 func (w *World) Git(obj *target.Object, suspend ...bool) {
 	w.Helper()
 	w.Must(GitApply(w.Context(), obj, suspend...))
@@ -141,7 +141,7 @@ func (w *World) Expect(obj *target.Object, want Suspension) {
 	}
 }
 
-// ExpectHeld checks that a target is completely held by Gates: field, annotation and condition.
+// ExpectHeld checks all signs that Gates hold a target: the field, the annotation and the condition.
 func (w *World) ExpectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	w.Expect(obj, Suspension{
@@ -150,7 +150,7 @@ func (w *World) ExpectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	})
 }
 
-// ExpectHolder checks which Gates hold a target. It ignores the condition, which follows later.
+// ExpectHolder checks which Gates hold a target. It ignores the condition, which is set later.
 func (w *World) ExpectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	if got := w.Suspension(obj); got.Suspend != true || got.HeldBy != target.FormatHeldBy(Keys(gates)) {
@@ -158,7 +158,7 @@ func (w *World) ExpectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
 	}
 }
 
-// ExpectFree checks that no Gate holds a target, and that its condition reports that.
+// ExpectFree checks that no Gate holds a target, and that its condition says so.
 func (w *World) ExpectFree(obj *target.Object) {
 	w.Helper()
 	if got := w.Suspension(obj); got.Suspend != nil || got.HeldBy != "" || !strings.HasPrefix(got.Approved, "True GateOpened Released: ") {
@@ -190,8 +190,8 @@ func Keys(gates []*v1alpha1.Gate) []string {
 	return target.ParseHeldBy(target.FormatHeldBy(all))
 }
 
-// ExpectReleased checks that a target has no trace of a hold except the condition, which names the Gate if that still governs the target,
-// because it is open or has mode Audit.
+// ExpectReleased checks that nothing of a hold is left on a target but the condition. The condition must name the Gate by if it still governs the
+// target.
 func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
 	var gates []verdict.Gate
@@ -203,7 +203,7 @@ func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Expect(obj, Suspension{Approved: "True GateOpened " + verdict.Judge(verdict.Observed{}, gates).Released()})
 }
 
-// ExpectUntouched checks that a target has no trace of a Gate.
+// ExpectUntouched checks that a Gate has left nothing on a target.
 func (w *World) ExpectUntouched(obj *target.Object) {
 	w.Helper()
 	w.Expect(obj, Suspension{})

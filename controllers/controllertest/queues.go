@@ -14,10 +14,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Queues are the queues of the controllers, except that the progress of a Gate is due at once.
+// Queues are the queues of the controllers. Reports on the progress of a Gate are not delayed.
 type Queues struct {
 	*enqueue.Queues
-	// gates are the Gates that were taken from their queue but not reconciled.
+	// gates are the Gates that were taken from the queue but are not reconciled yet.
 	gates map[types.NamespacedName]bool
 }
 
@@ -36,7 +36,7 @@ func NewQueues(t testing.TB) *Queues {
 // GateSoon implements enqueue.Enqueuer.
 func (q *Queues) GateSoon(key types.NamespacedName) { q.Gate(key) }
 
-// process handles the waiting items of a queue in order.
+// process calls do for the waiting items of a queue in order.
 func process[T comparable](q workqueue.TypedInterface[T], do func(T)) {
 	for n := q.Len(); n > 0; n-- {
 		item, _ := q.Get()

@@ -12,7 +12,7 @@ import (
 // controlPlane is the control plane of all worlds.
 var controlPlane *harness.ControlPlane
 
-// RunTests runs the tests of a package on a control plane that it stores in cluster, and returns their exit code.
+// RunTests starts a control plane, stores it in cluster, runs the tests of a package and returns their exit code.
 func RunTests(m *testing.M, cluster **harness.ControlPlane) int {
 	setup := func(ctx context.Context) (func() error, error) {
 		*cluster = controlPlane
@@ -21,7 +21,7 @@ func RunTests(m *testing.M, cluster **harness.ControlPlane) int {
 	return harness.RunTestsAfter(setup, onWrongZones{m}, &controlPlane, append(slices.Clone(harness.CRDs), harness.Lock)...)
 }
 
-// onWrongZones runs the tests with wrong time zones on the machine. The control plane has correct ones.
+// onWrongZones runs the tests with wrong time zone data on the machine. The control plane has correct data.
 type onWrongZones struct{ *testing.M }
 
 func (m onWrongZones) Run() int { return tztest.Run(m.M) }

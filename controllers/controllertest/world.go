@@ -43,7 +43,7 @@ type World struct {
 	// State is the state of the controllers in memory.
 	State  *controllers.State
 	Queues *Queues
-	// retries enqueue again what has failed.
+	// retries are called to enqueue again what has failed.
 	retries []func()
 	// RequeueAfter has the requested delays of targets.
 	RequeueAfter map[target.Key]time.Duration
@@ -103,8 +103,8 @@ func (w *World) GateIn(namespace, name string, spec v1alpha1.GateSpec) *v1alpha1
 	return g
 }
 
-// Try reconciles a Gate, its targets and its GateLocks, and reads the Gate unless it is gone. It returns an error if one of these has
-// failed. The next call retries it.
+// Try reconciles a Gate, its targets and its GateLocks. Then it reads the Gate, if it still exists. It returns an error if one of them has failed.
+// The next call retries it.
 func (w *World) Try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.TryNamed(g.Namespace, g.Name)
@@ -117,8 +117,8 @@ func (w *World) Try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	return result, err
 }
 
-// TryNamed reconciles a Gate that may not exist, its targets and its GateLocks, until its queues are empty. It returns when one of these
-// must be reconciled again. The error is the first one of the Gate, or that of the targets if the Gate does not exist.
+// TryNamed is like Try for a Gate that may not exist, and repeats until the queues are empty. The result is when to reconcile again. The error is
+// the first one of the Gate, or of the targets if the Gate does not exist.
 func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -155,7 +155,7 @@ func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 	return result, err
 }
 
-// MaxRounds bounds how often the queues are processed.
+// MaxRounds bounds how many times the queues are processed.
 const MaxRounds = 12
 
 // GetGate reads a Gate, nil if it does not exist.
@@ -172,7 +172,7 @@ func (w *World) GetGate(key client.ObjectKey) *v1alpha1.Gate {
 	return g
 }
 
-// enqueueAll enqueues what has failed before, and the targets and GateLocks of a Gate. The status of a new Gate awaits its targets.
+// enqueueAll enqueues what has failed before, and the targets and GateLocks of a Gate.
 func (w *World) enqueueAll(key client.ObjectKey) {
 	w.Helper()
 	clear(w.RequeueAfter)
@@ -193,7 +193,7 @@ func (w *World) enqueueAll(key client.ObjectKey) {
 	}
 }
 
-// enqueueNamed enqueues the targets and GateLocks with the name of a Gate that does not exist.
+// enqueueNamed enqueues the targets and GateLocks that have the name of a Gate that does not exist.
 func (w *World) enqueueNamed(key client.ObjectKey) {
 	w.Helper()
 	named, err := w.Reconcilers().Gates.Selector.Named(w.Context(), key.String())
@@ -215,7 +215,7 @@ func (w *World) ReconcileGate(key client.ObjectKey) (ctrl.Result, error) {
 	return result, err
 }
 
-// ReconcileEnqueued reconciles the enqueued GateLocks and targets once. Those that fail are retried by the next call of Try.
+// ReconcileEnqueued reconciles the enqueued GateLocks and targets once. The next call of Try retries those that fail.
 func (w *World) ReconcileEnqueued() error {
 	w.Helper()
 	r := w.Reconcilers()
@@ -248,7 +248,7 @@ func reconcileTarget(ctx context.Context, l *controllers.Reconcilers, key target
 	return l.Targets.Reconcile(ctx, key)
 }
 
-// Reconcile is Try, and fails the test on an error.
+// Reconcile is like Try, but an error fails the test.
 func (w *World) Reconcile(g *v1alpha1.Gate) ctrl.Result {
 	w.Helper()
 	result, err := w.Try(g)

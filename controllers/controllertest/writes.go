@@ -25,12 +25,12 @@ import (
 // ErrBroken is the error of a write that a test makes fail.
 var ErrBroken = errors.New("the line is broken")
 
-// Writes records the writes of a client, as "verb Kind/name". A test can make them fail, or act before and after them.
+// Writes records the writes of a client, as "verb Kind/name". Tests can make writes fail, and run code before and after them.
 type Writes struct {
 	mu  sync.Mutex
 	log []string
 	n   int
-	// Whole are the writes whose response is requested in full, not as metadata only.
+	// Whole lists the writes whose response has the whole object instead of its metadata.
 	Whole []string
 
 	// Before is called before a write. If it returns an error, the write is not sent.
@@ -151,7 +151,7 @@ func (w *Writes) Count() int {
 	return w.n
 }
 
-// Take returns the writes since the last call that contain a substring.
+// Take returns the recorded writes that contain a substring, and clears the record.
 func (w *Writes) Take(of string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,7 +240,8 @@ func (r *Recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]strin
 	r.metadata = append(r.metadata, metadata)
 }
 
-// TakeMetadata takes the metadata of one event: the keys with a prefix, without the prefix.
+// TakeMetadata returns the metadata of the only recorded event that contains of, and clears the record. It returns the keys with a prefix, without
+// the prefix.
 func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]string {
 	t.Helper()
 	r.mu.Lock()
@@ -263,7 +264,7 @@ func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]stri
 	return found[0]
 }
 
-// Take returns the events since the last call that contain a substring.
+// Take returns the recorded events that contain a substring, and clears the record.
 func (r *Recorder) Take(of string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -52,7 +52,7 @@ func findImpact(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gat
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
 		case state == target.SuspendedByOthers:
 			continue
-		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // a GatedSource is held without a write
+		case state.IsHeld() && (target.Pins(key.GroupKind) || slices.Contains(verdict.HeldBy(&found.Unstructured), name)): // nothing is written on a GatedSource
 			p.Held = append(p.Held, found)
 		}
 		p.Governed = append(p.Governed, found)

@@ -23,18 +23,18 @@ import (
 )
 
 var (
-	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
+	// ErrNotInstalled is returned for a supported kind that is not installed in the cluster.
 	ErrNotInstalled = errors.New(msgNotInstalled)
 
-	// ErrNotRead is returned while the objects of a kind are being read. An event follows for each of them.
+	// ErrNotRead is returned for a kind whose objects are being read. Each of them has an event later.
 	ErrNotRead = errors.New(msgBeingRead)
 
-	// errNotReadable is returned for a kind whose objects could not be read so far, such as for lack of permissions.
+	// errNotReadable is returned for a kind whose objects could not be read so far, for example for lack of permissions.
 	errNotReadable = errors.New(msgNotReadable)
 )
 
-// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next
-// step. The kind is treated as not installed.
+// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next step. The kind
+// counts as not installed.
 type UnsupportedError string
 
 // Error implements error.
@@ -59,7 +59,8 @@ func KindForDefinition(name string) (schema.GroupKind, bool) {
 	return schema.GroupKind{}, false
 }
 
-// AddedKindsFor returns the kinds of --suspend-kinds that a CustomResourceDefinition may define, by its group. Their plurals are unknown.
+// AddedKindsFor returns the kinds of --suspend-kinds with the group of a CustomResourceDefinition. It may define one of them, whose plural is
+// unknown.
 func AddedKindsFor(name string) []target.Kind {
 	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })
 }
@@ -81,7 +82,7 @@ func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 	return definition
 }
 
-// versionIn returns the schema of a version in a definition, nil if it has none.
+// versionIn returns the schema of a version in a definition, nil if the definition does not have the version.
 func versionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.JSONSchemaProps {
 	for _, v := range crd.Spec.Versions {
 		if v.Name == version && v.Schema != nil {
@@ -99,21 +100,21 @@ type Definitions struct {
 	Document func(context.Context, schema.GroupVersion) ([]byte, error)
 
 	mu sync.RWMutex
-	// names are the definitions of kinds whose plural is not known in advance.
+	// names has the names of definitions that cannot be derived from the kind.
 	names map[schema.GroupKind]string
 }
 
 // found is a kind in the cluster.
 type found struct {
-	// installed means that the cluster has the kind. Its version is empty if it is not served yet.
+	// installed is true if the definition of the kind exists. The version is empty if the kind is not served yet.
 	installed  bool
 	version    string
 	definition target.Definition
-	// Fault is why the kind cannot be held, empty if it can.
+	// Fault is why the kind cannot be held, empty if it can be.
 	Fault UnsupportedError
 }
 
-// find finds a kind in the cluster. It keeps the previous version if that is still served.
+// find finds a kind in the cluster. It keeps the version before as long as it is served.
 func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before string) (found, error) {
 	added, ok := target.Added(kind)
 	if ok && added.IsBuiltIn() {
@@ -138,14 +139,14 @@ func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before st
 	return f, err
 }
 
-// hasStatus returns whether the status is a subresource in a version of a definition.
+// hasStatus returns whether a version of a definition has the status subresource.
 func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
 	})
 }
 
-// FindBuiltIn finds a kind of Kubernetes itself. Only the kind's own controllers write its status.
+// FindBuiltIn finds a kind of Kubernetes, which has no definition. Only controllers of Kubernetes write its status.
 func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found, error) {
 	mapping, err := d.Mapper.RESTMapping(kind.GroupKind)
 	if err != nil {
@@ -185,13 +186,13 @@ func (d *Definitions) nameFor(kind schema.GroupKind) string {
 	return name
 }
 
-// KindFor returns the supported kind of a CustomResourceDefinition.
+// KindFor returns the supported kind of a CustomResourceDefinition. It returns false if the definition is not of a supported kind.
 func (d *Definitions) KindFor(ctx context.Context, definition string) (schema.GroupKind, bool, error) {
 	if kind, ok := KindForDefinition(definition); ok {
 		return kind, true, nil
 	}
 	candidates := AddedKindsFor(definition)
-	for _, added := range candidates { // the definition may be gone
+	for _, added := range candidates { // the definition may have been deleted
 		if name, ok := d.named(added.GroupKind); ok && name == definition {
 			return added.GroupKind, true, nil
 		}
@@ -211,7 +212,7 @@ func (d *Definitions) KindFor(ctx context.Context, definition string) (schema.Gr
 	return kind, true, nil
 }
 
-// name records the name of the definition of a kind.
+// name records the name of the definition of a kind whose plural was unknown.
 func (d *Definitions) name(kind schema.GroupKind, definition string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,7 +222,7 @@ func (d *Definitions) name(kind schema.GroupKind, definition string) {
 	d.names[kind] = definition
 }
 
-// named returns the recorded name of the definition of a kind.
+// named returns the recorded name of the definition of a kind. It returns false if none is recorded.
 func (d *Definitions) named(kind schema.GroupKind) (string, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

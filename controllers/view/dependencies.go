@@ -22,7 +22,7 @@ const (
 	// DependencyField is the index of Gates by their dependencies. Most targets with frequent events are not a dependency.
 	DependencyField = "spec.dependsOn"
 
-	// dependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read by then are not ready.
+	// dependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read in time count as not ready.
 	dependencyTimeout = 10 * time.Second
 )
 
@@ -46,23 +46,23 @@ func DependencyIndexKeys(obj client.Object) []string {
 type observation struct {
 	ready   bool
 	message string
-	// failure is why the object cannot be read, a reason in status.targets.failures. retry is the cause if a retry may succeed.
+	// failure is the reason why the object cannot be read, as in status.targets.failures. retry is the error if a retry may succeed.
 	failure string
 	retry   error
 }
 
-// evaluation is an observation with the versions on which it is based.
+// evaluation is an observation with the versions of its inputs.
 type evaluation struct {
 	observation
-	// gate is the resource version of the Gate, which expressions may read.
+	// gate is the resource version of the Gate, because expressions may depend on it.
 	gate string
 	ref  v1alpha1.DependencyReference
-	// version is the UID and the resource version of the object, empty if it did not exist.
+	// version is the UID and the resource version of the object, empty if the object did not exist.
 	version string
 	at      time.Time
 }
 
-// evaluationMaxAge bounds the age of an evaluation of an object that does not change in the cache, because the watch may be broken.
+// evaluationMaxAge bounds the age of an evaluation even if the object does not change in the cache, because the watch may be broken.
 const evaluationMaxAge = 10 * time.Minute
 
 // DependencyReader reads the dependencies of Gates, and caches their evaluations.
@@ -74,9 +74,9 @@ type DependencyReader struct {
 	evaluations map[types.UID][]evaluation
 }
 
-// Read returns the state of the dependencies of a Gate, and the faults of unreadable ones. It reads whole objects from the API server,
-// because expressions need fields that the cache of targets lacks. It does not read unchanged dependencies again unless all is true;
-// cached is true if there are such. An unreadable dependency is not ready: the Gate must not open, or stay open, on an outdated state.
+// Read returns the state of the dependencies of a Gate, with faults for those that cannot be read. It reads whole objects from the API server,
+// because expressions need fields that the cache of targets lacks. Unless all is set, unchanged dependencies are not read again; cached is true if
+// there are such. A dependency that cannot be read is not ready: the Gate must not open, or stay open, on an outdated state.
 func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []Fault, cached bool) {
 	self, err := gateContent(obj)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *DependencyReader) Forget(gate types.UID) {
 	delete(r.evaluations, gate)
 }
 
-// unchanged returns whether the cache has a dependency in the version that was evaluated.
+// unchanged returns whether the evaluation of a dependency is still valid, because the cache has the evaluated version.
 func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *evaluation, ref *v1alpha1.DependencyReference, now time.Time) bool {
 	age := now.Sub(seen.at)
 	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= evaluationMaxAge {
@@ -159,7 +159,7 @@ func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, se
 	return seen.version == objectVersion(&cached[0].Unstructured)
 }
 
-// readsGate returns whether the readiness of a dependency may depend on its Gate.
+// readsGate returns whether the readyExpr of a dependency may refer to the Gate.
 func readsGate(ref *v1alpha1.DependencyReference) bool {
 	return strings.Contains(ref.ReadyExpr, "self")
 }
@@ -174,7 +174,7 @@ func gateContent(obj *v1alpha1.Gate) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	self["apiVersion"], self["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.GateKind // a typed object has none
+	self["apiVersion"], self["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.GateKind // typed objects have neither
 	return self, nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// FetchTarget returns a target from the cache, nil if it does not exist or is being deleted: Flux prunes nothing when a suspended object
-// is deleted. isBehind is true if the cache has not been read, or is older than our last write.
+// FetchTarget returns a target from the cache. It returns nil if the target does not exist or is being deleted, because Flux prunes nothing when a
+// suspended object is deleted. isBehind is true if the cache has not been read, or is older than the last write of this process.
 func FetchTarget(ctx context.Context, targets TargetReader, versions *ownwrites.Versions[target.Key], key target.Key) (obj *target.Object, isBehind bool, err error) {
 	obj, err = targets.Get(ctx, key)
 	switch {
@@ -24,7 +24,7 @@ func FetchTarget(ctx context.Context, targets TargetReader, versions *ownwrites.
 	return obj, versions.IsBehind(key, obj.GetResourceVersion()), nil
 }
 
-// RereadTarget reads a target from the API server, trimmed. It returns nil if the target is gone or was recreated.
+// RereadTarget reads a target from the API server and trims it. It returns nil if the target was deleted or recreated.
 func RereadTarget(ctx context.Context, live client.Reader, obj *target.Object) (*target.Object, error) {
 	latest := &target.Object{}
 	latest.SetGroupVersionKind(obj.GroupVersionKind())

@@ -18,9 +18,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// TargetField is the index of Gates by the objects in spec.targets. Its keys are those of IndexKeys, and the names of namespaces:
-// v1alpha1.AnyName for Gates whose references span namespaces. References that span namespaces have no key with a name, which saves a
-// lookup per target.
+// TargetField is the index of Gates by the objects in spec.targets. Its keys are those of IndexKeys, and the names of namespaces, where
+// v1alpha1.AnyName stands for references that span namespaces. Such references have no key with the name of an object, which saves a lookup per
+// target.
 const TargetField = "spec.targets"
 
 // TargetIndexKeys returns the keys of a Gate in the index TargetField.
@@ -50,14 +50,14 @@ type GateIndex struct {
 	Reader client.Reader
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// AllGates reads the metadata of the Gates of all shards from a cache, nil without shards.
+	// AllGates reads the metadata of the Gates of all shards from a cache. It is nil without shards.
 	AllGates client.Reader
-	// Newest returns the version of a cached Gate with the last decision of this process, if the cache is behind.
+	// Newest returns the cached Gate, or the version with the last decision of this process if the cache is behind.
 	Newest func(*v1alpha1.Gate) *v1alpha1.Gate
 }
 
-// For returns the target's Gates at an instant, each once: those that govern it and those that its annotations name. Each is the
-// version in the cache, or that with the last decision of this process if the cache is behind. They must not be changed.
+// For returns the target's Gates at an instant, each once: those that govern it, and those whose names are on it. It uses the version in the cache,
+// or that with the last decision of this process if the cache is behind. The Gates must not be changed.
 func (i *GateIndex) For(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
 	for _, key := range IndexKeys(&obj.Unstructured) {
@@ -136,7 +136,7 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 	return gates, failed()
 }
 
-// get returns a Gate, nil if the cache has none.
+// get returns a Gate from the cache, nil if the cache does not have it.
 func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.Gate, error) {
 	if key.Name == "" || !i.Watches(key.Namespace) {
 		return nil, nil //nolint:nilnil // nil means that the Gate does not exist
@@ -148,7 +148,7 @@ func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha
 	return g, nil
 }
 
-// absent returns the effect of a named Gate that the cache lacks.
+// absent returns the effect of a Gate whose name is on a target, but which the cache does not have.
 func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object) (verdict.Gate, error) {
 	key := ParseKey(name)
 	exists, err := i.Exists(ctx, key)
@@ -160,7 +160,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 		elsewhere.Effect = verdict.Denied
 		return elsewhere, nil
 	}
-	if _, renews := target.As[target.Renewer](&obj.Unstructured); renews { // the renewal depends on the Gate's terms
+	if _, renews := target.As[target.Renewer](&obj.Unstructured); renews { // because the renewal depends on the terms of the Gate
 		g := &v1alpha1.Gate{}
 		if err := i.APIReader.Get(ctx, key, g); err == nil {
 			elsewhere.Object = g
@@ -171,7 +171,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 	return elsewhere, nil
 }
 
-// without returns the effect of a Gate that does not exist: a target that names the Gate itself is held, others are released.
+// without returns the effect of a Gate that does not exist. A target that refers to the Gate is held, others are released.
 func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	key := ParseKey(name)
 	g := verdict.Gate{Name: name, Effect: verdict.Open}
@@ -185,8 +185,8 @@ func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	return g
 }
 
-// Exists returns whether a Gate exists. It queries the API server only if no cache has the Gate. It returns false for Gates that this
-// process does not watch and for invalid names.
+// Exists returns whether a Gate exists. It reads from the API server only if no cache has the Gate. It returns false for invalid names and for Gates
+// of namespaces that this process does not watch.
 func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if !i.Watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil
@@ -199,7 +199,7 @@ func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool,
 	return GateExists(ctx, i.APIReader, key)
 }
 
-// ListGates lists Gates. They must not be changed, because those of a cache are not copied.
+// ListGates lists Gates. They must not be changed, because Gates from a cache are not copied.
 func ListGates(ctx context.Context, reader client.Reader, opts ...client.ListOption) ([]*v1alpha1.Gate, error) {
 	list := &v1alpha1.GateList{}
 	if err := reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -220,7 +220,7 @@ func GateExists(ctx context.Context, reader client.Reader, key types.NamespacedN
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// NamesGate returns whether a target refers to a Gate by annotation. In contrast to a hold, that reference persists.
+// NamesGate returns whether a target refers to a Gate by annotation. Unlike the name of a holder, this reference stays when the target is released.
 func NamesGate(obj *unstructured.Unstructured, name string) bool {
 	return slices.Contains(verdict.NamedBy(obj), name)
 }

@@ -33,7 +33,7 @@ func follows(t *target.Object, source *unstructured.Unstructured) bool {
 	return g.Spec.SourceRef.Kind == source.GetKind() && slices.Contains([]string{g.Spec.SourceRef.Name, g.PinnedName()}, source.GetName())
 }
 
-// SourceReferences returns a GatedSource with only its name, its age and the references to its sources.
+// SourceReferences converts a GatedSource to its type, with only its name, its age and the references to its sources.
 func SourceReferences(t *target.Object) *v1alpha1.GatedSource {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(t.Object, path...)

@@ -16,13 +16,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// HeldWithoutGate returns whether this controller holds a target for no Gate: a client has removed the annotation with the names.
+// HeldWithoutGate returns whether this controller holds a target whose annotation with the names of the Gates was removed by a client.
 func HeldWithoutGate(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
 	return len(verdict.HeldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
 }
 
-// holders returns the Gates that hold a target. For HeldWithoutGate, that is the empty name in the target's namespace.
+// holders returns the Gates that hold a target. For a target that is held without a Gate, it returns an empty name in the namespace of the target.
 func holders(obj *unstructured.Unstructured) []string {
 	if HeldWithoutGate(obj) {
 		return []string{obj.GetNamespace() + "/"}
@@ -36,7 +36,7 @@ func ParseKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// NamespaceFor returns the namespace of the targets of a reference, v1alpha1.AnyName if it spans namespaces.
+// NamespaceFor returns the namespace of the targets that a reference matches, v1alpha1.AnyName if it spans namespaces.
 func NamespaceFor(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 	if ref.SpansNamespaces() {
 		return v1alpha1.AnyName
@@ -54,7 +54,7 @@ func NamespacesFor(g *v1alpha1.Gate) []string {
 	return namespaces.Keys
 }
 
-// IndexKeys returns the keys by which references may select an object: by name, all in its namespace, or all in all namespaces.
+// IndexKeys returns the keys of the references that may match an object: by its name, all in its namespace, and all in all namespaces.
 func IndexKeys(obj *unstructured.Unstructured) []string {
 	kind, namespace := obj.GroupVersionKind().GroupKind(), obj.GetNamespace()
 	return []string{
@@ -64,12 +64,12 @@ func IndexKeys(obj *unstructured.Unstructured) []string {
 	}
 }
 
-// objectKey returns the key of objects of a supported kind in indexes.
+// objectKey returns the key of an object, or of all objects of a supported kind, in indexes.
 func objectKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// IndexKey returns the key of an object in indexes with the given name, which may be v1alpha1.AnyName.
+// IndexKey returns the key of an object in indexes, with name instead of its name. name may be v1alpha1.AnyName.
 func IndexKey(obj *unstructured.Unstructured, name string) string {
 	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
 }

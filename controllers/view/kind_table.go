@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// readGrace bounds how long decisions wait for the objects of a kind after the first failed read.
+	// readGrace bounds how long decisions wait for the objects of a kind after a read has failed.
 	readGrace = 10 * time.Second
 
-	// readPatience bounds that wait without a failed read. It equals the default CacheSyncTimeout of controller-runtime.
+	// readPatience bounds this wait if no read has failed. It equals the default CacheSyncTimeout of controller-runtime.
 	readPatience = 2 * time.Minute
 )
 
@@ -23,9 +23,9 @@ type kindTable struct {
 	// Mu is never held during a request to the API server.
 	Mu    sync.RWMutex
 	Kinds map[schema.GroupKind]watchedKind
-	// syncing has a lock for each kind, which is held while the kind is synced.
+	// syncing has a lock for each kind, held during Sync.
 	syncing map[schema.GroupKind]*sync.Mutex
-	// faults are why kinds cannot be held.
+	// faults has why kinds cannot be held.
 	faults map[schema.GroupKind]UnsupportedError
 }
 
@@ -38,15 +38,15 @@ func newKindTable() kindTable {
 type watchedKind struct {
 	schema.GroupVersionKind
 	definition target.Definition
-	// synced is closed once the objects are read, grace once the wait for that is over.
+	// synced is closed when the objects are read, and grace when decisions stop waiting for that.
 	synced, grace <-chan struct{}
 	// delivered is closed once the handler has received an event for each object.
 	delivered <-chan struct{}
-	// failed ends the wait after ReadGrace.
+	// failed ends the wait after readGrace.
 	failed func()
 }
 
-// newWatchedKind returns a kind whose objects have not been read.
+// newWatchedKind returns a kind whose objects have not been read yet.
 func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
 	grace := make(chan struct{})
 	end := sync.OnceFunc(func() { close(grace) })
@@ -57,7 +57,7 @@ func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, s
 	}
 }
 
-// syncLock returns the lock that is held while a kind is synced.
+// syncLock returns the lock for Sync of a kind.
 func (c *kindTable) syncLock(kind schema.GroupKind) *sync.Mutex {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -67,7 +67,7 @@ func (c *kindTable) syncLock(kind schema.GroupKind) *sync.Mutex {
 	return c.syncing[kind]
 }
 
-// Kind returns a watched kind, and whether it is watched.
+// Kind returns a watched kind. It returns false if the kind is not watched.
 func (c *kindTable) Kind(kind schema.GroupKind) (watchedKind, bool) {
 	c.Mu.RLock()
 	defer c.Mu.RUnlock()
@@ -75,7 +75,7 @@ func (c *kindTable) Kind(kind schema.GroupKind) (watchedKind, bool) {
 	return known, ok
 }
 
-// put replaces a watched kind. Nil removes it.
+// put replaces a watched kind. A nil value removes it.
 func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -85,7 +85,7 @@ func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
 	}
 }
 
-// refuse records why a kind cannot be held, empty if it can, and returns whether that is new.
+// refuse records why a kind cannot be held, empty if it can be. It returns whether that has changed.
 func (c *kindTable) refuse(kind schema.GroupKind, fault UnsupportedError) bool {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -94,7 +94,7 @@ func (c *kindTable) refuse(kind schema.GroupKind, fault UnsupportedError) bool {
 	return before != fault
 }
 
-// missing returns why a kind is not watched.
+// missing returns the error for a kind that is not watched.
 func (c *kindTable) missing(kind schema.GroupKind) error {
 	c.Mu.RLock()
 	defer c.Mu.RUnlock()
@@ -104,7 +104,7 @@ func (c *kindTable) missing(kind schema.GroupKind) error {
 	return fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
 }
 
-// isSynced returns whether the objects of a kind are read.
+// isSynced returns whether the objects of a kind have been read.
 func (k watchedKind) isSynced() bool {
 	select {
 	case <-k.synced:
@@ -114,7 +114,7 @@ func (k watchedKind) isSynced() bool {
 	}
 }
 
-// WhenRead calls a function once the objects of a kind are read and delivered to the handler, or the wait for that is over.
+// WhenRead calls a function when the objects of a kind have been read and delivered to the handler, or when decisions stop waiting for that.
 func (c *kindTable) WhenRead(kind schema.GroupKind, do func()) {
 	watched, ok := c.Kind(kind)
 	if !ok {

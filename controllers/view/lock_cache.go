@@ -17,16 +17,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/crds"
 )
 
-// GateLockDefinition is the name of the definition of GateLocks. It is installed with the policies that read them.
+// GateLockDefinition is the name of the CRD of GateLocks. It is installed with the policies that read them.
 const GateLockDefinition = "gatelocks." + api.InternalGroup
 
-// errLocksUnread is the error that prevents releases while the GateLocks cannot be read.
+// errLocksUnread is the error that prevents releases while GateLocks cannot be read.
 var errLocksUnread = errors.New(msgLocksUnread)
 
 // LockReader reads GateLocks.
 type LockReader interface {
-	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. One that does not exist has no resource
-	// version. It is nil if GateLocks are not installed or the namespace of the controller is unknown. It must not be changed.
+	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. If it does not exist, the result has no resource version.
+	// The result is nil if GateLocks are not installed or the namespace of the controller is unknown. It must not be changed.
 	Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error)
 
 	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
@@ -35,7 +35,7 @@ type LockReader interface {
 
 // LockCache is a LockReader on an informer of GateLocks, which exist only if config/lock is installed.
 type LockCache struct {
-	// Cache must not require any kind to be installed.
+	// Cache must not depend on kinds that may not be installed.
 	Cache ctrlcache.Cache
 	// APIReader reads from the API server.
 	APIReader client.Reader
@@ -48,7 +48,7 @@ type LockCache struct {
 	informer ctrlcache.Informer
 }
 
-// Sync checks whether GateLocks are installed, and returns whether that changed.
+// Sync starts or stops the informer depending on whether GateLocks are installed. It returns whether that has changed.
 func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := l.APIReader.Get(ctx, client.ObjectKey{Name: GateLockDefinition}, crd)
@@ -63,7 +63,7 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	switch {
 	case (err == nil) == (l.informer != nil):
 		return false, nil
-	case err != nil: // it is not found
+	case err != nil: // GateLocks are not installed
 		l.informer = nil
 		return true, l.Cache.RemoveInformer(ctx, &lockv1alpha1.GateLock{})
 	}
@@ -78,7 +78,7 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// readable returns whether GateLocks are installed, and an error if they cannot be read.
+// readable returns whether GateLocks are installed. It returns an error if they are, but cannot be read yet.
 func (l *LockCache) readable() (bool, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -144,8 +144,8 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 	return Naming(list, gate, l.Own), nil
 }
 
-// Naming returns the namespaces of the GateLocks that name a Gate. One of all namespaces outside of the controller's namespace does not
-// count: it was left by a controller that has moved, and no policy reads it.
+// Naming returns the namespaces of the GateLocks that have the name of a Gate. A GateLock of all namespaces outside of the controller's namespace
+// does not count: it is left over from a controller that has moved, and no policy reads it.
 func Naming(list *lockv1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {

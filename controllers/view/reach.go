@@ -14,11 +14,11 @@ import (
 
 // Reach determines which references across namespaces are allowed.
 type Reach struct {
-	// AllowCrossNamespaceRefs allows a Gate to hold and depend on objects of other namespaces, and objects to name a Gate of another
-	// namespace. Without it, permissions in one namespace affect no other. It is the inverse of --no-cross-namespace-refs, so that the
-	// zero value is safe.
+	// AllowCrossNamespaceRefs allows Gates to hold and depend on objects of other namespaces, and objects to refer to Gates of other namespaces.
+	// Otherwise, permissions in one namespace have no effect on others. It is the inverse of --no-cross-namespace-refs, so that the zero value is
+	// safe.
 	AllowCrossNamespaceRefs bool
-	// Own is the namespace of the controller, empty if it is unknown.
+	// Own is the namespace of the controller, empty if unknown.
 	Own string
 	// Namespaces are those whose Gates are reconciled. Empty means all.
 	Namespaces map[string]ctrlcache.Config
@@ -38,7 +38,8 @@ func (r Reach) Watches(namespace string) bool {
 	return ok || r.Spans()
 }
 
-// OutOfReach returns why objects in a namespace cannot be held or read, as done states, from another one. It is empty if they can.
+// OutOfReach returns why objects in a namespace cannot be referred to from another one, empty if they can be. objects and done are words for the
+// message, such as held.
 func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	where := fmt.Sprintf("namespace %q", namespace)
 	if namespace == v1alpha1.AnyName {
@@ -53,7 +54,7 @@ func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	return ""
 }
 
-// all returns the namespaces to list, metav1.NamespaceAll if all are watched.
+// all returns the namespaces to list: metav1.NamespaceAll if all are watched.
 func (r Reach) all() []string {
 	if r.Spans() {
 		return []string{metav1.NamespaceAll}
@@ -61,7 +62,7 @@ func (r Reach) all() []string {
 	return slices.Collect(maps.Keys(r.Namespaces))
 }
 
-// Includes returns whether a reference selects a namespace, which is nil before it exists.
+// Includes returns whether a reference selects a namespace. The namespace is nil if it does not exist yet.
 func (r Reach) Includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
 	if namespace == nil {
 		return false

@@ -14,7 +14,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// NewNamespace returns a namespace as the cache has it: only its metadata.
+// NewNamespace returns an empty namespace of the type that the cache has: metadata only.
 func NewNamespace() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -36,10 +36,10 @@ type Scopes struct {
 	Readers []client.Reader
 }
 
-// Scope returns a scope for one evaluation, and a function that returns an error if labels could not be read.
+// Scope returns a scope for one evaluation, and a function that returns the error if labels could not be read.
 func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
 	var failed error
-	var read map[string]map[string]string // lazily, because most evaluations read none
+	var read map[string]map[string]string // read lazily, because most evaluations need no labels
 	return verdict.Scope{Reaches: s.Reaches, Own: s.Own, Labels: func(name string) map[string]string {
 		labels, known := read[name]
 		if !known {
@@ -56,7 +56,7 @@ func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
 	}}, func() error { return failed }
 }
 
-// Labels returns the labels of a namespace, none if it does not exist. They must not be changed, because those of a cache are not copied.
+// Labels returns the labels of a namespace, nil if it does not exist. They must not be changed, because those of a cache are not copied.
 func (s Scopes) Labels(ctx context.Context, name string) (map[string]string, error) {
 	for _, reader := range s.Readers {
 		namespace := NewNamespace()

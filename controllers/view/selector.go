@@ -22,8 +22,8 @@ type Selector struct {
 	Targets TargetReader
 }
 
-// Governed returns the keys of the targets that a Gate governs, each once: those in spec.targets and those that name the Gate. If kinds
-// are given, it returns only those. Unreadable kinds are skipped.
+// Governed returns the keys of the targets that a Gate governs, each once: those in spec.targets, and those that refer to the Gate. If kinds are
+// given, it returns only targets of these kinds. Kinds that cannot be read are skipped.
 func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
 	all, err := s.referenced(ctx, g, kinds...)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Selector) referenced(ctx context.Context, g *v1alpha1.Gate, kinds ...sc
 	return all, nil
 }
 
-// Selected returns the targets that a reference of a Gate selects, within the reach of the Gate.
+// Selected returns the targets that a reference of a Gate matches, except in namespaces to which the Gate must not refer.
 func (s *Selector) Selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1.TargetReference, adapter target.Adapter) ([]*target.Object, error) {
 	namespace := NamespaceFor(ref, g)
 	if !ref.SpansNamespaces() {
@@ -85,8 +85,7 @@ func (s *Selector) Selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1
 	return found, errors.Join(err, failed())
 }
 
-// Named returns the keys of the targets with the name of a Gate, given as namespace/name: those that it holds and those that name it
-// themselves.
+// Named returns the keys of the targets that a Gate holds or that refer to it. gate is its namespace/name.
 func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error) {
 	held, err := s.Targets.HeldBy(ctx, gate)
 	if err != nil {
@@ -111,7 +110,7 @@ func KeysFor(targets []*target.Object) []target.Key {
 	return keys
 }
 
-// Fault is a failure that does not concern a found target. If it has a cause, a retry may succeed.
+// Fault is a failure without a target. If it has a cause, a retry may succeed.
 type Fault struct {
 	v1alpha1.TargetFailure
 	Cause error
@@ -122,7 +121,7 @@ func NewFault(kind, namespace, name, reason, message string) Fault {
 	return Fault{TargetFailure: v1alpha1.TargetFailure{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message}}
 }
 
-// Faults returns why references of a Gate find no targets.
+// Faults returns the reasons why references of a Gate match no targets.
 func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []Fault {
 	var faults []Fault
 	for i := range g.Spec.Targets {
@@ -162,7 +161,7 @@ func (s *Selector) selectsOwn(ctx context.Context, ref *v1alpha1.TargetReference
 	}
 	labels, err := s.Labels(ctx, s.Own)
 	if err != nil || !verdict.Matches(ref.NamespaceSelector.Kubernetes(), labels) {
-		return "" // reading the targets fails, too
+		return "" // then reading the targets fails, too
 	}
 	return fmt.Sprintf(msgSelectsOwn,
 		s.Own, corev1.LabelMetadataName, s.Own)

@@ -24,14 +24,14 @@ import (
 
 // TargetReader reads targets, trimmed by target.Trim. Its results must not be changed.
 type TargetReader interface {
-	// Select returns the objects of a kind that a reference selects in a namespace, in all if that is empty. It may return
+	// Select returns the objects of a kind that a reference matches in a namespace, or in all namespaces if it is empty. It may return
 	// ErrNotInstalled, an UnsupportedError or ErrNotRead.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
 
-	// Any returns whether Select finds anything.
+	// Any returns whether Select would return an object.
 	Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error)
 
-	// Get returns an object from the cache, nil if there is none, or ErrNotRead.
+	// Get returns an object from the cache, nil if it does not exist. It may return ErrNotRead.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
 
 	// Readable returns ErrNotInstalled, an UnsupportedError or ErrNotReadable for a kind whose objects cannot be read.
@@ -46,14 +46,14 @@ type TargetReader interface {
 	// Naming returns the objects of all kinds that refer to a Gate, given as namespace/name, by annotation.
 	Naming(ctx context.Context, gate string) ([]*target.Object, error)
 
-	// Definition returns the definition of a kind, as far as it is known.
+	// Definition returns facts about the definition of a kind, zero if they are not known yet.
 	Definition(kind schema.GroupKind) target.Definition
 }
 
-// heldByIndex and namingIndex are the indexes of targets by the Gates that hold them and by those that they name themselves.
+// heldByIndex and namingIndex are the indexes of targets by the Gates that hold them, and by the Gates to which they refer.
 const heldByIndex, namingIndex = "heldBy", "naming"
 
-// TargetCache is a TargetReader on informers of the kinds that the cluster has.
+// TargetCache is a TargetReader with an informer for each installed kind.
 type TargetCache struct {
 	Cache       ctrlcache.Cache
 	Definitions *Definitions
@@ -62,16 +62,15 @@ type TargetCache struct {
 	kindTable
 }
 
-// NewTargetCache returns a TargetCache without kinds, see Sync. The cache must have only targets, because an unreadable kind would block
-// the start of the manager's cache. The mapper must be that of the cache. The reader reads from the API server. The handler handles the
-// events of all targets.
+// NewTargetCache returns a TargetCache without kinds; Sync adds them. cache must have only targets, because a kind that cannot be read would block
+// the start of the manager's cache. mapper must be that of cache. reader reads from the API server. handler handles the events of all targets.
 func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
 	return &TargetCache{
 		Cache: cache, Definitions: &Definitions{Mapper: mapper, reader: reader}, Handler: handler, kindTable: newKindTable(),
 	}
 }
 
-// TrimTargets is the transform for the cache. It trims targets, and of Gates it keeps only their existence.
+// TrimTargets is the transform for the cache. It trims targets. Of Gates it keeps only the metadata that identifies them.
 func TrimTargets(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
@@ -82,8 +81,8 @@ func TrimTargets(obj any) (any, error) {
 	return obj, nil
 }
 
-// Sync starts or replaces the informer of a kind if its definition is served, and removes it if there is no definition or the kind cannot
-// be held. It returns whether that changed anything, and ErrNotInstalled if a definition is not served yet.
+// Sync starts or replaces the informer of a kind if its definition is served. It removes the informer if there is no definition or the kind cannot
+// be held. It returns whether anything has changed, and ErrNotInstalled if the definition exists but is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	alone := c.syncLock(kind)
 	alone.Lock()
@@ -110,14 +109,14 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 		c.put(kind, &known)
 		return !reflect.DeepEqual(before, known.definition), nil
 	}
-	// The old informer stays until then, so that the kind does not appear to be missing.
+	// The old informer is kept until then, so that the kind never appears to be missing.
 	if err := c.watch(ctx, gvk, f.definition); err != nil || !watched {
 		return err == nil, err
 	}
 	return true, c.Cache.RemoveInformer(ctx, NewTarget(known.GroupVersionKind))
 }
 
-// All returns the objects of a kind, none if they have not been read.
+// All returns the objects of a kind, nil if they have not been read yet.
 func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target.Object, error) {
 	watched, ok := c.Kind(kind)
 	if !ok {
@@ -137,7 +136,7 @@ func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
 
 func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
 	obj := NewTarget(gvk)
-	// The cache queries the mapper, too, but blocks all reads meanwhile.
+	// The cache would query the mapper, too, but block all reads meanwhile.
 	_, err := c.Definitions.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
@@ -160,7 +159,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 			return err
 		}
 	}
-	// The handler of the first event, which may come at once, must find the kind.
+	// The first event may come at once, and its handler must find the kind.
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	registration, err := informer.AddEventHandler(c.Handler)
@@ -173,7 +172,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 	return nil
 }
 
-// Readable implements TargetReader. A kind that is being read is readable until that takes too long.
+// Readable implements TargetReader. A kind that is being read counts as readable until that takes too long.
 func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error {
 	kind, ok := c.Kind(adapter.GroupKind())
 	if !ok {
@@ -213,7 +212,7 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 	return []*target.Object{obj}, nil
 }
 
-// Any implements TargetReader. It stops at the first object.
+// Any implements TargetReader. It stops at the first match.
 func (c *TargetCache) Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error) {
 	kind, ok := c.Kind(adapter.GroupKind())
 	selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
@@ -269,8 +268,8 @@ func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object
 	return c.indexed(ctx, namingIndex, gate)
 }
 
-// indexed skips kinds that have not been read. Once such a kind is read, the events of its objects enqueue their Gates, including those
-// that are gone.
+// indexed returns the objects that an index has for a Gate. It skips kinds that have not been read yet. Once they are, the events of their objects
+// enqueue their Gates, including deleted ones.
 func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
 	c.Mu.RLock()
 	kinds := slices.Collect(maps.Values(c.Kinds))
