@@ -69,11 +69,11 @@ type Gating struct {
 	// ServerTime returns the time of the API server, and ServerClock how far Clock is behind it, see gate.Decider.
 	ServerTime  func(context.Context) (time.Time, error)
 	ServerClock *gatecontroller.ServerClock
-	// Sharded means that the cache has the Gates of one shard only.
+	// Sharded is true if the cache has only the Gates of one shard.
 	Sharded bool
-	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless Sharded.
+	// AllGates reads the metadata of the Gates of all shards from a cache. It is nil unless Sharded is set.
 	AllGates client.Reader
-	// Shard selects the GatedSources of this process by their labels, nil for all.
+	// Shard selects the GatedSources of this process by their labels. Nil selects all.
 	Shard labels.Selector
 	// StampsSources returns whether the API server stamps approvers of revisions.
 	StampsSources func(context.Context) (bool, error)
@@ -82,9 +82,9 @@ type Gating struct {
 	WritesAtOnce int
 	// Backoff limits the retries of Gates, by UID.
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]
-	// Stamped returns whether the API server stamps requesters and approvers, nil for never.
+	// Stamped returns whether the API server stamps requesters and approvers. If it is nil, it does not.
 	Stamped func(context.Context) (bool, error)
-	// Calendars are shared with the exception controller, nil for a separate reader.
+	// Calendars is shared with the exception controller. Nil creates a separate reader.
 	Calendars *calendars.Reader
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *events.Metrics
@@ -203,7 +203,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 	return c.register(mgr, opts, l, queues, kinds)
 }
 
-// newInformer returns a constructor of informers that reports each kind which cannot be listed or watched.
+// newInformer returns a constructor of informers that call failed for a kind that cannot be listed or watched.
 func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		informer, kind := toolscache.NewSharedIndexInformer(lw, obj, resync, indexers), obj.GetObjectKind().GroupVersionKind().GroupKind()
@@ -265,7 +265,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *Reconcilers
 		return err
 	}
 	if err := gatedSources.Watch(source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		return kinds.AwaitStart(ctx) // before that, sources appear to be missing
+		return kinds.AwaitStart(ctx) // until then, sources would appear to be missing
 	})); err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *Reconcilers
 		Complete(kinds)
 }
 
-// watchNamespaces watches namespaces, unless this process is limited to some: then it may lack the permission.
+// watchNamespaces watches namespaces, unless this process is limited to some of them, because it may lack the permission then.
 func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *Reconcilers) error {
 	if !c.Spans() {
 		return nil
@@ -305,7 +305,7 @@ func openAPIReader(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion)
 	}, nil
 }
 
-// useQueue returns a constructor that returns an existing queue.
+// useQueue returns a constructor that returns q instead of a new queue.
 func useQueue[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
 	return func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] { return q }
 }
@@ -338,8 +338,8 @@ func enqueueGates(ctx context.Context, reader client.Reader, queues enqueue.Enqu
 	return err
 }
 
-// requestChanged is a predicate for updates that change a request on a Gate, or its appliers. A close with the same time by another user
-// is a new request.
+// requestChanged is a predicate for updates that change a request on a Gate, or its appliers. A close request by another user with the same time is
+// a new request.
 type requestChanged struct {
 	predicate.Funcs
 }

@@ -26,11 +26,11 @@ const (
 )
 
 const (
-	// MaxTargetEvents bounds the events on targets for one transition or request of a Gate with many targets. One event suffices for an
+	// MaxTargetEvents bounds the events on targets for one transition or request of a Gate with many targets, because one event suffices for an
 	// alert.
 	MaxTargetEvents = 100
 
-	// MaxQuoted bounds the characters of a refused value in an event. Times fit, but an annotation may have 256 KiB.
+	// MaxQuoted bounds the characters of a refused value in an event, because an annotation may have 256 KiB. Every valid time fits.
 	MaxQuoted = 64
 )
 
@@ -51,8 +51,8 @@ const (
 	AtKey        = "at"
 )
 
-// metadata returns the metadata of an event on an object, with our prefix and, on a target, with that of its API group.
-// notification-controller shows only metadata with the object's prefix, and only deduplicates by the revision and token with that prefix.
+// metadata returns the metadata of an event on an object, with our prefix and, if the object is a target, also with the prefix of its API group.
+// notification-controller shows only metadata with the prefix of the object, and deduplicates only by the revision and token with that prefix.
 func (n Details) metadata(obj client.Object) map[string]string {
 	groups, revision := []string{v1alpha1.GroupVersion.Group}, ""
 	if t, ok := obj.(*target.Object); ok {
@@ -84,7 +84,7 @@ type Event struct{ Type, Reason, Message string }
 // New returns an event.
 func New(kind, reason, message string) Event { return Event{kind, reason, message} }
 
-// Token returns a token that is unique to an instant, so that notification-controller does not take an event for an earlier one.
+// Token returns a token for an instant, so that notification-controller does not discard an event as a repetition of an earlier one.
 func Token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
 // ForDecision returns the details of an event about a decision on a Gate.
@@ -113,7 +113,7 @@ func ForGate(name string, g *v1alpha1.Gate, now time.Time) Details {
 	return ForDecision(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: ledger.DecidedBy(g, now)}, now)
 }
 
-// ForException returns the details of an event on an exception: its name, its Gate and its approver, if it has one.
+// ForException returns the details of an event on an exception: its name, its Gate, and the approver by unless it is empty.
 func ForException(obj *v1alpha1.GateException, by string, now time.Time) Details {
 	return Details{GateKey: view.GateKeyFor(obj).String(), ExceptionKey: obj.Name, ApproverKey: by, eventv1.MetaTokenKey: Token(now)}
 }

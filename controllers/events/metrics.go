@@ -18,11 +18,11 @@ import (
 type Metrics struct {
 	Registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
-	// Empty and own report diagnostics. They are absent if there is none.
+	// empty and own report diagnostics. They are absent if there are none.
 	Empty, own *prometheus.GaugeVec
-	// stopped is 1 for a release in waves that has stopped, wave is the number of the current wave. They are absent if there is none.
+	// stopped is 1 for a release in waves that has stopped. wave is the number of the current wave. Both are absent without a release in waves.
 	stopped, wave *prometheus.GaugeVec
-	// newer and since report the waiting revisions of GatedSources. They are absent if there is none.
+	// newer and since report the waiting revisions of GatedSources. They are absent if no revision waits.
 	newer, since       *prometheus.GaugeVec
 	lag                *prometheus.HistogramVec
 	Skew               *prometheus.GaugeVec
@@ -135,7 +135,7 @@ func is(so bool) int {
 	return 0
 }
 
-// SetOrDelete sets a metric of an object that is absent if it is 0.
+// SetOrDelete sets a metric of an object, or deletes it if n is 0.
 func SetOrDelete(vec *prometheus.GaugeVec, key types.NamespacedName, n int) {
 	if n == 0 {
 		vec.DeleteLabelValues(key.Name, key.Namespace)
@@ -144,7 +144,7 @@ func SetOrDelete(vec *prometheus.GaugeVec, key types.NamespacedName, n int) {
 	vec.WithLabelValues(key.Name, key.Namespace).Set(float64(n))
 }
 
-// RecordLag observes the time from a scheduled transition until all targets reached the state.
+// RecordLag observes the time from a scheduled transition until all targets had reached the state.
 func (m *Metrics) RecordLag(state v1alpha1.State, late time.Duration) {
 	m.lag.WithLabelValues(string(state)).Observe(late.Seconds())
 }

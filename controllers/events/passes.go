@@ -32,7 +32,7 @@ func (n *Recorder) passed(r *verdict.Ruling, gates []verdict.Gate) {
 	n.emitPass(r, gates, pass, event)
 }
 
-// passRefused emits an event about a refusal that is not recorded on the target, once per process.
+// passRefused emits an event about a refusal that cannot be recorded on the target, once per process.
 func (n *Recorder) passRefused(r *verdict.Ruling, gates []verdict.Gate) {
 	if r.Step.Refused == "" || !n.isNewRefusal(target.KeyOf(r.Object), r.Observed.Request.Pass.Value+r.Step.Refused) {
 		return

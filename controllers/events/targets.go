@@ -27,7 +27,7 @@ type Recorder struct {
 	mu sync.Mutex
 	// emitted counts the events of the last transition of each Gate.
 	emitted map[types.UID]emitted
-	// refused are the passes whose refusal was reported and is not recorded on the target.
+	// refused has the refusals of passes that were reported but are not recorded on the target.
 	refused map[target.Key]string
 }
 
@@ -35,14 +35,14 @@ type emitted struct {
 	transition metav1.Time
 	mode       v1alpha1.Mode
 	n          int
-	// audited are the targets with an event about a Gate with mode Audit.
+	// audited has the targets with an event about a Gate with mode Audit.
 	audited map[target.Key]bool
 }
 
-// mayEmit returns whether another event may be emitted for the last transition of a Gate in its mode, and counts it.
+// mayEmit returns whether there may be another event for the last transition of a Gate in its current mode. If so, it counts the event.
 func (n *Recorder) mayEmit(g *v1alpha1.Gate) bool { return n.mayEmitFor(g, target.Key{}) }
 
-// mayEmitFor is mayEmit for an event that is emitted once per target. Without a key, it is emitted each time.
+// mayEmitFor is like mayEmit for an event that is emitted at most once per target. An empty key means no such limit.
 func (n *Recorder) mayEmitFor(g *v1alpha1.Gate, key target.Key) bool {
 	if g == nil || g.Status.LastTransition == nil {
 		return true
@@ -85,7 +85,7 @@ func (n *Recorder) changed(r *verdict.Ruling) {
 	case step.Outcome == verdict.Exempt:
 	case r.Verdict.Again:
 		details := n.about(r.Verdict.Holders, r.Now)
-		delete(details, eventv1.MetaTokenKey) // without a token, repeated events are sent at most once in five minutes
+		delete(details, eventv1.MetaTokenKey) // without a token, an event is repeated at most once in five minutes
 		details.Emit(n, obj, New(Warning, v1alpha1.HeldAgainReason, fmt.Sprintf(msgHeldAgain, verdict.ClosedAre(step.Names))))
 	case step.Hold && refused != "" && state == target.Free:
 		n.about(r.Verdict.Holders, r.Now).Emit(n, obj, New(Warning, refused, message))
@@ -111,7 +111,7 @@ func (n *Recorder) Audited(obj *target.Object, g verdict.Gate, now time.Time) {
 	}
 }
 
-// leaving returns the Gates that release a target although they are not open: those with mode Audit, those that no longer govern it, and
+// leaving returns the Gates that release a target although they are not open: those with mode Audit, those that do not govern it any longer, and
 // deleted ones.
 func leaving(r *verdict.Ruling) []verdict.Gate {
 	var gates []verdict.Gate
@@ -145,7 +145,7 @@ func (n *Recorder) about(gates []verdict.Gate, now time.Time) Details {
 	return details
 }
 
-// Certified counts new conditions of a Certificate and emits events about them.
+// Certified counts conditions that are new on a Certificate, and emits events about them.
 func (n *Recorder) Certified(obj *target.Object, list []metav1.Condition) {
 	for _, now := range list {
 		if now.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(obj.GetConditions(), now.Type) {
@@ -166,7 +166,7 @@ func (n *Recorder) Certified(obj *target.Object, list []metav1.Condition) {
 	}
 }
 
-// isNewRefusal records the refusal of a pass, and returns whether it differs from the one before.
+// isNewRefusal returns whether the refusal of a pass differs from the last one of the target, and records it.
 func (n *Recorder) isNewRefusal(key target.Key, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -50,13 +50,13 @@ type Reconciler struct {
 	Calendars *calendars.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, truncated to seconds. Exceptions are deleted only if they have expired by that time,
-	// too. Nil means that only Clock counts.
+	// ServerTime returns the time of the API server, truncated to seconds. An exception is deleted only if it has also expired by that time. If it
+	// is nil, only Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// Stamped returns whether the API server stamps authors and approvers of exceptions. Otherwise, approvals are ignored.
+	// Stamped returns whether the API server stamps the authors and approvers of exceptions. If it does not, approvals are ignored.
 	Stamped func(context.Context) (bool, error)
 
-	// versions are those of exceptions.
+	// versions has the versions of exceptions that this process has read and written.
 	versions ownwrites.Versions[types.NamespacedName]
 }
 
@@ -65,10 +65,10 @@ func (r *Reconciler) exceptions() *ownwrites.Client {
 	return &ownwrites.Client{Client: r.Client, Live: r.APIReader, Versions: &r.versions}
 }
 
-// exceptionWriter writes a GateException. A conflict is decided again.
+// exceptionWriter writes a GateException. After a conflict, the next reconciliation decides again.
 type exceptionWriter = ownwrites.Writer[*v1alpha1.GateException]
 
-// Reconcile reports the state of an exception at this instant.
+// Reconcile handles the approvals of an exception and reports its state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
@@ -90,10 +90,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// calendarRetry is how long an exception waits for the calendars of its Gate.
+// calendarRetry is when to check again whether the calendars of the Gate of an exception have been read.
 const calendarRetry = time.Second
 
-// process handles approvals, reports, and deletes or finalizes an exception that has ended.
+// process handles approvals, writes the status, and deletes or finalizes an exception that has ended.
 func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
 	g, ours, err := r.gateFor(ctx, obj)
 	if err != nil || !ours {
@@ -120,7 +120,7 @@ func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, n
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
 }
 
-// remove deletes an exception once it is due by the clock of the API server, too.
+// remove deletes an exception if it is also due by the clock of the API server.
 func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
 		t := gate.ServerTime{RequestedAt: r.Clock.Now()}
@@ -144,10 +144,10 @@ func removalTime(obj *v1alpha1.GateException) time.Time {
 	return time.Time{}
 }
 
-// exceptionInterval bounds the wait for an instant, because the clock may be set.
+// exceptionInterval bounds the wait for an instant, because the clock may be set meanwhile.
 const exceptionInterval = 10 * time.Minute
 
-// reconcile decides an exception, writes its status at most once, and returns when to reconcile it again, zero if only events enqueue it.
+// reconcile decides on an exception and writes its status at most once. It returns when to reconcile it again, zero if only an event needs to.
 func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, view.GateKeyFor(obj))
 	if err != nil {
@@ -167,12 +167,12 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
 		decision.Refused = joined(decision.Refused, msgUncounted)
 	}
-	// Approvals that an edit has voided have another event.
+	// There is another event for approvals that an edit has voided.
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
 	changed := !conditions.Has(before, v1alpha1.ActiveCondition) || conditions.IsTrue(before, v1alpha1.ActiveCondition) != decision.Active ||
 		hasExpired(before) != decision.Expired
 	reportException(obj, decision)
-	// The write is conditional on the version that was read, so that an outdated cache loses no approval and causes no second event.
+	// The write is conditional on the version that was read. So with an outdated cache, no approval is lost and no event is repeated.
 	if err := writer.WriteStatus(ctx, obj); err != nil {
 		return time.Time{}, err
 	}
@@ -201,7 +201,7 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 // clockMargin is how long an expired exception is still reconciled, because the clock may be set back.
 const clockMargin = 24 * time.Hour
 
-// handleApprovals records approvals. stamped is false if the annotations have some that the API server has not stamped.
+// handleApprovals records approvals. stamped is false if the annotations have approvals that the API server has not stamped.
 func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
 	stamped = true
 	_, requested := obj.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
@@ -215,7 +215,7 @@ func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateExce
 	return approved, voided, stamped, nil
 }
 
-// gateFor returns the Gate of an exception, nil if it does not exist, and whether this process handles the exception.
+// gateFor returns the Gate of an exception, nil if it does not exist. It returns false if another process handles the exception.
 func (r *Reconciler) gateFor(ctx context.Context, obj *v1alpha1.GateException) (*v1alpha1.Gate, bool, error) {
 	g := &v1alpha1.Gate{}
 	err := r.Get(ctx, view.GateKeyFor(obj), g)
@@ -225,13 +225,12 @@ func (r *Reconciler) gateFor(ctx context.Context, obj *v1alpha1.GateException) (
 	if !apierrors.IsNotFound(err) {
 		return nil, false, err
 	}
-	// Every shard reports on exceptions without a Gate, because other shards may have missed its deletion.
+	// Every shard reports on an exception whose Gate does not exist, because the other shards may have missed the deletion.
 	exists, err := view.GateExists(ctx, r.APIReader, view.GateKeyFor(obj))
 	return nil, !exists, err
 }
 
-// label sets the labels of an exception: the name of its Gate, and whether its current spec has expired. It returns whether that changed
-// them.
+// label sets the labels of an exception: the name of its Gate, and whether its current spec has expired. It returns whether the labels have changed.
 func label(obj *v1alpha1.GateException) (changed bool) {
 	name, expired := obj.Spec.GateRef.Name, ""
 	if len(validation.IsValidLabelValue(name)) > 0 {
@@ -290,12 +289,12 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	}
 }
 
-// joined joins the parts of a message that are not empty.
+// joined joins the non-empty parts of a message.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
-// announce emits an event if an exception begins or ceases to apply.
+// announce emits an event if an exception starts or stops to apply.
 func (r *Reconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before *v1alpha1.GateException, d gate.ExceptionDecision, now time.Time) {
 	details, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
 	switch {
@@ -320,7 +319,7 @@ func (r *Reconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.
 	}
 }
 
-// emit emits an event on an exception and on its Gate, if that exists.
+// emit emits an event on an exception, and on its Gate unless that is nil.
 func (r *Reconciler) emit(obj *v1alpha1.GateException, g *v1alpha1.Gate, details events.Details, event events.Event) {
 	details[events.ReasonKey] = event.Reason
 	details.Emit(r, obj, event)
@@ -330,7 +329,7 @@ func (r *Reconciler) emit(obj *v1alpha1.GateException, g *v1alpha1.Gate, details
 	}
 }
 
-// finalize removes the finalizer of an exception once its Gate decides without it.
+// finalize removes the finalizer of an exception when its Gate no longer takes the exception into account.
 func (r *Reconciler) finalize(ctx context.Context, writer *exceptionWriter, g *v1alpha1.Gate, now time.Time) error {
 	obj := writer.Base
 	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {

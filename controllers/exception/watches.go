@@ -32,7 +32,7 @@ func EnqueueGate() handler.EventHandler {
 	})
 }
 
-// EffectChanged returns a predicate for updates after which an exception may apply at other times.
+// EffectChanged returns a predicate for updates that may change when an exception applies.
 func EffectChanged() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.GateException)
@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, opts enqueue.Options) er
 		Complete(r)
 }
 
-// siblings returns the exceptions of the same Gate that have not ended.
+// siblings returns requests for the exceptions of the same Gate that have not ended.
 func (r *Reconciler) siblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	e, ok := obj.(*v1alpha1.GateException)
 	if !ok {
@@ -66,7 +66,7 @@ func (r *Reconciler) siblings(ctx context.Context, obj client.Object) []reconcil
 	return r.requests(ctx, view.GateKeyFor(e))
 }
 
-// gateExceptions returns the exceptions of a Gate that have not ended.
+// gateExceptions returns requests for the exceptions of a Gate that have not ended.
 func (r *Reconciler) gateExceptions(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.requests(ctx, client.ObjectKeyFromObject(obj))
 }
@@ -79,7 +79,7 @@ func (r *Reconciler) requests(ctx context.Context, gate types.NamespacedName) []
 	}
 	var requests []reconcile.Request
 	for _, e := range exceptions {
-		// There may be many expired exceptions, and they do not change.
+		// There may be many expired exceptions, which do not change anymore.
 		if !hasExpired(e) || !e.DeletionTimestamp.IsZero() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
 		}
@@ -87,7 +87,7 @@ func (r *Reconciler) requests(ctx context.Context, gate types.NamespacedName) []
 	return requests
 }
 
-// approvalChanged returns a predicate for updates that approve an exception or try to.
+// approvalChanged returns a predicate for updates with a new approval, valid or not.
 func approvalChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
@@ -96,7 +96,7 @@ func approvalChanged() predicate.Predicate {
 	}}
 }
 
-// recordsChanged returns a predicate for updates of the exceptions in the status of a Gate. An exception under deletion waits for them.
+// recordsChanged returns a predicate for updates of the exceptions in the status of a Gate, for which an exception under deletion waits.
 func recordsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.Gate)

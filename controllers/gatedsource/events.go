@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/events"
 )
 
-// notify emits the events of a step whose status has been written.
+// notify emits the events about a step after its status was written.
 func (r *Reconciler) notify(s *promotionState) {
 	emit := func(kind, reason, revision, format string, args ...any) {
 		metadata := events.Details{events.ReasonKey: reason, eventv1.MetaRevisionKey: revision, eventv1.MetaTokenKey: events.Token(s.now)}
@@ -53,7 +53,7 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// readyFailure returns the reason and message of the condition Ready if it reports a failure, nil if it does not.
+// readyFailure returns the condition Ready if it reports a failure, otherwise nil.
 func readyFailure(g *v1alpha1.GatedSource) *metav1.Condition {
 	ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Pinned == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {

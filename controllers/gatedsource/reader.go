@@ -25,8 +25,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// fetch reads everything that a decision on a GatedSource depends on, the sources from the cache or live. With shards, a live round also
-// reads the Gates of other shards. The state is never nil.
+// fetch reads all inputs of a decision on a GatedSource. It reads sources from the cache, or from the API server if live is set. With shards, it
+// then also reads the Gates of other shards. The state is never nil.
 func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (*promotionState, error) {
 	s := &promotionState{object: obj, before: &v1alpha1.GatedSource{}, now: r.Clock.Now()}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, s.before); err != nil {
@@ -41,7 +41,7 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 	if s.pinned, in.Pinned, err = r.source(ctx, s.before, s.before.PinnedName(), live); err != nil {
 		return s, err
 	}
-	if !in.Pinned.IsOf(s.before) { // a GatedSource keeps the source that it has pinned
+	if !in.Pinned.IsOf(s.before) { // a GatedSource never changes the source that it has pinned
 		if in.Older, err = r.older(ctx, s.before); err != nil {
 			return s, err
 		}
@@ -61,14 +61,14 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 		if all, err = r.Gates.Live(ctx, obj, s.now); err != nil {
 			return s, err
 		}
-	case r.isSharded(): // a live round decides on these
+	case r.isSharded(): // a live round uses these to decide
 		all = slices.DeleteFunc(slices.Clone(gates), func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
 	}
 	s.gates, in.Gates = gates, combined(all, s.now)
 	return s, nil
 }
 
-// combined returns the combined decision of Gates. A Gate that has not decided or cannot be read keeps the pin where it is.
+// combined returns the combined decision of the Gates of a GatedSource. The pin stays in place if a Gate has not decided or cannot be read.
 func combined(gates []verdict.Gate, now time.Time) promotion.Gates {
 	v := verdict.Judge(verdict.Observed{}, gates)
 	reason, message := verdict.Refusal(v.Holders)
@@ -108,7 +108,7 @@ func (r *Reconciler) source(ctx context.Context, g *v1alpha1.GatedSource, name s
 	return obj, newSource(obj, g.UID), nil
 }
 
-// newSource returns the facts about a source that a decision depends on.
+// newSource returns the facts about a source on which a decision depends.
 func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
 	spec, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec")
 	observed, _, _ := unstructured.NestedInt64(obj.Object, target.ObservedGenerationPath...)
@@ -117,7 +117,7 @@ func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Sourc
 	s := &promotion.Source{
 		Revision: target.Revision(t), Current: observed == generation, Unchanged: isUnchanged(obj), GatedBy: obj.GetAnnotations()[v1alpha1.PinnedByAnnotation],
 		Deleted: !obj.GetDeletionTimestamp().IsZero(), Ready: ready,
-		// source-controller sets the observed generation only after a successful fetch, but that of the condition at once.
+		// source-controller sets observedGeneration in the status only after a successful fetch, but that of the condition at once
 		Failed: ready != nil && ready.Status == metav1.ConditionFalse && (observed == generation || ready.ObservedGeneration == generation),
 		Owned:  slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }),
 	}
@@ -125,8 +125,8 @@ func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Sourc
 	return s
 }
 
-// isUnchanged returns whether the artifact of a source has the content that its spec selects at that revision, by the fields that
-// source-controller itself compares. A commit and a digest have the same content at any URL, the version of a chart has not.
+// isUnchanged returns whether the artifact of a source has the content that its spec now selects for the revision. It checks the fields that
+// source-controller compares. A commit and a digest have the same content at any URL, but the version of a chart does not.
 func isUnchanged(obj *unstructured.Unstructured) bool {
 	content, known := target.ContentOf[obj.GetKind()]
 	for _, c := range content {
@@ -137,11 +137,10 @@ func isUnchanged(obj *unstructured.Unstructured) bool {
 	return known
 }
 
-// isUnset returns whether a field has no effect: false and a missing field are equivalent.
+// isUnset returns whether a field is missing or false, which is equivalent.
 func isUnset(value any) bool { return value == nil || value == false }
 
-// older returns the name of the oldest GatedSource that is older than g and pins a source of the same kind and name, empty if there is
-// none.
+// older returns the name of the oldest GatedSource that pins the same source as g and is older than g, empty if there is none.
 func (r *Reconciler) older(ctx context.Context, g *v1alpha1.GatedSource) (string, error) {
 	adapter, err := target.For("", v1alpha1.GatedSourceKind)
 	if err != nil {
@@ -164,7 +163,7 @@ func (r *Reconciler) older(ctx context.Context, g *v1alpha1.GatedSource) (string
 	return oldest.Name, nil
 }
 
-// byAge compares two GatedSources by their age, the older one first, and then by their names.
+// byAge compares two GatedSources by their age, oldest first, and then by their names.
 func byAge(a, b *v1alpha1.GatedSource) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

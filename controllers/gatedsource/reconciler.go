@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// maxPromotionRounds bounds the rounds of one reconciliation of a GatedSource: a promotion takes four, and each conflict one more.
+	// maxPromotionRounds bounds the rounds of one reconciliation of a GatedSource. A promotion takes four rounds, and each conflict one more.
 	maxPromotionRounds = 8
 )
 
-// Reconciler moves the pinned sources of GatedSources while their Gates are open, and writes the status of GatedSources. To
-// their Gates, GatedSources are targets that are not written to hold them.
+// Reconciler moves the pinned sources of GatedSources while their Gates are open, and writes the status of GatedSources. For their Gates,
+// GatedSources are targets that are held without a write.
 type Reconciler struct {
 	// Client writes GatedSources and pinned sources.
 	client.Client
@@ -83,7 +83,7 @@ func TargetKey(name types.NamespacedName) target.Key {
 	return target.Key{GroupKind: target.GatedSource, NamespacedName: name}
 }
 
-// Reconcile promotes the revision that the Gates of a GatedSource permit, and reports the outcome to them.
+// Reconcile promotes a GatedSource as far as its Gates permit, and records the outcome for them.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := TargetKey(req.NamespacedName)
 	r.Summary.StartReconcile(key)
@@ -118,8 +118,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// promote repeats fetch, decide and write until nothing is left to write. The first round uses the cache. Steps that cannot be undone are
-// decided on live reads.
+// promote repeats fetch, decide and write until there is nothing left to write. The first round uses the cache. Irreversible steps are decided with
+// live reads.
 func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promotionState, err error) {
 	live := false
 	for range maxPromotionRounds {
@@ -143,7 +143,7 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 		switch {
 		case readErr != nil:
 			return s.failed(v1alpha1.ReadFailedReason, readErr)
-		case latest == nil: // its event follows
+		case latest == nil: // the event of the object follows
 			return &promotionState{now: s.now}, nil
 		}
 		obj = latest
@@ -167,8 +167,8 @@ func (r *Reconciler) decide(s *promotionState, live bool) {
 	}
 }
 
-// write writes the status, which records a promotion before it happens, emits the events and then writes the pinned source. A conflict on
-// the pinned source is no failure: the next round reads the source again.
+// write writes the status, which records a promotion before it happens, emits the events, and then writes the pinned source. A conflict on the
+// pinned source is not an error, because the next round reads the source again.
 func (r *Reconciler) write(ctx context.Context, s *promotionState) error {
 	if err := r.writer.status(ctx, s); err != nil {
 		_, err = s.failed(v1alpha1.StatusWriteFailedReason, err)
@@ -197,8 +197,8 @@ func (r *Reconciler) takesSlots(s *promotionState) bool {
 	return has
 }
 
-// leaveSlots returns the release slots of a GatedSource that does not wait for them. Call it only after all writes have succeeded: a
-// GatedSource whose write failed keeps its slots for the next try.
+// leaveSlots gives up the release slots of a GatedSource that does not need them. Call it only after all writes have succeeded: a GatedSource whose
+// write failed keeps its slots for the next try.
 func (r *Reconciler) leaveSlots(s *promotionState) {
 	if s.waits {
 		return
@@ -210,7 +210,7 @@ func (r *Reconciler) leaveSlots(s *promotionState) {
 	}
 }
 
-// report reports the outcome to each Gate, also to those with mode Audit and to those that release in waves.
+// report records the outcome for each Gate, including those with mode Audit and those that release in waves.
 func (r *Reconciler) report(key target.Key, s *promotionState) {
 	entries := s.entries()
 	for _, g := range s.gates {
@@ -231,7 +231,7 @@ func (r *Reconciler) report(key target.Key, s *promotionState) {
 	}
 }
 
-// evict deletes the state of a GatedSource that is gone.
+// evict evicts a GatedSource that was deleted.
 func (r *Reconciler) evict(key target.Key) {
 	for _, cache := range r.Caches {
 		cache.Evict(key)

@@ -18,11 +18,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// shardInterval is the interval at which a GatedSource with a pending revision is reconciled if there are shards: the events of Gates of
-// other shards do not arrive here.
+// shardInterval is how often a GatedSource with a waiting revision is reconciled if there are shards, because this process gets no events of the
+// Gates of other shards.
 const shardInterval = time.Minute
 
-// promotionState is a GatedSource as one round has read it, and the step that follows.
+// promotionState is a GatedSource with the inputs of a round, and the step that was decided.
 type promotionState struct {
 	// object is the GatedSource that was read. before and after are typed copies, with the status before and after the decision.
 	object        *target.Object
@@ -32,7 +32,7 @@ type promotionState struct {
 	gates            []verdict.Gate
 	input            promotion.Input
 	step             promotion.Step
-	// waits means that the GatedSource waits for a release slot.
+	// waits is true if the GatedSource waits for a release slot.
 	waits bool
 	now   time.Time
 	view.Recheck
@@ -40,7 +40,7 @@ type promotionState struct {
 	failure *summary.Failure
 }
 
-// decide decides the next step and the status, from an input.
+// decide sets the next step and the status.
 func (s *promotionState) decide(in promotion.Input) {
 	s.after = s.before.DeepCopy()
 	s.step = promotion.Decide(s.after, in)
@@ -64,7 +64,7 @@ func (s *promotionState) current() *target.Object {
 	return obj
 }
 
-// entries returns the outcome for each of the Gates that this process reconciles. Those with mode Audit count as Other, see audit.
+// entries returns the outcome for each Gate that this process reconciles. Gates with mode Audit are in Other, see audit.
 func (s *promotionState) entries() []summary.Entry {
 	var entries []summary.Entry
 	for _, g := range s.gates {
@@ -85,7 +85,7 @@ func (s *promotionState) entries() []summary.Entry {
 	return entries
 }
 
-// audit returns the outcome if a Gate with mode Audit enforced. Until the Gate has decided, that is the outcome before.
+// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns the outcome before.
 func (s *promotionState) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
@@ -116,7 +116,7 @@ func (s *promotionState) member(g verdict.Gate) waves.Member {
 	return m
 }
 
-// closedGates returns the names of the Gates that keep the pin where it is, sorted.
+// closedGates returns the names of the Gates that keep the pin in place, sorted.
 func (s *promotionState) closedGates() []string {
 	var names []string
 	for _, g := range s.gates {
@@ -128,13 +128,13 @@ func (s *promotionState) closedGates() []string {
 	return names
 }
 
-// nextCheck returns when to reconcile the GatedSource again without an event, zero for never.
+// nextCheck returns when to reconcile the GatedSource again without an event, zero if only an event needs to.
 func (s *promotionState) nextCheck(sharded bool) time.Time {
 	next := s.Recheck
 	switch {
 	case !sharded && slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard }): // created just now
 		next.NotLaterThan(s.now.Add(view.CacheDelay))
-	case s.isPending() && sharded || s.input.Older != "": // the older one may be deleted
+	case s.isPending() && sharded || s.input.Older != "": // because the older one may be deleted
 		next.NotLaterThan(s.now.Add(shardInterval))
 	case s.isPending() && slices.ContainsFunc(s.gates, verdict.Gate.IsRefused):
 		next.NotLaterThan(s.now.Add(verdict.MissingInterval))

@@ -60,7 +60,7 @@ func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	}
 	spec := s.step.Write
 	if suspended, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, suspendPath...); ok {
-		spec[suspendPath[1]] = suspended // users and Gates set that
+		spec[suspendPath[1]] = suspended // users and Gates set this field
 	}
 	obj.Object["spec"] = spec
 	w.mark(obj, s)
@@ -73,7 +73,7 @@ func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	if err != nil {
 		return err
 	}
-	// The status records the defaults of the API server, so that they are not drift.
+	// The status records the fields with the defaults of the API server, so that these do not count as drift.
 	recorded := *s
 	recorded.before, recorded.after = s.after, s.after.DeepCopy()
 	if written, _ := obj.Object["spec"].(map[string]any); s.step.Wrote(recorded.after, written) {
@@ -82,7 +82,7 @@ func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	return nil
 }
 
-// mark records the GatedSource on its pinned source. The label of the shard has the source-controller that fetches the original fetch the
+// mark records the GatedSource on its pinned source. It copies the label of the shard, so that the source-controller of the original fetches the
 // pinned source, too.
 func (w *writer) mark(obj *unstructured.Unstructured, s *promotionState) {
 	annotations := obj.GetAnnotations()
@@ -108,5 +108,5 @@ func (w *writer) mark(obj *unstructured.Unstructured, s *promotionState) {
 	obj.SetOwnerReferences(owners)
 }
 
-// ShardLabel is how Flux assigns an object to a shard of a controller.
+// ShardLabel is the label by which Flux assigns objects to the shards of a controller.
 const ShardLabel = "sharding.fluxcd.io/key"

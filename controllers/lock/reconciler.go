@@ -27,7 +27,7 @@ import (
 
 // +kubebuilder:rbac:groups=internal.gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
 
-// Reconciler writes the GateLocks, which exist only if config/lock is installed. It writes all locks of a namespace at once.
+// Reconciler writes the GateLocks, if config/lock is installed. It writes all locks of a namespace at once.
 type Reconciler struct {
 	// Client writes.
 	client.Client
@@ -46,7 +46,8 @@ type Reconciler struct {
 	Summary *summary.Summary
 }
 
-// Reconcile updates the GateLock of a namespace, which is the name in the request, or that of all namespaces, to the locks of all Gates.
+// Reconcile updates a GateLock to the locks of all Gates. The name in the request is its namespace, or v1alpha1.AnyName for the GateLock of all
+// namespaces.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
 	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // the GateLock of all namespaces may have locks of a previous controller
@@ -90,10 +91,10 @@ func summaryKey(namespace string) target.Key {
 	}
 }
 
-// errLockFull is the error for locks that do not fit into a GateLock.
+// errLockFull is the error if locks do not fit into a GateLock.
 var errLockFull = errors.New(msgLockFull)
 
-// recordOutcome records a failure if locks of Gates were left out or could not be written, and otherwise removes the failure.
+// recordOutcome records a failure for the Gates if locks were left out or could not be written. Otherwise, it removes the failure.
 func (r *Reconciler) recordOutcome(namespace string, gates []*v1alpha1.Gate, left []string, err error, now time.Time) {
 	if err != nil {
 		r.recordFailure(namespace, gates, v1alpha1.WriteFailedReason, err, now)
@@ -196,10 +197,10 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 	return parts, gates, nil
 }
 
-// namedIn returns the Gates to which suspended targets of a namespace refer by annotation, and whether all targets could be read.
+// namedIn returns the Gates to which suspended targets of a namespace refer by annotation. all is false if some targets could not be read.
 func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
 	named, all = map[string]bool{}, true
-	if namespace == v1alpha1.AnyName { // targets that name a Gate are locked by the GateLock of their namespace
+	if namespace == v1alpha1.AnyName { // targets that refer to a Gate are locked by the GateLock of their namespace
 		return named, all
 	}
 	for _, adapter := range target.All() {
@@ -217,7 +218,7 @@ func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[s
 	return named, all
 }
 
-// refsIn returns the references of a Gate that lock targets in a namespace, or those that span namespaces, and whether the GateLock must
+// refsIn returns the references of a Gate that lock targets in a namespace, or those that span namespaces. It returns false if the GateLock must not
 // have the Gate. Only targets that are held by suspending them are locked.
 func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {

@@ -57,7 +57,7 @@ func fullName(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyF
 // baseName returns the name in namespace/name.
 func baseName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// machineState returns the facts about a Machine on which a decision depends.
+// machineState returns the facts about a Machine on which decisions depend.
 func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.Machine {
 	_, controlPlane := m.Labels[controlPlaneLabel]
 	return machinecerts.Machine{
@@ -67,7 +67,8 @@ func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.M
 	}
 }
 
-// recordOn returns the record on a Machine. One that another manager has written, or that was restored from a backup, does not count.
+// recordOn returns the record on a Machine, nil if there is none. It ignores a record that another manager has written or that was restored from a
+// backup.
 func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	if !isOurs(m, v1alpha1.RefreshAnnotation) {
 		return nil
@@ -75,7 +76,7 @@ func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	return machinecerts.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
 }
 
-// requestOn returns by whom a refresh is requested.
+// requestOn returns who has requested a refresh of a Machine.
 func requestOn(m *metav1.PartialObjectMetadata) machinecerts.Request {
 	switch _, ok := m.Annotations[requestAnnotation]; {
 	case !ok:
@@ -104,13 +105,13 @@ func isOurs(m *metav1.PartialObjectMetadata, annotation string) bool {
 	return false
 }
 
-// annotate applies the annotations of this controller on a Machine and removes its others, on the version that was read.
+// annotate applies the annotations of this controller to a Machine, and removes its others. The write is conditional on the version that was read.
 func (r *Reconciler) annotate(ctx context.Context, m *metav1.PartialObjectMetadata, annotations map[string]string) error {
 	config := &unstructured.Unstructured{}
 	config.SetGroupVersionKind(m.GroupVersionKind())
 	config.SetName(m.Name)
 	config.SetNamespace(m.Namespace)
-	config.SetUID(m.UID) // or a Machine that is gone would be created again
+	config.SetUID(m.UID) // otherwise, a deleted Machine would be created again
 	config.SetResourceVersion(m.ResourceVersion)
 	config.SetAnnotations(annotations)
 	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
@@ -120,7 +121,7 @@ func (r *Reconciler) annotate(ctx context.Context, m *metav1.PartialObjectMetada
 	return nil
 }
 
-// clearStatus removes the status of the provider.
+// clearStatus removes the annotation with the status of the provider.
 func (r *Reconciler) clearStatus(ctx context.Context, m *metav1.PartialObjectMetadata) error {
 	before := m.DeepCopy()
 	delete(m.Annotations, statusAnnotation)

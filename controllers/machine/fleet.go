@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// fleet is the Machines of one MachineCertificateRefresh during a pass.
+// fleet has the Machines of one MachineCertificateRefresh during a pass.
 type fleet struct {
 	*pass
 	// obj is nil if the MachineCertificateRefresh does not exist.
@@ -31,9 +31,9 @@ type fleet struct {
 	writer   writer
 	selector labels.Selector
 	policy   machinecerts.Policy
-	// waits means that nothing is written to Machines until the Gates are known.
+	// waits is true if no Machine may be written until the Gates are known.
 	waits bool
-	// opened is when the last of the Gates opened, and closed are those that are closed.
+	// opened is when the last Gate opened, and closed has the closed Gates.
 	opened time.Time
 	closed []string
 	// reason and message are those of the condition Ready, empty if the object is ready.
@@ -43,7 +43,7 @@ type fleet struct {
 // writer writes a MachineCertificateRefresh. After a conflict, the next pass decides again.
 type writer = ownwrites.Writer[*v1alpha1.MachineCertificateRefresh]
 
-// prepare reads the Gates and sets the policy. The policy is idle after a failed refresh, until an event lets it resume.
+// prepare reads the Gates and sets the policy. After a failed refresh, no refresh begins until an event permits it.
 func (f *fleet) prepare(ctx context.Context) error {
 	var err error
 	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector.Kubernetes()); err != nil {
@@ -72,7 +72,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 	return err
 }
 
-// judge reads the Gates from the API server.
+// judge reads the Gates from the API server and sets opened and closed.
 func (f *fleet) judge(ctx context.Context) error {
 	f.policy.Open, f.policy.Margin = true, math.MaxInt64
 	for _, ref := range f.obj.Spec.GateRefs {
@@ -107,13 +107,13 @@ func (f *fleet) judge(ctx context.Context) error {
 	return nil
 }
 
-// forbid prevents all refreshes because of a Gate, even shortly before the expiry.
+// forbid prevents all refreshes because of a Gate, even shortly before certificates expire.
 func (f *fleet) forbid(reason, gate, problem string) {
 	f.policy.Open, f.policy.Strict = false, true
 	f.unready(reason, fmt.Sprintf(msgForbidden, gate, problem))
 }
 
-// unready sets why the object is not ready, unless that is known.
+// unready sets the reason why the object is not ready, unless there is one already.
 func (f *fleet) unready(reason, message string) {
 	if f.reason == "" {
 		f.reason, f.message = reason, message
@@ -128,33 +128,33 @@ func (f *fleet) decide() machinecerts.Decision {
 	return machinecerts.Decide(f.policy, machines, f.now)
 }
 
-// act ends the refreshes that are over. If there are none, it begins the next one.
+// act ends the refreshes that are over. If there are none, it begins the next refresh.
 func (f *fleet) act(ctx context.Context, d machinecerts.Decision) error {
 	var failed []error
 	for _, end := range d.Ends {
 		failed = append(failed, f.check(end.Machine, f.end(ctx, end)))
 	}
 	if len(d.Ends) > 0 {
-		f.recheckAt(f.now.Add(retryDelay)) // the next one begins on fresh reads
+		f.recheckAt(f.now.Add(retryDelay)) // the next refresh begins with fresh reads
 		return errors.Join(failed...)
 	}
 	for _, name := range d.Next {
 		err := f.begin(ctx, f.find(name))
 		failed = append(failed, f.check(name, err))
 		if !refused(err) {
-			break // the refresh has begun, or may have
+			break // the refresh has begun, or may have begun
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// refused returns whether the API server has refused a write for a reason other than a conflict.
+// refused returns whether the API server has refused a write for another reason than a conflict.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !ownwrites.Raced(err) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
-// check returns the error of a write unless another client was faster.
+// check returns the error of a write, nil if it is a conflict with another client.
 func (f *fleet) check(machine string, err error) error {
 	if ownwrites.Raced(err) {
 		f.recheckAt(f.now.Add(retryDelay))
@@ -170,7 +170,7 @@ func (f *fleet) find(name string) *metav1.PartialObjectMetadata {
 	return f.machines[slices.IndexFunc(f.machines, func(m *metav1.PartialObjectMetadata) bool { return fullName(m) == name })]
 }
 
-// begin requests a refresh. The request and its record are one conditional write.
+// begin requests a refresh. It writes the request and its record in one conditional write.
 func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) error {
 	state := machineState(m, true)
 	expiry, err := time.Parse(time.RFC3339, state.Expiry)
@@ -178,7 +178,7 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 		return err
 	}
 	if state.Status == machinecerts.StatusFailed {
-		// A provider that fails again leaves the status as it is, so that the failure would not be seen.
+		// Clear the status, because it would not show that the provider has failed again.
 		if err := f.clearStatus(ctx, m); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 	return nil
 }
 
-// end removes the annotations of a request. It records a failure in the status first.
+// end removes the annotations of a request. If the refresh failed, it first records that in the status.
 func (f *fleet) end(ctx context.Context, end machinecerts.End) error {
 	if end.Outcome.Stops() && f.obj != nil {
 		f.policy.Idle = true
@@ -218,7 +218,7 @@ func (f *fleet) end(ctx context.Context, end machinecerts.End) error {
 	return nil
 }
 
-// report writes the status unless it is up to date.
+// report writes the status if it has changed.
 func (f *fleet) report(ctx context.Context, d machinecerts.Decision, failed error) error {
 	status := &f.obj.Status
 	status.Due, status.Refreshing = int64(d.Due), baseName(d.Running)
@@ -259,8 +259,8 @@ func (f *fleet) progress(d machinecerts.Decision) string {
 	return text
 }
 
-// writeStatus writes the status. It records the generation that was decided on, so that a crash does not attribute a failure to the
-// previous spec.
+// writeStatus writes the status. It records the generation that was decided on, so that after a crash, a failure is not attributed to the previous
+// spec.
 func (f *fleet) writeStatus(ctx context.Context) error {
 	f.obj.Status.ObservedGeneration = f.obj.Generation
 	f.obj.Status.LastHandledReconcileAt, _ = meta.ReconcileAnnotationValue(f.obj.GetAnnotations())

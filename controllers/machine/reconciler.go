@@ -25,15 +25,15 @@ import (
 const (
 	// retryDelay is the delay of a retry after a conflict, and between checks of a Gate that has not been reconciled yet.
 	retryDelay = time.Second
-	// pollInterval is the resync interval while a Machine is due: Gates of other shards have no events here.
+	// pollInterval is the resync interval while a Machine is due, because there are no events of the Gates of other shards.
 	pollInterval = time.Minute
-	// resyncInterval is the resync interval of a namespace with nothing due. It bounds the delay of timers after the clock was set.
+	// resyncInterval is the resync interval of a namespace in which nothing is due. It bounds the delay if the clock was set.
 	resyncInterval = 10 * time.Minute
 )
 
-// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API
-// server, because a stale read would let a second refresh begin. It reads Machines first and Gates last: a write fails if the
-// Machine has changed since, but not if a Gate has.
+// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API server, because a
+// second refresh could begin after a stale read. It reads Machines first and Gates last: a write fails if the Machine has changed meanwhile, but not
+// if a Gate has.
 type Reconciler struct {
 	// Client writes.
 	client.Client
@@ -58,7 +58,7 @@ type pass struct {
 	now       time.Time
 	refreshes []v1alpha1.MachineCertificateRefresh
 	machines  []*metav1.PartialObjectMetadata
-	// installed is true if the cluster serves Machines. unread is the error from listing them.
+	// installed is true if the cluster serves Machines. unread is the error of listing them, nil if there was none.
 	installed bool
 	unread    error
 	// next is when the next pass is due.
@@ -102,14 +102,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: max(p.next.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// recheckAt schedules the next pass not later than at an instant, unless that is zero.
+// recheckAt schedules the next pass at an instant, unless it is scheduled earlier. It ignores a zero time.
 func (p *pass) recheckAt(at time.Time) {
 	if p.next.IsZero() || !at.IsZero() && at.Before(p.next) {
 		p.next = at
 	}
 }
 
-// orphans returns the names in records whose MachineCertificateRefresh does not exist, and the empty name if a record was removed.
+// orphans returns the names of MachineCertificateRefreshes that Machines have in their records but that do not exist. It adds the empty name if a
+// record was removed.
 func (p *pass) orphans() []string {
 	var names []string
 	for _, m := range p.machines {
@@ -128,7 +129,7 @@ func (p *pass) orphans() []string {
 	})
 }
 
-// reconcile begins and ends refreshes for a MachineCertificateRefresh, and reports in its status.
+// reconcile begins and ends refreshes of a MachineCertificateRefresh, and writes its status.
 func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRefresh) error {
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 	defer func() { p.RecordDuration(ctx, obj, start) }()

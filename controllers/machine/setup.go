@@ -33,7 +33,7 @@ const (
 	machineDefinition = "machines.cluster.x-k8s.io"
 )
 
-// SetupWithManager registers the controller with a manager. It is idle while MachineCertificateRefreshes are not installed.
+// SetupWithManager registers the controller with a manager. It does nothing until MachineCertificateRefreshes are installed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, namespaces map[string]ctrlcache.Config, limiter workqueue.TypedRateLimiter[reconcile.Request]) error {
 	cache, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespaces})
 	if err != nil {
@@ -80,7 +80,7 @@ func isGateChanged(e event.UpdateEvent) bool {
 		!equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Conditions, v1alpha1.OpenedCondition), meta.FindStatusCondition(b.Conditions, v1alpha1.OpenedCondition))
 }
 
-// kinds starts and stops informers as the definitions of the two kinds come and go. The informers only enqueue namespaces.
+// kinds starts and stops informers when the definitions of the two kinds are created and deleted. The informers only enqueue namespaces.
 type kinds struct {
 	cache   ctrlcache.Cache
 	reader  client.Reader
@@ -89,13 +89,13 @@ type kinds struct {
 	// syncing is held while the informers change, mu while the versions are read or written.
 	syncing sync.Mutex
 	mu      sync.RWMutex
-	// refreshes and machines are the versions of the kinds, empty for one that is not served.
+	// refreshes and machines are the versions of the kinds, empty if they are not served.
 	refreshes, machines string
-	// informer is that of MachineCertificateRefreshes.
+	// informer is the informer of MachineCertificateRefreshes.
 	informer ctrlcache.Informer
 }
 
-// served returns whether MachineCertificateRefreshes are installed, and the version of Machines.
+// served returns whether MachineCertificateRefreshes are installed, and the version of Machines, empty if they are not.
 func (k *kinds) served() (installed bool, machines string) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -106,7 +106,7 @@ func (k *kinds) served() (installed bool, machines string) {
 func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	changed, err := k.sync(ctx)
 	if meta.IsNoMatchError(err) {
-		return ctrl.Result{RequeueAfter: retryDelay}, nil // the API server serves a new kind a little later
+		return ctrl.Result{RequeueAfter: retryDelay}, nil // the API server serves a new kind after a short delay
 	}
 	if installed, _ := k.served(); err != nil || !changed || !installed {
 		return ctrl.Result{}, err
@@ -121,7 +121,7 @@ func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 	return ctrl.Result{}, nil
 }
 
-// sync follows the two kinds as the cluster has them now, and returns whether that changed anything.
+// sync updates the informers to the installed versions of the two kinds. It returns whether anything has changed.
 func (k *kinds) sync(ctx context.Context) (changed bool, err error) {
 	k.syncing.Lock()
 	defer k.syncing.Unlock()
@@ -142,7 +142,7 @@ func (k *kinds) sync(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// servedVersion returns the version of a kind to watch. It is empty if the kind is not served or its definition is being deleted.
+// servedVersion returns the version of a kind to watch, empty if the kind is not served or its definition is being deleted.
 func (k *kinds) servedVersion(ctx context.Context, definition, before string) (string, error) {
 	found := &apiextensionsv1.CustomResourceDefinition{}
 	if err := k.reader.Get(ctx, client.ObjectKey{Name: definition}, found); err != nil || !found.DeletionTimestamp.IsZero() {
@@ -199,13 +199,13 @@ func (k *kinds) changed(obj any) {
 	}
 }
 
-// requestsFor returns the namespace of a Gate if it has a MachineCertificateRefresh.
+// requestsFor returns a request for the namespace of a Gate if it has a MachineCertificateRefresh.
 func (k *kinds) requestsFor(ctx context.Context, gate client.Object) []reconcile.Request {
 	k.mu.RLock()
 	known := k.refreshes != "" && k.informer.HasSynced()
 	k.mu.RUnlock()
 	if !known {
-		return nil // its own events enqueue the namespace
+		return nil // its own events enqueue this namespace
 	}
 	list := &v1alpha1.MachineCertificateRefreshList{}
 	if err := k.cache.List(ctx, list, client.InNamespace(gate.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {

@@ -13,7 +13,7 @@ import (
 // StaleRetry is the delay before a reconciliation is repeated because the cache is older than the last write of this process.
 const StaleRetry = 100 * time.Millisecond
 
-// Cache is state of objects in memory.
+// Cache holds state of objects in memory.
 type Cache interface {
 	// Forget evicts an object that was deleted.
 	Forget(uid types.UID)
@@ -31,20 +31,20 @@ type Client struct {
 	client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions are those of the objects that are reconciled, all of one kind.
+	// Versions has the versions of the reconciled objects, which are all of one kind.
 	Versions *Versions[types.NamespacedName]
-	// Caches evict objects that are deleted, or deleted and created again.
+	// Caches are evicted when an object is deleted or recreated.
 	Caches []Cache
 }
 
-// Get reads an object that is reconciled from now on. It reads from the API server if the cache is behind.
+// Get reads an object and records that it is being reconciled. It reads from the API server if the cache is behind.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := c.Client.Get(ctx, key, obj, opts...)
 	switch {
 	case apierrors.IsNotFound(err):
 		c.Evict(c.Versions.evict(key))
 	case err == nil && c.Versions.IsBehind(key, obj.GetResourceVersion()):
-		reflect.ValueOf(obj).Elem().SetZero() // decoding keeps fields that the response lacks
+		reflect.ValueOf(obj).Elem().SetZero() // because decoding keeps fields that are not in the response
 		err = c.Live.Get(ctx, key, obj, opts...)
 	}
 	if err == nil {
@@ -53,7 +53,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return err
 }
 
-// Evict evicts an object from all caches. Its version remains until the client's cache no longer has the object.
+// Evict evicts an object from all caches. Its version is kept until the client's cache no longer has the object.
 func (c *Client) Evict(uid types.UID) {
 	if uid == "" {
 		return

@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// othersDelay is when an object is reconciled after another client has written its status. Without it, two processes that
-// disagree would write as fast as they can.
+// othersDelay is the delay before an object is reconciled whose status another client has written. It limits how fast two processes that disagree
+// overwrite each other.
 const othersDelay = time.Second
 
-// Versions records the resource versions of objects that this process has reconciled and written, by key K. The zero value is ready for
-// use, also by several goroutines.
+// Versions records the resource versions of objects that this process has reconciled and written, by key K. The zero value is ready for use. It is
+// safe for concurrent use.
 type Versions[K comparable] struct {
 	mu      sync.Mutex
 	objects map[K]versions
@@ -32,14 +32,14 @@ type Versions[K comparable] struct {
 // versions are those of one object.
 type versions struct {
 	uid types.UID
-	// base is the version that was last reconciled, empty if that is not recorded.
+	// base is the version that was last reconciled, empty if unknown.
 	base string
-	// own are the versions that were written since. Without a base, it is only the last one.
+	// own has the versions that this process has written since. Without a base, it has only the last one.
 	own []string
 }
 
-// Reconciles records the version of an object that is reconciled from now on. It returns the UID of the object that had the key before,
-// or nothing if it is the same.
+// Reconciles records the version of an object whose reconciliation begins. If another object had the key before, it returns the UID of that one,
+// otherwise it returns an empty UID.
 func (v *Versions[K]) Reconciles(key K, obj client.Object) (replaced types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,7 +70,7 @@ func (v *Versions[K]) Wrote(key K, version string) {
 	v.objects[key] = known
 }
 
-// IsBehind returns whether a version of an object is older than one that this process has reconciled or written.
+// IsBehind returns whether a version of an object is older than one that this process has already reconciled or written.
 func (v *Versions[K]) IsBehind(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,19 +81,19 @@ func (v *Versions[K]) IsBehind(key K, version string) bool {
 	case IsOlder(version, known.base) || IsOlder(version, known.own...):
 		return true
 	case known.base == "" && !slices.Contains(known.own, version):
-		delete(v.objects, key) // another client has written it since
+		delete(v.objects, key) // another client has written the object since
 	}
 	return false
 }
 
-// IsOwn returns whether this process has written a version of an object, and no later version was reconciled.
+// IsOwn returns whether this process has written a version of an object, and has not reconciled a later version.
 func (v *Versions[K]) IsOwn(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Contains(v.objects[key].own, version)
 }
 
-// IsByOthers returns whether another client has written a version of an object since the object was last reconciled.
+// IsByOthers returns whether another client has written this version of an object since its last reconciliation.
 func (v *Versions[K]) IsByOthers(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,7 +104,7 @@ func (v *Versions[K]) IsByOthers(key K, version string) bool {
 // Evict removes an object.
 func (v *Versions[K]) Evict(key K) { v.evict(key) }
 
-// evict removes an object and returns its UID, which is empty if it was never reconciled.
+// evict removes an object and returns its UID, empty if it was never reconciled.
 func (v *Versions[K]) evict(key K) types.UID {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -113,7 +113,7 @@ func (v *Versions[K]) evict(key K) types.UID {
 	return uid
 }
 
-// IsOlder returns whether a resource version is older than one of others.
+// IsOlder returns whether a resource version is older than at least one of the others.
 func IsOlder(version string, others ...string) bool {
 	for _, other := range others {
 		if other == "" || other == version {

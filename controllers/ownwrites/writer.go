@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Retries bounds how often a write is repeated after conflicts. After that, the queue backs off.
+// Retries bounds how often a write is repeated after conflicts. Then the queue backs off.
 const Retries = 5
 
-// Raced returns whether another client has written or deleted the object since it was read.
+// Raced returns whether a write failed because another client has written or deleted the object since it was read.
 func Raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // Locked returns a patch that fails if the object has changed since it was read.
@@ -34,21 +34,21 @@ type Writer[T Object[T]] struct {
 	Client client.Client
 	// Base is the object as it was last read or written. It must not be changed.
 	Base T
-	// Live reads from the API server after a conflict. The write is repeated if Unchanged returns that the two versions differ only in the
-	// status and in fields that the write does not depend on. Without Unchanged, no write is repeated.
+	// Live reads from the API server after a conflict. The write is repeated if Unchanged returns true: the two versions differ only in the status
+	// and in fields that the write does not depend on. If Unchanged is nil, no write is repeated.
 	Live      client.Reader
 	Unchanged func(base, latest T) bool
 }
 
-// Write applies a change to the metadata of the object and writes it, unless the change returns false.
+// Write applies a change to the metadata of the object and writes it. If change returns false, it writes nothing.
 func (w *Writer[T]) Write(ctx context.Context, change func(T) bool) error {
 	return w.write(ctx, change, func(obj T) error {
 		return w.Client.Patch(ctx, obj, Locked(w.Base), client.FieldOwner(v1alpha1.FieldManager))
 	})
 }
 
-// WriteStatus writes the status of an object unless it equals what was last read or written. It is one write, so that no client acts on a
-// part of it.
+// WriteStatus writes the status of an object if it differs from the last one that was read or written. It is a single write, so that no client acts
+// on a part of the status.
 func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
 	if equality.Semantic.DeepEqual(statusPointer(w.Base), statusPointer(decided)) {
 		return nil
@@ -61,8 +61,8 @@ func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
 	})
 }
 
-// write changes and patches a copy of the object. After a conflict, it does so again with the latest version, unless the status or
-// something else that the change depends on differs: then another process has written it.
+// write changes and patches a copy of the object. After a conflict, it starts over with the latest version, unless the status or another field that
+// the change depends on differs, because another process has written it then.
 func (w *Writer[T]) write(ctx context.Context, change func(T) bool, patch func(T) error) error {
 	for retry := 0; ; retry++ {
 		written := w.Base.DeepCopy()

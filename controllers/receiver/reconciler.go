@@ -26,15 +26,15 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// PathTable serves objects at secret paths.
+// PathTable has the objects that are served at secret paths.
 type PathTable[T any] interface {
-	// Load prepares an object and returns its path, if it has one. A PathError requires a change of the object or its Secret.
+	// Load prepares an object and returns its path, empty if it has none. It returns a PathError if only a change of the object or its Secret helps.
 	Load(ctx context.Context, obj T) (string, error)
 	// Forget removes an object.
 	Forget(key types.NamespacedName)
 }
 
-// PathError is an error of a PathTable that a retry cannot resolve.
+// PathError is an error that a retry cannot resolve.
 type PathError interface {
 	error
 	// Reason returns the reason of the condition Ready, in CamelCase.
@@ -51,7 +51,7 @@ type served interface {
 	SetLastHandledReconcileRequest(token string)
 }
 
-// Reconciler prepares objects to be served, and reports their paths. Every replica does so, and all report the same.
+// Reconciler prepares objects to be served, and reports their paths. Every replica does this, and all report the same.
 type Reconciler[O any, T interface {
 	*O
 	served
@@ -72,7 +72,7 @@ type (
 	CalendarReconciler = Reconciler[v1alpha1.CalendarFeed, *v1alpha1.CalendarFeed]
 )
 
-// refusedInterval bounds the resync interval of an object that is not ready, because its Secret is often created a little later.
+// refusedInterval bounds the resync interval of an object that is not ready, because its Secret is often created soon afterwards.
 const refusedInterval = 30 * time.Second
 
 // Reconcile reads an object and its Secret.
@@ -117,7 +117,7 @@ func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(interval)}, nil
 }
 
-// reportPath records the result in the status of an object. After a temporary error, the path stays.
+// reportPath records the result in the status of an object. A temporary error does not remove the path.
 func reportPath(obj served, path string, err error) {
 	obj.SetObservedGeneration(obj.GetGeneration())
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
@@ -159,7 +159,7 @@ func (r *Reconciler[O, T]) SetupWithManager(mgr ctrl.Manager, opts enqueue.Optio
 		Complete(r)
 }
 
-// PathChanged is a predicate for updates in which another replica has found another token.
+// PathChanged is a predicate for updates in which another replica has reported another path.
 type PathChanged struct {
 	predicate.Funcs
 }

@@ -27,7 +27,7 @@ type passKey struct {
 	value  string
 }
 
-// Record records a pass of a target for a Gate, and returns whether it is new.
+// Record records a pass of a target for a Gate. It returns false if the pass was recorded before.
 func (p *Passes) Record(gate types.UID, key target.Key, pass verdict.Pass) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *Passes) Forget(gate types.UID) {
 	delete(p.gates, gate)
 }
 
-// Entries returns the history entries about the passes of a Gate, the oldest first.
+// Entries returns the history entries about the passes of a Gate, oldest first.
 func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	return entries
 }
 
-// historyEntries returns the entries about one pass: that it began, and that it ended or was refused.
+// historyEntries returns the history entries about one pass: one when it began, and one when it ended or was refused.
 func historyEntries(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEntry) {
 	e := v1alpha1.HistoryEntry{
 		Target: key.String(), RequestedBy: pass.By, Message: pass.Reason, RequestedAt: pass.RequestedAt(),

@@ -23,20 +23,20 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// The delay of retries while a new kind is not served. A definition that conflicts with another one is never served.
+// Delays of retries while a new kind is not served. A definition that conflicts with another one is never served.
 const (
 	DefinitionRetry    = 500 * time.Millisecond
 	DefinitionPatience = 15 * time.Second
 )
 
-// Reconciler starts and stops the informers of targets and GateLocks as their definitions come and go.
+// Reconciler starts and stops the informers of targets and GateLocks when their definitions are created and deleted.
 type Reconciler struct {
 	Gates   client.Reader
 	Targets *view.TargetCache
 	Locks   *view.LockCache
 	Summary *summary.Summary
 	Queues  enqueue.Enqueuer
-	// AllGates has the metadata of the Gates of all shards, nil unless there are shards.
+	// AllGates has the metadata of the Gates of all shards. It is nil without shards.
 	AllGates ctrlcache.Cache
 
 	// Ready is closed once the informers of all installed kinds have been started.
@@ -55,7 +55,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 			return err
 		}
 		r.Targets.WhenRead(adapter.GroupKind(), func() {
-			r.enqueueKind(ctx, adapter.GroupKind()) // targets that were reconciled while the kind was read
+			r.enqueueKind(ctx, adapter.GroupKind()) // for targets that were reconciled while the objects of the kind were read
 			r.Summary.Evict(ReadKey(adapter))
 		})
 	}
@@ -73,8 +73,7 @@ func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	}
 }
 
-// ReadKey returns the key in the summary that stands for reading a kind. Until its objects are read, the sums of all Gates are
-// incomplete.
+// ReadKey returns the key in the summary that stands for reading the objects of a kind. Until they are read, the sums of all Gates are incomplete.
 func ReadKey(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
 // EnqueueAll enqueues all targets.
@@ -93,8 +92,8 @@ func (r *Reconciler) enqueueKind(ctx context.Context, kind schema.GroupKind) {
 	}
 }
 
-// watchAllGates enqueues the targets and GateLocks of a Gate that was deleted from the cache of all shards. That cache may lag behind the
-// cache of this shard, and reports until then that another shard has the Gate.
+// watchAllGates enqueues the targets and GateLocks of a Gate that was deleted from the cache of all shards. Until that cache has caught up with the
+// cache of this shard, the Gate appears to belong to another shard.
 func (r *Reconciler) watchAllGates(ctx context.Context) error {
 	if r.AllGates == nil {
 		return nil
@@ -148,8 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// sync starts or stops the informer of the kind of a definition. It returns whether that changed anything, and a filter for the affected
-// Gates.
+// sync starts or stops the informer of the kind of a definition. It returns whether anything has changed, and a filter for the affected Gates.
 func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
 	if definition == view.GateLockDefinition {
 		changed, err = r.Locks.Sync(ctx)
@@ -163,7 +161,7 @@ func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool,
 		if _, watched := r.Targets.Kind(kind); !watched {
 			r.Summary.ForgetKind(kind)
 		}
-		r.enqueueKind(ctx, kind) // the way to hold them may depend on the definition
+		r.enqueueKind(ctx, kind) // because the way to hold them may depend on the definition
 		r.Targets.WhenRead(kind, func() { r.enqueueKind(context.WithoutCancel(ctx), kind) })
 	}
 	return changed, func(gate *v1alpha1.Gate) bool {
