@@ -30,8 +30,8 @@ type completion struct{ *kube.Factory }
 // completer returns the possible next words.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// addTo adds completion of arguments and flags to all commands, derived from their Use and the names of their flags. Completions that a
-// command defines stay.
+// addTo adds completion of arguments and flags to all commands, based on their Use and the names of their flags. It keeps completions that a command
+// defines.
 func (k completion) addTo(root *cobra.Command) {
 	flags := map[string]completer{
 		"namespace": k.completeFrom(func(ctx context.Context, c *kube.Cluster) ([]string, error) {
@@ -54,7 +54,7 @@ func (k completion) addTo(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		for name, f := range flags {
 			if cmd.LocalNonPersistentFlags().Lookup(name) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(name, f) // fails only if there is one
+				_ = cmd.RegisterFlagCompletionFunc(name, f) // fails only if the flag has a completion already
 			}
 		}
 		if cmd.LocalNonPersistentFlags().Lookup("output") != nil {
@@ -101,7 +101,7 @@ func (k completion) completerFor(cmd *cobra.Command) completer {
 // namesIn returns the names of a kind in the namespace of a cluster.
 type namesIn = func(ctx context.Context, c *kube.Cluster, kind kube.Kind) ([]string, error)
 
-// allNames returns all names of a kind.
+// allNames returns the names of all objects of a kind.
 func allNames(ctx context.Context, c *kube.Cluster, kind kube.Kind) ([]string, error) {
 	return kube.ObjectNames(ctx, c, c.Namespace, v1alpha1.GroupVersion.WithKind(kind.Kind))
 }
@@ -130,7 +130,8 @@ func (k completion) unapproved(ctx context.Context, c *kube.Cluster, kind kube.K
 	return names, err
 }
 
-// completeNames completes names of some kinds, as KIND/NAME. Names of Gates need no kind. If no name matches, it completes the kind.
+// completeNames completes names of objects of some kinds, as KIND/NAME. The kind can be omitted for Gates. If no name matches, it completes the
+// kind.
 func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		withKind := strings.Contains(toComplete, "/")
@@ -162,7 +163,7 @@ func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	}
 }
 
-// limit completes only the first argument, unless the command takes several.
+// limit returns a completer that completes only the first argument, unless the command takes several.
 func limit(use string, f completer) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !strings.Contains(use, "...") {
@@ -178,7 +179,7 @@ func oneOf(values ...string) completer {
 	}
 }
 
-// withPrefix returns the values that begin with a text.
+// withPrefix returns the values that start with a text.
 func withPrefix(values []string, text string) (found []string) {
 	for _, v := range values {
 		if strings.HasPrefix(v, text) {
@@ -188,7 +189,7 @@ func withPrefix(values []string, text string) (found []string) {
 	return found
 }
 
-// completeFrom completes names from the cluster. Without a cluster, or if it is slow, there are none.
+// completeFrom completes names from the cluster. It returns none if there is no cluster or the cluster does not respond in time.
 func (k completion) completeFrom(read func(context.Context, *kube.Cluster) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		names := k.readInTime(cmd.Context(), read)
@@ -241,7 +242,7 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 		return withPrefix(k.readInTime(cmd.Context(), k.readNames(kind)), toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
 	kinds := k.readInTime(cmd.Context(), k.installedKinds)
-	if len(kinds) == 0 { // without a cluster, all are better than none
+	if len(kinds) == 0 { // without a cluster, complete all kinds
 		kinds = kube.KindNames()
 	}
 	values := make([]string, len(kinds))
@@ -251,7 +252,7 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 	return withPrefix(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// readNames returns a function that reads the names of a kind. Names keep the kind as the user has written it, such as ks/apps.
+// readNames returns a function that reads the names of objects of a kind. The names include the kind as the user has written it, such as ks/apps.
 func (k completion) readNames(kind string) func(context.Context, *kube.Cluster) ([]string, error) {
 	return func(ctx context.Context, c *kube.Cluster) ([]string, error) {
 		o, err := k.Objects(ctx, c)

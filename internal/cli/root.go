@@ -60,7 +60,7 @@ func programName(program string) string {
 	return term.PluginName
 }
 
-// completionArgs returns the arguments of a command line. When kubectl requests completions, cobra handles them.
+// completionArgs returns the arguments of a command line. If kubectl requests a completion, they are those for the completion of cobra.
 func completionArgs(args []string) []string {
 	if baseName(args[0]) == completionProgram {
 		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)

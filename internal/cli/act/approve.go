@@ -92,7 +92,7 @@ gated-source-approver.`,
 	return cmd
 }
 
-// check returns an error if a flag is for another kind.
+// check returns an error if a flag is set that does not apply to the kind.
 func (f *approveFlags) check(kind kube.Kind) error {
 	for _, flag := range []struct {
 		name  string
@@ -117,7 +117,7 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 	}
 	g, err := c.GateAt(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Spec.GateRef.Name})
 	if err != nil {
-		g = nil // an approver may be allowed to read exceptions alone
+		g = nil // a user may be permitted to read exceptions, but not Gates
 	}
 	printf := t.Line
 	if !f.out.IsTable() {
@@ -150,12 +150,12 @@ func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, ke
 	return printException(t, f.out, e)
 }
 
-// approval is the patch that approves an exception as it was read.
+// approval returns the patch that approves the version of an exception that was read.
 func approval(e *v1alpha1.GateException, now time.Time) []byte {
 	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)}, "")
 }
 
-// mayApprove returns an error if the user cannot approve an exception, as far as its status shows. The API server decides.
+// mayApprove returns an error if the status shows that the user cannot approve an exception. The API server has the final decision.
 func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
 	authors := exceptionAuthors(e)
 	switch {
@@ -173,7 +173,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	return nil
 }
 
-// refusedApproval returns why the API server has refused an approval.
+// refusedApproval returns the error to print if the API server has refused an approval.
 func refusedApproval(e *v1alpha1.GateException, err error) error {
 	a := kube.NewCall("patch", "gateexceptions", e.Namespace, e.Name, kube.ApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -206,7 +206,7 @@ func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Clust
 	})
 }
 
-// doesNotCount returns why the controller does not count the approvals of an exception, or an empty string.
+// doesNotCount returns why the controller does not count the approvals of an exception, empty if it does.
 func doesNotCount(e *v1alpha1.GateException) string {
 	for part := range strings.SplitSeq(describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition).Message, "; ") {
 		if strings.Contains(part, "do not count") {

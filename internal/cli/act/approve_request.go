@@ -24,7 +24,7 @@ import (
 // gateApproverRole has the permissions to approve a request.
 const gateApproverRole = "gate-approver"
 
-// approveRequest prints the open request of a Gate that waits, approves it, and prints the state of the Gate.
+// approveRequest prints the waiting open request of a Gate, approves it, and prints the state of the Gate.
 func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	if !f.out.IsTable() {
 		return errors.New("--output is for exception/NAME and source/NAME")
@@ -113,7 +113,7 @@ func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 	return lines
 }
 
-// shorter returns the shorter one of two windows, nil if there is none.
+// shorter returns the shorter of two windows. Nil means no window.
 func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 	if a == nil || b != nil && b.Duration < a.Duration {
 		return b
@@ -121,12 +121,12 @@ func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 	return a
 }
 
-// requestApproval is the patch that approves a request as it was read.
+// requestApproval returns the patch that approves the version of a request that was read.
 func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) []byte {
 	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)}, "")
 }
 
-// refusedRequestApproval returns why the API server has refused the approval of a request.
+// refusedRequestApproval returns the error to print if the API server has refused the approval of a request.
 func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, gateApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -157,7 +157,7 @@ func awaitRequestApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster
 		if message := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition).Message; strings.Contains(message, "do not count") {
 			return false, errors.New("the controller does not count this, because the policy gate-approval is missing or cannot be read")
 		}
-		// It opens at the next whole second.
+		// The Gate opens at the next whole second.
 		soon := found.State == v1alpha1.RequestWaiting || found.State == v1alpha1.RequestPlanned || describe.State(g) == string(v1alpha1.StateOpened) || t.Clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
 		return soon && slices.ContainsFunc(found.Approvals, func(a v1alpha1.RequestApproval) bool { return a.ApprovedBy == me }), nil
 	}); err != nil {

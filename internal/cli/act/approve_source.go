@@ -62,7 +62,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	return f.out.PrintObject(t.Out, term.AsManifest(g, v1alpha1.GatedSourceKind))
 }
 
-// describeSource returns the lines that describe the pinned and the waiting revision.
+// describeSource returns lines about the pinned and the waiting revision.
 func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) {
 	add := func(name, format string, args ...any) {
 		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
@@ -80,8 +80,8 @@ func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) 
 	return lines
 }
 
-// mayApproveRevision returns an error if a revision cannot be approved, as far as the status of the GatedSource shows. The API server
-// decides.
+// mayApproveRevision returns an error if the status of the GatedSource shows that a revision cannot be approved. The API server has the final
+// decision.
 func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error {
 	seen := slices.ContainsFunc(g.Status.Seen, func(is v1alpha1.SeenRevision) bool { return is.Revision == revision }) ||
 		slices.ContainsFunc(g.Status.Promotions, func(p v1alpha1.Promotion) bool { return p.Revision == revision })
@@ -100,7 +100,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 	return nil
 }
 
-// revisionApproval is the patch that approves a revision in the round that was printed.
+// revisionApproval returns the patch that approves a revision in the round that was printed.
 func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) []byte {
 	set := map[string]string{v1alpha1.ApproveRequestedAtAnnotation: promotion.FormatApproval(g, f.revision, now)}
 	if f.reason != "" {
@@ -109,7 +109,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) [
 	return annotationPatch(set, "")
 }
 
-// refusedRevision returns why the API server has refused an approval.
+// refusedRevision returns the error to print if the API server has refused the approval of a revision.
 func refusedRevision(g *v1alpha1.GatedSource, err error) error {
 	a := kube.NewCall("patch", "gatedsources", g.Namespace, g.Name, kube.SourceApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -127,7 +127,7 @@ type revisionApprover struct {
 	round        int64
 }
 
-// awaitRevisionApproval waits until the controller has counted an approval, or has promoted the approved revision.
+// awaitRevisionApproval waits until the controller has counted an approval or promoted the approved revision.
 func awaitRevisionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.GatedSource, a revisionApprover) error {
 	return poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {

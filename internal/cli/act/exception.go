@@ -33,7 +33,7 @@ type exceptionFlags struct {
 	periods                                []string
 	opens, closes, apply                   bool
 	dryRun                                 string
-	// zone is the time zone of periods, empty for that of the Gate.
+	// zone is the time zone of periods. Empty means that of the Gate.
 	zone string
 }
 
@@ -97,7 +97,7 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the exception, and nothing is created.")
 }
 
-// check returns an error if flags exclude each other or one is missing.
+// check returns an error if flags exclude each other, or if a required one is missing.
 func (f *exceptionFlags) check() error {
 	switch {
 	case f.until == "" && f.lasts == "":
@@ -117,7 +117,7 @@ func (f *exceptionFlags) check() error {
 // ExceptionStates are the values of --default.
 var ExceptionStates = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
-// runException writes an exception, and with --apply creates it.
+// runException prints an exception, or creates it with --apply.
 func runException(ctx context.Context, t *term.Terminal, c *kube.Cluster, name string, f *exceptionFlags, out *term.Output, now time.Time) error {
 	_, key, err := kube.ParseName(name, c.Namespace, kube.GateKind)
 	if err != nil {
@@ -182,7 +182,7 @@ func printException(t *term.Terminal, o *term.Output, e *v1alpha1.GateException)
 	return o.PrintObject(t.Out, manifest)
 }
 
-// create creates an exception. It returns an error if one of this name exists.
+// create creates an exception. It returns an error if an exception with this name exists.
 func create(ctx context.Context, c *kube.Cluster, e *v1alpha1.GateException, dryRun bool) error {
 	opts := []client.CreateOption{client.FieldOwner("kubectl-gate-exception"), client.FieldValidation(metav1.FieldValidationStrict)}
 	if dryRun {
@@ -200,7 +200,7 @@ func create(ctx context.Context, c *kube.Cluster, e *v1alpha1.GateException, dry
 	return kube.NewCall("create", "gateexceptions", e.Namespace, "", "gate-exception-editor").Explain(err)
 }
 
-// describeNeededApprovals returns a text about the n approvals that an exception needs, with the command. n is 0 if the number is unknown.
+// describeNeededApprovals returns a sentence about the n approvals that an exception needs, with the command that approves it. n is 0 if unknown.
 func describeNeededApprovals(t *term.Terminal, e *v1alpha1.GateException, n int) string {
 	many := "approval"
 	if n > 0 {
@@ -209,8 +209,8 @@ func describeNeededApprovals(t *term.Terminal, e *v1alpha1.GateException, n int)
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, t.Program, e.Name, e.Namespace)
 }
 
-// awaitException waits until the controller has reported on an exception, and prints its state. The Gate is nil if it could not be read. inVain
-// is why the exception has no effect, or empty.
+// awaitException waits until the controller has reported on an exception, and prints its state. g is nil if the Gate could not be read. inVain is
+// why the exception has no effect, empty if it has one.
 func awaitException(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
@@ -240,7 +240,7 @@ func awaitException(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v
 	return nil
 }
 
-// exception returns the exception for the flags. g is nil if the Gate could not be read.
+// exception returns the exception that the flags describe. g is nil if the Gate could not be read.
 func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time.Time) (*v1alpha1.GateException, error) {
 	from, until, err := f.validity(now)
 	if err != nil {

@@ -18,12 +18,12 @@ func exceptionTitle(e *v1alpha1.GateException) string {
 // descriptionAnnotation is the annotation of Kubernetes for the purpose of an object.
 const descriptionAnnotation = "kubernetes.io/description"
 
-// exceptionAuthors returns the authors of an exception, as the API server recorded them.
+// exceptionAuthors returns the authors of an exception that the API server has recorded.
 func exceptionAuthors(e *v1alpha1.GateException) []string {
 	return strings.FieldsFunc(e.Annotations[v1alpha1.AuthorsAnnotation], func(r rune) bool { return r == '\n' })
 }
 
-// exceptionApprovers returns the approvers of the present generation of an exception.
+// exceptionApprovers returns the users who have approved the current generation of an exception.
 func exceptionApprovers(e *v1alpha1.GateException) (names []string) {
 	for _, a := range e.Status.Approvals {
 		if a.Generation == e.Generation {
@@ -33,7 +33,7 @@ func exceptionApprovers(e *v1alpha1.GateException) (names []string) {
 	return names
 }
 
-// describeApprovals returns how many of the required approvals an exception has, and its state. The Gate is nil if it could not be read.
+// describeApprovals returns how many of the required approvals an exception has, and its state. g is nil if the Gate could not be read.
 func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
 	has, wants := len(exceptionApprovers(e)), -1
 	if g != nil {
@@ -58,14 +58,14 @@ func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Tim
 	return text
 }
 
-// describeValidity returns the state of an exception in words.
+// describeValidity describes whether an exception is planned, valid or expired.
 func describeValidity(e *v1alpha1.GateException, now time.Time) string {
 	active := describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition)
 	from, until := term.FormatUntil(e.Spec.ValidFrom.Time, now), term.FormatUntil(e.Spec.ValidUntil.Time, now)
 	switch active.Reason {
 	case v1alpha1.InForceReason:
 		return "in force until " + until
-	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // the condition follows the approvals
+	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // approvals are reported before this condition
 		if e.Spec.ValidFrom.After(now) {
 			return "begins " + from + " and is over " + until
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// warnings returns warnings about an exception that has no effect on a Gate or only a partial one. inVain is why it has none, or empty.
+// warnings returns warnings about an exception that has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty if it has
+// one.
 func (w plannedException) warnings(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
@@ -57,7 +58,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	return doubts, inVain
 }
 
-// describeCause returns a reason in words, and for a close period whether it cannot be overridden.
+// describeCause describes a reason. For a close period, it adds whether an open request cannot override it.
 func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	text := describe.Words(reason, by)
 	for i := range g.Spec.ClosePeriods {
@@ -68,8 +69,8 @@ func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	return text
 }
 
-// uniformState returns the state that an exception causes throughout its validity, or false if there are several or the schedule decides at
-// times.
+// uniformState returns the state in which an exception keeps the Gate throughout its validity. It returns false if there are several, or if the
+// schedule decides at times.
 func uniformState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
 	switch {
@@ -84,12 +85,12 @@ func uniformState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	}
 }
 
-// coversValidity returns whether a period is the whole validity of an exception.
+// coversValidity returns whether a period covers the whole validity of an exception.
 func coversValidity(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
 	return p.From != nil && p.Until != nil && p.From.Time().Equal(e.Spec.ValidFrom.Time) && p.Until.Time().Equal(e.Spec.ValidUntil.Time)
 }
 
-// checkEffect warns if an exception has no effect on a Gate or only a part of it. inVain is why it has none, or empty.
+// checkEffect warns if an exception has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty if it has one.
 func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
 	others, err := kube.ExceptionsFor(ctx, c, g)
 	if err != nil {
@@ -112,7 +113,7 @@ func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1al
 	return inVain, nil
 }
 
-// plannedException is an exception before it is written, with its Gate, the other exceptions of the Gate and the calendars.
+// plannedException is an exception that has not been written yet, with its Gate, the other exceptions of the Gate and the calendars.
 type plannedException struct {
 	gate      *v1alpha1.Gate
 	exception *v1alpha1.GateException

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// describeException returns the lines that describe an exception. The Gate is nil if it could not be read.
+// describeException returns the lines that describe an exception. g is nil if the Gate could not be read.
 func describeException(t *term.Terminal, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
 	lines := [][2]string{{"gate", e.Spec.GateRef.Name}}
 	if g != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// freezePrefix is the beginning of the reason of a request by freeze. The user follows, because the API server removes a reason that
-// another user has given before, see config/policies.
+// freezePrefix is the start of the reason in requests by freeze. The user name follows, because the API server removes a reason that another user
+// has given before, see config/policies.
 const freezePrefix = "freeze by "
 
 // NewFreezeCommand returns the command freeze.
@@ -99,7 +99,8 @@ the exit code is 3: reset withdraws all requests of a Gate. close does the oppos
 	return cmd
 }
 
-// thaw returns the request that withdraws the freeze of a Gate, or why there is none.
+// thaw returns the request that withdraws the freeze of a Gate. It returns an error if there is none, or if another close request would keep the
+// Gate closed.
 func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	r := withdraw(g, now, reason)
 	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Message, freezePrefix) }
@@ -118,10 +119,10 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	return r, nil
 }
 
-// maxNotFrozen bounds how many objects of each list are printed.
+// maxNotFrozen bounds how many objects are printed for each title.
 const maxNotFrozen = 10
 
-// printNotFrozen prints which objects in the namespaces of a freeze are not frozen.
+// printNotFrozen prints the objects in the namespaces of a freeze that are not frozen.
 func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, results []result) error {
 	var all, closed []*v1alpha1.Gate
 	for _, r := range results {

@@ -102,7 +102,7 @@ func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace
 	return followPass(ctx, k.Terminal, c, obj, f, value)
 }
 
-// mayPass returns an error if an object cannot have a pass, as far as the object shows.
+// mayPass returns an error if the object shows that it cannot have a pass.
 func mayPass(obj *unstructured.Unstructured) error {
 	what := explain.RefOf(obj).String()
 	switch {
@@ -116,8 +116,8 @@ func mayPass(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// requestPass writes the request. With config/policies the API server stamps the requester and the Gates. With config/policies-1.30 it checks the
-// Gates, and accepts no requester.
+// requestPass writes the request. With config/policies, the API server stamps the requester and the Gates. With config/policies-1.30, it only checks
+// the Gates, and refuses a requester.
 func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	write := func(by string) error {
 		patch := annotationPatch(map[string]string{
@@ -136,7 +136,7 @@ func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstruc
 	return err
 }
 
-// followPass waits until the controller has granted the pass, or with --wait until the pass has ended, and prints the result.
+// followPass waits until the controller has granted the pass, or with --wait until the pass has ended. Then it prints the result.
 func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	what := explain.RefOf(obj).String()
 	deadline, granted := t.Clock.Now().Add(handlingTimeout), false

@@ -14,7 +14,7 @@ const (
 	approvalOwner = client.FieldOwner("kubectl-gate-approve")
 )
 
-// patchOptions returns the options of a patch by a field owner. dryRun is the value of --dry-run.
+// patchOptions returns the options of a patch. dryRun is the value of --dry-run.
 func patchOptions(owner client.FieldOwner, dryRun string) []client.PatchOption {
 	if dryRun == "server" {
 		return []client.PatchOption{owner, client.DryRunAll}
@@ -22,8 +22,8 @@ func patchOptions(owner client.FieldOwner, dryRun string) []client.PatchOption {
 	return []client.PatchOption{owner}
 }
 
-// annotationPatch returns a patch that sets annotations, and removes those without a value. With a resource version, the patch fails if the
-// object has changed since.
+// annotationPatch returns a patch that sets annotations, and removes those whose value is empty. If version is not empty, the patch fails if the
+// object has another resource version.
 func annotationPatch(annotations map[string]string, version string) []byte {
 	values := make(map[string]any, len(annotations))
 	for name, value := range annotations {
@@ -37,10 +37,10 @@ func annotationPatch(annotations map[string]string, version string) []byte {
 	}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
-		panic(err) // strings and nulls
+		panic(err) // strings and nulls always convert
 	}
 	return raw
 }
 
-// lowerFirst returns a sentence with a lower-case first letter.
+// lowerFirst returns a sentence with its first letter in lower case.
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// readPeriods parses periods such as mon-fri 22:00-05:00. timetable.ValidateException validates the times.
+// readPeriods parses periods such as mon-fri 22:00-05:00. timetable.ValidateException checks the times.
 func readPeriods(texts []string) (periods []v1alpha1.Period, err error) {
 	for i, text := range texts {
 		fields := strings.Fields(strings.ToLower(text))
@@ -34,7 +34,7 @@ func readPeriods(texts []string) (periods []v1alpha1.Period, err error) {
 
 const periodForms = `write 22:00-05:00, "mon-fri 10:00-12:00" or "sat,sun 08:00-24:00"`
 
-// readDays parses days such as mon-fri or sat,sun. It returns them in the order of the week, from Monday.
+// readDays parses days such as mon-fri or sat,sun, and returns them in the order of the week, from Monday.
 func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 	var on [7]bool
 	for part := range strings.SplitSeq(text, ",") {
@@ -61,7 +61,7 @@ func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 	return days, nil
 }
 
-// parseDay returns the number of a day by its name or at least its first three letters, -1 if there is none.
+// parseDay returns the number of a day from at least the first three letters of its name, or -1 if there is no such day.
 func parseDay(text string) int {
 	if len(text) < 3 {
 		return -1

@@ -7,13 +7,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// ineffectiveError means that a request was made, but the Gate does not have the requested state.
+// ineffectiveError is the error if a request was made, but the Gate does not have the requested state.
 type ineffectiveError string
 
 func (e ineffectiveError) Error() string { return string(e) }
 
 const (
-	// handlingTimeout bounds how long the controller may take to handle a request. It takes milliseconds, unless it is busy or starting.
+	// handlingTimeout bounds how long to wait until the controller has handled a request. Usually that takes milliseconds, unless the controller is
+	// busy or starting.
 	handlingTimeout = 15 * time.Second
 	pollInterval    = 50 * time.Millisecond
 )
@@ -23,7 +24,7 @@ const (
 	errReplaced   = ineffectiveError("another request has replaced this one before the controller handled it; request it again")
 )
 
-// poll calls a function until it is done, at most for handlingTimeout.
+// poll calls done until it returns true or an error, for at most handlingTimeout.
 func poll(ctx context.Context, t *term.Terminal, done func() (bool, error)) error {
 	deadline := t.Clock.Now().Add(handlingTimeout)
 	for {

@@ -53,11 +53,11 @@ reached another wave in the meantime, nothing happens. You need the verb open, w
 	return cmd
 }
 
-// proceeding are the parameters of proceed.
+// proceeding has the parameters of proceed.
 type proceeding struct {
 	now            time.Time
 	reason, dryRun string
-	// value is the value of the annotation.
+	// value is the value of the annotation that requests to proceed.
 	value string
 }
 
@@ -115,7 +115,7 @@ func mayProceed(g *v1alpha1.Gate) error {
 	return nil
 }
 
-// describeContinuation returns what the release of a Gate no longer waits for.
+// describeContinuation returns for what the release of a Gate no longer has to wait.
 func describeContinuation(g *v1alpha1.Gate) string {
 	if stop := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
 		cause, _, _ := strings.Cut(stop.Message, " Nothing more is released")
@@ -125,11 +125,11 @@ func describeContinuation(g *v1alpha1.Gate) string {
 	return fmt.Sprintf("continuing without waiting for wave %s: %d of its %d targets are ready", w.Current, w.Ready, w.Total)
 }
 
-// write writes the annotation, unless the Gate has changed since it was read.
+// write writes the annotation. It fails if the Gate has changed since it was read.
 func (p *proceeding) write(ctx context.Context, c *kube.Cluster, g *v1alpha1.Gate, by string) error {
 	w := g.Status.Release.Waves
 	at := p.now
-	if w.OpenedAt.After(at) { // the clock of the controller is ahead
+	if w.OpenedAt.After(at) { // the clock of the controller may be ahead
 		at = w.OpenedAt.Time
 	}
 	if last := w.ProceededAt; last != nil && !at.After(last.Time) {
@@ -151,7 +151,7 @@ func (p *proceeding) patch(by, version string) []byte {
 	}, version)
 }
 
-// refusedProceed returns why the API server has refused to continue a release.
+// refusedProceed returns the error to print if the API server has refused to continue a release.
 func refusedProceed(g *v1alpha1.Gate, err error) error {
 	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, "gate-opener")
 	switch {
@@ -182,7 +182,7 @@ func awaitProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1a
 	return nil
 }
 
-// describeWave returns the state of a release in waves, in a sentence without a full stop.
+// describeWave describes the state of a release in waves, without a full stop.
 func describeWave(g *v1alpha1.Gate) string {
 	if gate.IsReleased(g) {
 		return "All waves are released"

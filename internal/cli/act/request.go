@@ -19,15 +19,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// requestFlags are the flags of commands that request something of Gates.
+// requestFlags are the flags of the commands that send requests to Gates.
 type requestFlags struct {
 	kube.Scope
 	lasts, until, at, reason, dryRun string
 	wait, emergency                  bool
 	timeout                          time.Duration
-	// everything means all Gates: neither names nor labels are required.
+	// everything selects all Gates, so that neither names nor labels are required.
 	everything bool
-	// by is the name of the user according to the API server, empty if it does not return the name.
+	// by is the user name according to the API server, empty if the API server does not return it.
 	by string
 }
 
@@ -71,15 +71,15 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 // request is a request to open or close a Gate.
 type request struct {
 	action v1alpha1.RequestAction
-	// at is the start, until the end; until is zero if the request lasts until the opposite is requested.
+	// at is when the request starts and until when it ends. A zero until means that it lasts until the opposite is requested.
 	at, until time.Time
 	planned   bool
 	reason    string
-	// emergency skips the required approvals.
+	// emergency is true if the request needs no approvals.
 	emergency bool
-	// lasts means that the user has set a duration, not an end. unlimited is a close request without an end.
+	// lasts is true if the user has set a duration instead of an end. unlimited is true for a close request without an end.
 	lasts, unlimited bool
-	// withdraws means that the request only ends requests for the opposite action: those in ends, which words describes.
+	// withdraws is true if the request only ends requests for the opposite action. ends has these requests, and words describes them.
 	withdraws bool
 	words     string
 	ends      []v1alpha1.AcceptedRequest
@@ -87,7 +87,7 @@ type request struct {
 
 // request returns the request that the flags describe.
 func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
-	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // the precision of the API
+	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // microseconds are the precision of the API
 	var err error
 	if f.emergency && strings.TrimSpace(f.reason) == "" {
 		return nil, errors.New("--emergency needs a --reason")
@@ -127,10 +127,10 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 	return r, nil
 }
 
-// maxDistance bounds how far ahead a request may start and how long it may last; the controller refuses more.
+// maxDistance bounds how far ahead a request may start and how long it may last. The controller has the same bound.
 const maxDistance = 366 * 24 * time.Hour
 
-// value returns the value of the annotation.
+// value returns the value of the annotation for the request.
 func (r *request) value() string {
 	if r.withdraws {
 		return ledger.FormatRequest(r.at, &v1alpha1.Duration{})
@@ -144,8 +144,8 @@ func (r *request) value() string {
 	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
 }
 
-// forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at the next one,
-// unless the Gate has a request since then. A value that the Gate has already handled would be ignored, so the time moves by a microsecond.
+// forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at whole seconds, unless the
+// Gate has had a request since then. If the Gate has already handled this value, the time moves by a microsecond, so that it is not ignored.
 func (r *request) forGate(g *v1alpha1.Gate) *request {
 	own := *r
 	second := r.at.Truncate(time.Second)
@@ -166,7 +166,7 @@ func (r *request) forGate(g *v1alpha1.Gate) *request {
 	return &own
 }
 
-// limited returns a warning that spec.window ends the request earlier than the user may expect, or an empty string.
+// limited returns a warning that spec.window ends the request earlier than the user may expect, empty if it does not.
 func (r *request) limited(g *v1alpha1.Gate) string {
 	window := g.Spec.Window
 	switch {
@@ -182,7 +182,7 @@ func (r *request) limited(g *v1alpha1.Gate) string {
 	return text
 }
 
-// String describes the request with absolute times.
+// String returns a description of the request with absolute times.
 func (r *request) String() string {
 	if r.withdraws {
 		return "withdrawing " + r.words
@@ -205,10 +205,10 @@ func (r *request) description() string {
 	return text
 }
 
-// requestFunc returns the request for a Gate. A skipError means that the Gate needs none; other errors are failures.
+// requestFunc returns the request for a Gate. It returns a skipError if the Gate needs none. Other errors are failures.
 type requestFunc func(*v1alpha1.Gate) (*request, error)
 
-// skipError is why a Gate gets no request although nothing is wrong.
+// skipError is the reason why a Gate needs no request.
 type skipError string
 
 func (e skipError) Error() string { return string(e) }
@@ -288,15 +288,15 @@ func (f *requestFlags) check() error {
 // result is the outcome of a request.
 type result struct {
 	gate *v1alpha1.Gate
-	// request is nil if none was sent.
+	// request is nil if no request was sent.
 	request *request
 	err     error
 }
 
-// maxParallelRequests bounds concurrent requests: in an emergency there may be thousands of Gates.
+// maxParallelRequests bounds concurrent requests, because an emergency may affect thousands of Gates.
 const maxParallelRequests = 16
 
-// requestAll sends all requests, and stores the errors in the results.
+// requestAll sends all requests. It stores the errors in the results.
 func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *requestFlags, results []result, newRequest requestFunc) {
 	opts := patchOptions(requestOwner, f.dryRun)
 	var group errgroup.Group
@@ -309,10 +309,10 @@ func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *reque
 			})
 		}
 	}
-	_ = group.Wait() // the results have the errors
+	_ = group.Wait() // the errors are in the results
 }
 
-// explain returns why the API server has refused the request.
+// explain returns the error to print if the API server has refused the request.
 func (r *result) explain(err error) error {
 	a := kube.NewCall("patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener")
 	switch {
@@ -335,8 +335,8 @@ func requestAnnotation(action v1alpha1.RequestAction) string {
 	return v1alpha1.OpenRequestedAtAnnotation
 }
 
-// patch returns the patch for the request. It removes the reason of the previous request, and fails if the Gate has changed since it was
-// read, because a newer Gate may have a request to withdraw, or one that must not be replaced.
+// patch returns the patch for the request. It removes the reason of the previous request. It fails if the Gate has changed since it was read,
+// because a newer version may have a request that must be withdrawn or must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

@@ -49,11 +49,11 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 	return cmd
 }
 
-// withdraw returns the request that withdraws the requests in force of a Gate, or else the planned ones, or nil if there are none. Requests
-// that the controller has not handled yet count as well.
+// withdraw returns the request that withdraws the requests in force of a Gate, or the planned ones if none is in force. It returns nil if there are
+// none. Requests that the controller has not handled yet count, too.
 func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
-	gate.ApplyRequests(g, ledger.Stamped, now) // a request that is not stamped waits at most
+	gate.ApplyRequests(g, ledger.Stamped, now) // a request without a stamp may only wait
 	inForce, planned := ledger.RequestsAt(g, now)
 	all, planning := inForce, ""
 	if len(all) == 0 {
@@ -82,7 +82,7 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	return r
 }
 
-// describeWithdrawn returns the action, the requester and the reason of a request.
+// describeWithdrawn describes a request: action, requester and reason.
 func describeWithdrawn(a v1alpha1.AcceptedRequest) string {
 	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "an unknown user"))
 	if a.Message != "" {

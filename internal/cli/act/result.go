@@ -92,7 +92,7 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	return nil
 }
 
-// missingApprovals returns how many other users must approve a request, and how, or an empty string.
+// missingApprovals returns how many other users must approve a request, and how, empty if none must.
 func (r *result) missingApprovals(now time.Time) string {
 	for _, a := range describe.LackingApproval(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
@@ -102,7 +102,7 @@ func (r *result) missingApprovals(now time.Time) string {
 	return ""
 }
 
-// ineffective returns why a Gate does not have the requested state, and the next step.
+// ineffective returns an error with why a Gate does not have the requested state, and the next step.
 func (r *result) ineffective() error {
 	text := fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, describe.Reason(r.gate))
 	opened := meta.FindStatusCondition(r.gate.Status.Conditions, v1alpha1.OpenedCondition)
@@ -136,8 +136,8 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 	})
 }
 
-// isSettling returns whether a request takes effect only at the next whole second: a Gate does not open earlier, and a withdrawn request is
-// in force until then.
+// isSettling returns whether a request takes effect only at the next whole second. A Gate does not open earlier, and a withdrawn request stays in
+// force until then.
 func isSettling(r *result, now time.Time) bool {
 	g := r.gate
 	if r.request.withdraws {
@@ -165,7 +165,8 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	return text
 }
 
-// requestEnd returns the end of the request that decides the state of a Gate, zero if it has no end, and whether a request decides.
+// requestEnd returns the end of the request that determines the state of a Gate, zero if it has none. It returns false if no request determines the
+// state.
 func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
 	if ledger.DecidedBy(g, now) == nil {
 		return end, false
@@ -182,7 +183,7 @@ func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool)
 	return end, true
 }
 
-// refusalReason returns why the controller has refused a request, or an empty string.
+// refusalReason returns why the controller has refused a request, empty if it has not.
 func refusalReason(g *v1alpha1.Gate, r *request) string {
 	for _, e := range g.Status.History {
 		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))

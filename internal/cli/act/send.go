@@ -17,8 +17,8 @@ import (
 
 var errUnhandled = errors.New("not requested: the controller has not handled an earlier request yet, and this one would replace it; is it running? For details: kubectl gate check")
 
-// awaitHandled waits until a request may replace the one in the annotation of its Gate: the controller has handled that one, or admission
-// records it. It returns whether the Gate was read again.
+// awaitHandled waits until a request may replace the one in the annotation of its Gate, because the controller has handled that one, or because
+// admission records it. It returns whether the Gate was read again.
 func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string) (again bool, err error) {
 	if !ledger.IsUnhandled(r.gate, r.request.action) {
 		return false, nil
@@ -40,14 +40,14 @@ func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	return true, err
 }
 
-// sendRequest sends the request for a Gate as it was read. If the Gate has changed since, it is read again and gets a new request.
+// sendRequest sends the request for the version of a Gate that was read. If the Gate has changed, it reads the Gate again and sends a new request.
 func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, newRequest requestFunc, opts []client.PatchOption) error {
 	for {
 		again, err := awaitHandled(ctx, t, c, r, by)
 		if err == nil && !again {
 			err = patchGate(ctx, c, r, by, opts)
 		}
-		if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // config/policies-1.30: the API server cannot verify it
+		if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // with config/policies-1.30, the API server cannot verify the name
 			by = ""
 			continue
 		}

@@ -23,7 +23,7 @@ func LackingApproval(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest
 	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return ledger.Lacks(g, &r) == 0 })
 }
 
-// ToApprove returns how many open requests of a Gate wait for approval, or an empty string.
+// ToApprove returns how many open requests of a Gate wait for approval, empty if none does.
 func ToApprove(g *v1alpha1.Gate, now time.Time) string {
 	all := slices.DeleteFunc(LackingApproval(g, now), func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(all) == 0 {
@@ -32,7 +32,7 @@ func ToApprove(g *v1alpha1.Gate, now time.Time) string {
 	return format.Count(len(all), "request") + " to approve"
 }
 
-// Condition returns a condition, an empty one if it is missing.
+// Condition returns the condition with a type. It is empty if there is none.
 func Condition(conditions []metav1.Condition, of string) metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, of); c != nil {
 		return *c
@@ -82,7 +82,7 @@ func Reason(g *v1alpha1.Gate) string {
 	return text
 }
 
-// Words returns a reason of the condition Opened, and the period or exception behind it, in words.
+// Words describes a reason of the condition Opened, with the period or exception by that decided.
 func Words(reason, by string) string { return preview.ShortReason(reason, by) }
 
 // IsInWaves returns whether a Gate is releasing a wave.

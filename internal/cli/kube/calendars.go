@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Calendars returns the calendars of Gates. Those that the user may not read are missing, and the error names the first. One that does not
-// exist is invalid, as it is for the controller.
+// Calendars returns the calendars of Gates. If the user may not read some of them, they are missing, and the error names the first one. A calendar
+// that does not exist is invalid, as for the controller.
 func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
 	set := preview.FromCluster(gates, nil)
 	err := AddConfigMaps(ctx, c, set, set.ConfigMaps())
@@ -32,7 +32,7 @@ func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha
 	return all, err
 }
 
-// AddConfigMaps adds ConfigMaps to a set. It returns the first error of those that the user may not read.
+// AddConfigMaps adds ConfigMaps to a set. It returns the first error if the user may not read some of them.
 func AddConfigMaps(ctx context.Context, c *Cluster, set *preview.Set, names []preview.ConfigMap) (unread error) {
 	for _, name := range names {
 		files, err := readConfigMap(ctx, c, name)
@@ -59,13 +59,13 @@ func readConfigMap(ctx context.Context, c *Cluster, name preview.ConfigMap) (*ti
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
 }
 
-// PreviewSet returns Gates of a cluster with their exceptions. It warns and leaves exceptions out if the user may not list them.
+// PreviewSet returns a set with Gates of a cluster and their exceptions. If the user may not list exceptions, it omits them and prints a warning.
 func PreviewSet(ctx context.Context, t *term.Terminal, c *Cluster, gates []*v1alpha1.Gate) *preview.Set {
 	set, _ := PreviewSetAndExceptions(ctx, t, c, gates)
 	return set
 }
 
-// PreviewSetAndExceptions is PreviewSet, and also returns the exceptions.
+// PreviewSetAndExceptions is like PreviewSet, and also returns the exceptions.
 func PreviewSetAndExceptions(ctx context.Context, t *term.Terminal, c *Cluster, gates []*v1alpha1.Gate) (*preview.Set, []*v1alpha1.GateException) {
 	var namespaces []string
 	for _, g := range gates {

@@ -17,7 +17,7 @@ type Cluster struct {
 	// Namespace is the namespace of the command.
 	Namespace  string
 	RESTConfig *rest.Config
-	// Role is the ClusterRole with the permissions that the command needs, for errors.
+	// Role is the ClusterRole with the permissions that the command needs, for error messages.
 	Role string
 	// Warn prints a warning about objects that are left out.
 	Warn func(format string, args ...any)

@@ -24,7 +24,7 @@ func DiscoveryCall(resource string) Call {
 	return Call{verb: "get", resource: resource, name: resource, Role: "system:discovery"}
 }
 
-// NoCluster returns the error for a cluster that cannot be reached.
+// NoCluster returns the error to print if a cluster cannot be reached.
 func NoCluster(err error) error {
 	var address *url.Error
 	if clientcmd.IsEmptyConfig(err) {
@@ -40,7 +40,7 @@ func NoCluster(err error) error {
 	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
 }
 
-// Call is a call of the API server, for errors.
+// Call is a call of the API server, for error messages.
 type Call struct {
 	verb, resource, namespace, name string
 	// Role is a ClusterRole that permits the call.
@@ -52,7 +52,7 @@ func NewCall(verb, resource, namespace, name, role string) Call {
 	return Call{verb, resource, namespace, name, role}
 }
 
-// explainedError is an error of the API server with another text.
+// explainedError is an error of the API server with another message.
 type explainedError struct {
 	error
 	cause error
@@ -76,7 +76,7 @@ func (a Call) Denied(verb string) string {
 	return fmt.Sprintf("you may not %s%s: that needs the verb %q, which the ClusterRole %s has", act, in, verb, a.Role)
 }
 
-// Explain returns an error of the API server in terms of the command: what the user may not do, or what is missing.
+// Explain returns an error of the API server in terms of the command: which permission the user lacks, or which object is missing.
 func (a Call) Explain(err error) error {
 	var network net.Error
 	var address *url.Error
@@ -105,7 +105,7 @@ type NotFoundError string
 
 func (e NotFoundError) Error() string { return string(e) }
 
-// notFound returns the error for a missing object, with a similar name or the command that lists all.
+// notFound returns the error for a missing object. It suggests a similar name, or the command that lists all objects.
 func notFound(ctx context.Context, c *Cluster, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
 	text := fmt.Sprintf("there is no %s %q in namespace %q", noun, key.Name, key.Namespace)
 	names, err := ObjectNames(ctx, c, key.Namespace, kind)
@@ -135,10 +135,10 @@ func IsPolicyDenial(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "denied request:")
 }
 
-// denied matches the text before the message of an admission policy.
+// denied matches what precedes the message of an admission policy.
 var denied = regexp.MustCompile(`(?s)^.*denied request: (user \S+)?`)
 
-// DenialMessage returns the message of an admission policy, addressed to the user.
+// DenialMessage returns the message of an admission policy, rewritten to address the user.
 func DenialMessage(err error) string {
 	text := err.Error()
 	if found := denied.FindStringSubmatchIndex(text); found != nil && found[2] >= 0 {

@@ -44,7 +44,7 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	config.QPS, config.Burst = -1, -1 // API Priority and Fairness limits requests; emergencies must not wait in the client
+	config.QPS, config.Burst = -1, -1 // API Priority and Fairness limits requests. In an emergency, the client must not delay them, too.
 	config.WarningHandler = rest.NewWarningWriter(k.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	mapper, err := k.Flags.ToRESTMapper()
 	if err != nil {
@@ -57,7 +57,7 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: k.Warn}, nil
 }
 
-// UseKinds registers the kinds that Gates hold besides the built-in ones: those of the flag, or else those of controllers.
+// UseKinds registers the kinds that Gates hold in addition to the built-in ones: those in the flag, or otherwise those of controllers.
 func (k *Factory) UseKinds(controllers []check.Controller) error {
 	if len(k.SuspendKinds) > 0 {
 		added, err := target.ParseKinds(k.SuspendKinds)
@@ -70,7 +70,7 @@ func (k *Factory) UseKinds(controllers []check.Controller) error {
 	var values []string
 	for _, c := range controllers {
 		for _, value := range c.Kinds {
-			// No controller starts with invalid kinds. Of two definitions of one kind, the first one is used.
+			// No controller starts with invalid kinds. If a kind has two definitions, the first one is used.
 			if with := append(slices.Clone(values), value); !slices.Contains(values, value) {
 				if added, err := target.ParseKinds(with); err == nil {
 					values = with

@@ -15,7 +15,7 @@ import (
 
 // Kind is a kind of our API group in an argument such as gate/production.
 type Kind struct {
-	// Word is the word before the slash, Kind the kind in the API.
+	// Word is the word before the slash. Kind is the kind in the API.
 	Word, Kind string
 }
 
@@ -26,13 +26,13 @@ var (
 	SourceKind    = Kind{"source", v1alpha1.GatedSourceKind}
 )
 
-// is returns whether a text names the kind: by its word, its kind, its resource, or the resource with the group, as -o name prints it.
+// is returns whether a text means the kind: its word, its kind, its resource, or the resource with the group, as -o name prints it.
 func (k Kind) is(text string) bool {
 	text, lower := strings.ToLower(strings.TrimSuffix(text, "."+api.Group)), strings.ToLower(k.Kind)
 	return slices.Contains([]string{k.Word, lower, lower + "s"}, text)
 }
 
-// splitName splits [KIND/][NAMESPACE/]NAME. isKind decides whether the first of two parts is a kind or a namespace.
+// splitName splits [KIND/][NAMESPACE/]NAME. If there are two parts, isKind returns whether the first one is a kind.
 func splitName(arg string, isKind func(string) bool) (kind, namespace, name string, err error) {
 	parts := strings.Split(arg, "/")
 	switch {
@@ -48,7 +48,7 @@ func splitName(arg string, isKind func(string) bool) (kind, namespace, name stri
 	return "", "", parts[0], nil
 }
 
-// ParseName reads the name of an object of one of the accepted kinds. A name without a kind is that of a Gate.
+// ParseName parses the name of an object of one of the accepted kinds. A name without a kind is the name of a Gate.
 func ParseName(arg, namespace string, accepted ...Kind) (Kind, client.ObjectKey, error) {
 	kind, in, name, err := splitName(arg, isAnyKind)
 	if err != nil {
@@ -78,7 +78,7 @@ func isAnyKind(text string) bool {
 		})
 }
 
-// unsupportedKind reports that a command does not accept a kind. near is the kind that the user may mean, if any.
+// unsupportedKind returns the error for a kind that a command does not accept. near is the kind that the user probably meant, empty if unknown.
 func unsupportedKind(kind, near string, accepted []string) error {
 	if near != "" {
 		return fmt.Errorf("unsupported kind %q: did you mean %q?", kind, near)
@@ -103,7 +103,7 @@ func wordsIn(kinds []Kind) []string {
 	return words
 }
 
-// ParseObjectName reads KIND/[NAMESPACE/]NAME or KIND NAME, with any kind.
+// ParseObjectName parses KIND/[NAMESPACE/]NAME or KIND NAME, where the kind can be any.
 func ParseObjectName(args []string) (kind, namespace, name string, err error) {
 	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
 		args = []string{args[0] + "/" + args[1]}

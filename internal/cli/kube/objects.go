@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Objects reads objects of kinds that Gates can hold. It leaves out what the user may not list, and records that.
+// Objects reads objects of the kinds that Gates can hold. It omits and records what the user may not list.
 type Objects struct {
 	Cluster *Cluster
 	Mapper  meta.RESTMapper
@@ -28,7 +28,7 @@ type Objects struct {
 	ListsRead int
 	// Deployed are the controllers of the cluster, empty if unknown.
 	Deployed []check.Controller
-	// kindsUnknown means that the kinds of the controllers could not be read.
+	// kindsUnknown is true if the kinds of the controllers could not be read.
 	kindsUnknown bool
 }
 
@@ -62,7 +62,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 				o.Refused[namespace] = append(o.Refused[namespace], resource)
 			}
 			return nil
-		case meta.IsNoMatchError(err), IsUnknownResource(err): // it was there when discovery was cached
+		case meta.IsNoMatchError(err), IsUnknownResource(err): // it existed when discovery was cached
 			return nil
 		case err != nil:
 			return NewCall("list", resource, namespace, "", "view").Explain(err)
@@ -80,7 +80,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 	}
 }
 
-// Denied returns in one line what the user may not list, empty if nothing.
+// Denied returns which resources the user may not list in one line, empty if there are none.
 func (o *Objects) Denied() string {
 	var parts []string
 	for namespace, resources := range o.Refused {
@@ -97,7 +97,7 @@ func (o *Objects) Denied() string {
 	return fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has", strings.Join(parts, " and "))
 }
 
-// Find returns the kind for a kind, a resource or a short name, such as ks.
+// Find returns the mapping for the name of a kind or resource, or a short name such as ks.
 func (o *Objects) Find(name string) (*meta.RESTMapping, error) {
 	versioned, resource := schema.ParseResourceArg(strings.ToLower(name))
 	wanted := []schema.GroupVersionResource{resource.WithVersion("")}
@@ -142,7 +142,7 @@ func KindNames() []string {
 	return names
 }
 
-// unknownKind returns the error for a kind that the cluster does not have, with a similar name.
+// unknownKind returns the error for a kind that the cluster does not have. It suggests a similar name.
 func (o *Objects) unknownKind(name string) error {
 	lower := strings.TrimSuffix(strings.ToLower(name), "s")
 	byLower := map[string]string{}
@@ -157,7 +157,7 @@ func (o *Objects) unknownKind(name string) error {
 	return unsupportedKind(name, nearest(lower, names), names)
 }
 
-// Get returns an object of a kind. The error for a missing object has a similar name.
+// Get returns an object of a kind. If the object does not exist, the error suggests a similar name.
 func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(kind.GroupVersionKind)

@@ -94,11 +94,11 @@ func ExceptionsFor(ctx context.Context, c *Cluster, g *v1alpha1.Gate) ([]*v1alph
 	return slices.DeleteFunc(all, func(e *v1alpha1.GateException) bool { return !gate.IsOf(g, e) }), err
 }
 
-// controllerNamespace is the namespace of the controller as config/default has it.
+// controllerNamespace is the namespace of the controller in config/default.
 const controllerNamespace = "gating-system"
 
-// VerdictScope returns the labels of namespaces and the namespace of the controller, which decide which objects Gates govern. Each
-// namespace is read at most once, and only if a Gate selects namespaces by labels.
+// VerdictScope returns the labels of namespaces and the namespace of the controller, which affect which objects Gates govern. Each namespace is read
+// at most once, and only if a Gate selects namespaces by labels.
 func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 	read := map[string]map[string]string{}
 	return verdict.Scope{Own: controllerNamespace, Labels: func(name string) map[string]string {
@@ -118,8 +118,8 @@ func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 // FullName returns the namespace and the name of a Gate.
 func FullName(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// CurrentUser returns the name of the user according to the API server, empty if it does not return one. With config/policies the API
-// server writes the name itself.
+// CurrentUser returns the user name according to the API server, empty if the API server does not return it. With config/policies, the API server
+// writes the name itself.
 func CurrentUser(ctx context.Context, c *Cluster) string {
 	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	if err := c.Create(ctx, review); err != nil {

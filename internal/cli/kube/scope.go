@@ -53,7 +53,7 @@ func (c *Cluster) EachGate(ctx context.Context, sc Scope, do func(*v1alpha1.Gate
 	}
 }
 
-// Gates returns the Gates of a scope: those that it names, or all.
+// Gates returns the Gates of a scope: those with its names, or all if it has none.
 func (c *Cluster) Gates(ctx context.Context, sc Scope) (gates []*v1alpha1.Gate, err error) {
 	if len(sc.Names) == 0 {
 		err := c.EachGate(ctx, sc, func(g *v1alpha1.Gate) { gates = append(gates, g) })

@@ -148,7 +148,7 @@ func readCompared(ctx context.Context, k *kube.Factory, f *diffFlags, args []str
 	return before, after, addTargets(ctx, k, c, before, after)
 }
 
-// addTargets adds the objects that Gates with new targets may govern to the set after a change, so that they are counted.
+// addTargets adds to the set after a change the objects that Gates with new targets may govern, to count them.
 func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, after *preview.Set) error {
 	refs := after.NewTargets(before)
 	o, err := k.Objects(ctx, c)
@@ -163,7 +163,7 @@ func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, a
 	for i := range refs {
 		adapter, err := target.For(refs[i].APIVersion, refs[i].Kind)
 		if err != nil {
-			continue // there is a warning about the kind
+			continue // there is a warning about the kind already
 		}
 		mapping, err := o.Mapper.RESTMapping(adapter.GroupKind())
 		if meta.IsNoMatchError(err) {
@@ -186,7 +186,7 @@ func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, a
 	return nil
 }
 
-// gone returns which objects of a cluster are deleted if no manifest contains them.
+// gone returns a filter for the objects that are deleted from a cluster because no manifest contains them.
 func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -195,7 +195,7 @@ func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	return func(obj metav1.Object) bool { return f.prune && selector.Matches(labels.Set(obj.GetLabels())) }, nil
 }
 
-// readClusterSet returns the Gates of a cluster that the manifests contain, and those that the change deletes.
+// readClusterSet returns the Gates of a cluster that are in the manifests, and those that the change deletes.
 func readClusterSet(ctx context.Context, c *kube.Cluster, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
 	names := manifests.Gates()
 	var namespaces []string

@@ -73,7 +73,7 @@ The command reads from the cluster whether the field exists and the names of the
 	return cmd
 }
 
-// readResources returns the resources for kinds, and the parts to print.
+// readResources returns the resources of the added kinds, and the parts to print.
 func readResources(ctx context.Context, k *kube.Factory, f *kindsFlags, added []target.Kind) (resources []suspendkinds.Resource, parts []string, err error) {
 	if f.offline {
 		for _, k := range added {
@@ -115,7 +115,7 @@ func readResources(ctx context.Context, k *kube.Factory, f *kindsFlags, added []
 	return resources, parts, nil
 }
 
-// readResource returns the resource for a kind. A kind that Gates cannot hold is an error.
+// readResource returns the resource of a kind. It returns an error if Gates cannot hold the kind.
 func readResource(ctx context.Context, c *kube.Cluster, mapper meta.RESTMapper, k target.Kind) (r suspendkinds.Resource, err error) {
 	mapping, err := mapper.RESTMapping(k.GroupKind)
 	switch {
@@ -154,7 +154,7 @@ func hasPolicy(ctx context.Context, c *kube.Cluster, name string) (bool, error) 
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// printKinds prints the parts for kinds, in an order that does not change.
+// printKinds prints the parts for kinds, in a fixed order.
 func printKinds(t *term.Terminal, resources []suspendkinds.Resource, parts []string) error {
 	var all bytes.Buffer
 	for _, part := range []struct {

@@ -25,7 +25,7 @@ const maxDays = 3660
 // noGatesInFiles is the message for manifests without Gates.
 const noGatesInFiles = "There are no gates in these files."
 
-// readManifests reads files and folders: those of -f and those that follow as arguments.
+// readManifests reads files and folders: those in named, from -f, and those in args.
 func readManifests(k *kube.Factory, named, args []string, namespace string) (*preview.Set, error) {
 	return readManifestsInto(k, preview.NewSet(namespace), named, args)
 }

@@ -87,7 +87,7 @@ func runPreview(ctx context.Context, k *kube.Factory, f *previewFlags, args []st
 		k.ErrLine("%s", noGatesInFiles)
 	}
 	if len(report.Gates) == 0 && f.IsTable() {
-		return nil // a header without rows is no result
+		return nil // headers without rows are not a result
 	}
 	return printer(k.Out, report, r)
 }
@@ -119,7 +119,7 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	}, nil
 }
 
-// calendarName returns the name of the only Gate, or a name for several.
+// calendarName returns the name of the Gate as the name of a calendar, or a general name if there are several Gates.
 func calendarName(report *preview.Report) string {
 	if len(report.Gates) == 1 {
 		return report.Gates[0].Gate
@@ -127,7 +127,7 @@ func calendarName(report *preview.Report) string {
 	return "Gates"
 }
 
-// readPreviewed returns the Gates of the manifests, or else of the cluster.
+// readPreviewed returns the Gates of the manifests, or those of the cluster if there are no manifests.
 func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) (*preview.Set, error) {
 	if len(f.files) > 0 {
 		if f.All || f.Selector != "" || f.StatusSelector != "" {

@@ -58,7 +58,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 	return cmd
 }
 
-// findings reads the cluster and returns its problems, the worst first.
+// findings reads the cluster and returns its problems, most severe first.
 func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 	times, err := r.connect(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 
 var severityColors = map[check.Severity]string{check.Error: term.Red, check.Warning: term.Yellow, check.Note: term.Faint}
 
-// printFindings prints findings with two lines each, and how many resources could not be read.
+// printFindings prints each finding in two lines. unread is the number of resources that could not be read.
 func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding, unread int) error {
 	if !out.IsTable() {
 		if findings == nil {
@@ -129,7 +129,7 @@ func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding,
 	return nil
 }
 
-// summarize returns a summary of findings in one line. It reports no success if resources could not be read.
+// summarize returns a summary of findings in one line. If unread is not zero, it never reports success.
 func summarize(t *term.Terminal, findings []check.Finding, unread int) string {
 	errors, warnings, notes := countSeverity(findings, check.Error), countSeverity(findings, check.Warning), countSeverity(findings, check.Note)
 	missed := ""

@@ -28,21 +28,21 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// checkReader reads the installation for check. It records what the user may not read, and continues.
+// checkReader reads the installation for check. If the user may not read a resource, it records that and continues.
 type checkReader struct {
 	cluster   *kube.Cluster
 	clock     clock.PassiveClock
 	now       time.Time
 	discovery *discovery.DiscoveryClient
-	// installed are the kinds of the cluster as Kind.group.
+	// installed has the kinds of the cluster, by Kind.group.
 	installed map[string]*schema.GroupVersionKind
-	// resources are their names, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
+	// resources has the names of their resources, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
-	// useKinds registers the kinds of controllers. kindsKnown means that the flag names the kinds.
+	// useKinds registers the kinds of controllers. kindsKnown is true if the flag has the kinds.
 	useKinds   func([]check.Controller) error
 	kindsKnown bool
-	// all means that the user may list the Gates of all namespaces.
+	// all is true if the user may list the Gates of all namespaces.
 	all    bool
 	unread []unread
 }
@@ -50,7 +50,7 @@ type checkReader struct {
 // unread is a resource that could not be read.
 type unread struct{ verb, resource, why string }
 
-// connect reads the version of the cluster, its kinds and its clock.
+// connect reads the version of the cluster, its kinds and its time.
 func (r *checkReader) connect(ctx context.Context) (times check.ServerTime, err error) {
 	config := rest.CopyConfig(r.cluster.RESTConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -96,7 +96,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// document returns the published schema of our API version, empty if the API server does not serve it.
+// document returns the published schema of our API version, nil if the API server does not serve it.
 func (r *checkReader) document(ctx context.Context) ([]byte, error) {
 	raw, err := r.discovery.RESTClient().Get().AbsPath("/openapi/v3/apis/" + v1alpha1.GroupVersion.String()).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
@@ -105,7 +105,7 @@ func (r *checkReader) document(ctx context.Context) ([]byte, error) {
 	return raw, kube.DiscoveryCall("/openapi/v3").Explain(err)
 }
 
-// record records a resource that could not be read, and returns whether it could.
+// record records that a resource could not be read if err is not nil. It returns whether the resource was read.
 func (r *checkReader) record(verb, resource string, err error) bool {
 	if err == nil {
 		return true
@@ -120,7 +120,7 @@ func (r *checkReader) record(verb, resource string, err error) bool {
 	return false
 }
 
-// list lists objects of a kind in a namespace, all if it is empty.
+// list lists the objects of a kind. It returns false if they could not be read.
 func (r *checkReader) list(ctx context.Context, gvk schema.GroupVersionKind, resource string, opts ...client.ListOption) ([]unstructured.Unstructured, bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
@@ -187,7 +187,7 @@ func (r *checkReader) gates(ctx context.Context, defined bool) (gates []v1alpha1
 	return nil
 }
 
-// scope is the namespace in which the objects of the Gates are listed.
+// scope returns the option for the namespace in which the objects of the Gates are listed.
 func (r *checkReader) scope() client.ListOption {
 	if r.all {
 		return client.InNamespace("")
@@ -234,7 +234,7 @@ func (r *checkReader) objects(ctx context.Context) (objects []*unstructured.Unst
 	return objects
 }
 
-// metadata returns names, labels and annotations of the objects of a kind that is installed.
+// metadata returns names, labels and annotations of the objects of an installed kind. key is Kind.group.
 func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOption) (objects []*unstructured.Unstructured) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(*r.installed[key])
@@ -253,7 +253,7 @@ func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOp
 	return objects
 }
 
-// unsupported returns the objects that Gates name but no controller can hold, because of their kinds. It returns none if the kinds of the
+// unsupported returns the objects to which Gates refer but that no controller can hold, because of their kinds. It returns none if the kinds of the
 // controllers are unknown.
 func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
 	if !r.kindsKnown && len(r.deployed) == 0 {
@@ -278,7 +278,7 @@ func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (o
 	return objects
 }
 
-// known returns objects by name, with the specs of those that apply Gates or the controller.
+// known returns objects by name. Those that apply Gates or the controller have a spec.
 func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Objects {
 	known := applier.Objects{}
 	for _, obj := range objects {
@@ -306,7 +306,7 @@ func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects 
 	return known
 }
 
-// denied returns the permissions that commands need and the user lacks.
+// denied returns the permissions that commands need but the user does not have.
 func (r *checkReader) denied(ctx context.Context) (denied []check.Right) {
 	for _, right := range check.Rights {
 		review := &unstructured.Unstructured{Object: map[string]any{

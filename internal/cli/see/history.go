@@ -117,7 +117,7 @@ func (p historyReport[T]) print(t *term.Terminal, out *term.Output) error {
 	return p.table()
 }
 
-// parseSince returns the time of --since, zero if it is empty. A duration counts back from now, and a time of day is the last such time.
+// parseSince parses --since. It returns zero for an empty text. A duration counts back from now, and a time of day means its last occurrence.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -135,7 +135,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// historySince returns the history of Gates since a time, newest first. It warns of Gates whose history begins later.
+// historySince returns the history of Gates since a time, newest first. It warns about Gates whose history starts later.
 func historySince(t *term.Terminal, gates []*v1alpha1.Gate, from time.Time) []historyItem {
 	items := []historyItem{}
 	for _, g := range gates {
@@ -239,7 +239,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	return table.Error()
 }
 
-// escapeFormula prefixes a text that spreadsheets would evaluate as a formula.
+// escapeFormula returns a text that spreadsheets do not evaluate as a formula.
 func escapeFormula(text string) string {
 	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
 		return "'" + text

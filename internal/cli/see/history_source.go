@@ -51,7 +51,7 @@ func runSourceHistory(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc
 	}}.print(t, f.Output)
 }
 
-// promotionsSince returns the promotions of a GatedSource since a time. It warns if its history begins later.
+// promotionsSince returns the promotions of a GatedSource since a time. It warns if its history starts later.
 func promotionsSince(t *term.Terminal, g *v1alpha1.GatedSource, from time.Time) (items []promotionItem) {
 	all := g.Status.Promotions
 	for i := range all {
@@ -84,7 +84,7 @@ func printPromotions(t *term.Terminal, f promotionScope, items []promotionItem, 
 	return f.Table(t.Out).Print(headers, rows...)
 }
 
-// approvers returns the approvers, and their reasons.
+// approvers returns the names of the approvers, and their reasons.
 func approvers(approvals []v1alpha1.RevisionApproval) (by, reasons string) {
 	var names, why []string
 	for _, a := range approvals {

@@ -137,7 +137,7 @@ func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide
 	return row
 }
 
-// heldCount returns how many targets of a Gate are held, of how many, and how many would be held.
+// heldCount returns how many targets of a Gate are held or would be held, of how many.
 func heldCount(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
 		return "-"
@@ -149,7 +149,7 @@ func heldCount(g *v1alpha1.Gate) string {
 	return text
 }
 
-// waveIn returns the current wave of a Gate, or an empty string.
+// waveIn returns the current wave of a Gate, empty if there is none.
 func waveIn(g *v1alpha1.Gate) string {
 	switch {
 	case !describe.IsInWaves(g):

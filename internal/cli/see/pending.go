@@ -69,7 +69,7 @@ type pendingFlags struct {
 	*term.Output
 }
 
-// runPending prints what waits.
+// runPending prints the objects with waiting updates.
 func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector %q: %w", f.selector, err)
@@ -115,7 +115,7 @@ func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	return nil
 }
 
-// pendingItems adds the changes to what waits if they are requested. It returns whether all changes are known.
+// pendingItems returns the items for what waits, with the changes if they are requested. whole is true if all changes are known.
 func pendingItems(ctx context.Context, o *kube.Objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
 	var d *differ
 	if f.diff {
@@ -191,7 +191,7 @@ func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.
 	return row
 }
 
-// paintWaits returns what waits, in a color if it is new.
+// paintWaits returns what waits, in color if it is new.
 func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	text := w.Short()
 	if wide && w.Reason == explain.NewRevision {

@@ -40,7 +40,7 @@ type pendingItem struct {
 	Diff *pendingDiff `json:"diff,omitempty"`
 }
 
-// pendingDiff has the changes that a Kustomization would make if it were released, or the pin of a GatedSource if it moved.
+// pendingDiff has the changes that releasing a Kustomization would make, or moving the pin of a GatedSource.
 type pendingDiff struct {
 	found
 	// Users are the objects that apply the pinned source of a GatedSource.
@@ -49,7 +49,7 @@ type pendingDiff struct {
 	url string
 }
 
-// userDiff has the changes by an object that applies a pinned source.
+// userDiff has the changes that an object which applies a pinned source would make.
 type userDiff struct {
 	Target explain.Ref `json:"target"`
 	// Revision is the revision in effect, empty if there is none.
@@ -57,7 +57,7 @@ type userDiff struct {
 	found
 }
 
-// found has the changes, or why they are unknown.
+// found has changes, or why they are unknown.
 type found struct {
 	Changes []dryrun.Change `json:"changes"`
 	// Cause is why the changes are unknown.
@@ -78,9 +78,9 @@ type differ struct {
 	objects *kube.Objects
 	dry     client.Client
 	open    dryrun.Opener
-	// namespace is the namespace of the users of pinned sources, empty for all.
+	// namespace is the namespace in which users of pinned sources are searched, empty for all.
 	namespace string
-	// users are the users of pinned sources, by source; nil before they are read.
+	// users has the users of pinned sources, by source. It is nil until they are read.
 	users map[explain.Ref][]*unstructured.Unstructured
 }
 
@@ -139,7 +139,7 @@ func throughAPIServer(dc *discovery.DiscoveryClient) dryrun.Opener {
 	}
 }
 
-// directly opens artifacts at another address.
+// directly opens artifacts at another address instead of that in their URL.
 func directly(at *url.URL) dryrun.Opener {
 	return func(ctx context.Context, address string) (io.ReadCloser, error) {
 		artifact, err := url.Parse(address)
@@ -161,7 +161,8 @@ func directly(at *url.URL) dryrun.Opener {
 	}
 }
 
-// diff returns the changes if an object were released, nil unless it is a Kustomization or a GatedSource for which a revision waits.
+// diff returns the changes that releasing an object would make. It returns nil unless the object is a Kustomization or a GatedSource for which a
+// revision waits.
 func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	if w.Reason != explain.NewRevision {
 		return nil
@@ -183,7 +184,7 @@ var (
 	kubeConfigPath = fields.Path(kustomization, &kustomization.Spec.KubeConfig)
 )
 
-// gitURL returns the URL of a source, empty if there is none.
+// gitURL returns the URL of a source, empty if it has none.
 func gitURL(source *unstructured.Unstructured) string {
 	if source == nil {
 		return ""
@@ -192,7 +193,7 @@ func gitURL(source *unstructured.Unstructured) string {
 	return at
 }
 
-// find returns the changes if a Kustomization applied the artifact of a source.
+// find returns the changes that a Kustomization would make with the artifact of a source.
 func (d *differ) find(ctx context.Context, ks, source *unstructured.Unstructured) found {
 	changes, err := d.changes(ctx, ks, source)
 	result := found{Changes: append([]dryrun.Change{}, changes...)}
@@ -287,7 +288,7 @@ func actionColor(action string) string {
 	return term.Yellow
 }
 
-// formatValue returns a value of a field in one line.
+// formatValue formats the value of a field on one line.
 func formatValue(value any) string {
 	if value == nil {
 		return "(none)"

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// promotes returns the changes by all users of the pinned source if the pin moved to the revision that waits. The artifact is that of the
-// followed source, which the pinned source would have.
+// promotes returns the changes that all users of the pinned source would make if the pin moved to the waiting revision. The artifact is that of the
+// followed source, which the pinned source would have, too.
 func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	source := readSource(ctx, d.objects, obj)
 	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: gitURL(source)}
@@ -44,7 +44,7 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 	return result
 }
 
-// missingArtifact returns why a source does not have the artifact of a revision, or an empty string.
+// missingArtifact returns why a source does not have the artifact of a revision, empty if it has.
 func missingArtifact(source *unstructured.Unstructured, revision string) string {
 	if source == nil {
 		return noSource

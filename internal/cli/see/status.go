@@ -75,7 +75,7 @@ type screen struct {
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	calendars  timetable.Calendars
-	// incomplete means that the exceptions or a calendar could not be read.
+	// incomplete is true if exceptions or a calendar could not be read.
 	incomplete bool
 	targets    []targetLine
 	now        time.Time
@@ -86,11 +86,11 @@ type targetLine struct {
 	explain.Waiting
 	// state is the state of the target.
 	state explain.State
-	// owners have suspended the target; they are not Gates.
+	// owners are the other field managers that have suspended the target.
 	owners []explain.Owner
 }
 
-// readScreen reads the data of a Gate. It leaves out what the user may not read, with a warning.
+// readScreen reads the data of a Gate. If the user may not read some of it, it prints a warning and omits it.
 func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
 	sc := &screen{t: k.Terminal, gate: g, now: now}
 	var err error
@@ -170,7 +170,7 @@ func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now tim
 	return append(lines, others...), nil
 }
 
-// freshness is 1 if a new revision waits, to list it first.
+// freshness returns 1 if a new revision waits, so that it is listed first.
 func freshness(w *explain.Waiting) int {
 	if w.IsFresh() {
 		return 1
@@ -184,7 +184,8 @@ const transitions = 5
 // statusRange is the range in which transitions are computed.
 const statusRange = 366 * 24 * time.Hour
 
-// next returns the next transitions of the Gate, none if its spec is invalid. If the data is incomplete, it returns the one of the status.
+// next returns rows with the next transitions of the Gate, none if its spec is invalid. If the data is incomplete, it returns the transition in the
+// status.
 func (sc *screen) next() [][]string {
 	if sc.incomplete {
 		if t := sc.gate.Status.NextTransition; t != nil {
@@ -209,7 +210,7 @@ func (sc *screen) next() [][]string {
 	return rows
 }
 
-// requests returns the requests in force, and the planned ones.
+// requests returns rows with the requests in force and the planned ones.
 func (sc *screen) requests() [][]string {
 	var rows [][]string
 	add := func(r v1alpha1.AcceptedRequest, state string) {

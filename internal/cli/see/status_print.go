@@ -25,7 +25,7 @@ const (
 	maxHistoryLines = 3
 )
 
-// section is a title with a table. Empty sections are left out.
+// section is a title with a table. Empty sections are not printed.
 type section struct {
 	title   string
 	headers []string
@@ -101,8 +101,8 @@ func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Stat
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 
-// openedDetail returns the part of the condition Opened that no section shows, or an empty string. Its times are in UTC, so it leaves out
-// what the screen shows in the time zone of the user.
+// openedDetail returns the part of the message of the condition Opened that no section shows, empty if there is none. Its times are in UTC, so parts
+// that the screen shows in the time zone of the user are left out.
 func openedDetail(g *v1alpha1.Gate) string {
 	opened := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
@@ -115,7 +115,7 @@ func openedDetail(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// afterNext returns the conditions on which the transitions depend.
+// afterNext returns a line about what can change the transitions.
 func (sc *screen) afterNext() string {
 	var lines []string
 	if len(sc.gate.Spec.DependsOn) > 0 {
@@ -192,7 +192,7 @@ func (sc *screen) failureRows() [][]string {
 	return rows
 }
 
-// waitingRows are the targets for which the next wave waits.
+// waitingRows returns rows with the targets for which the next wave waits.
 func (sc *screen) waitingRows() [][]string {
 	var rows [][]string
 	if !describe.IsInWaves(sc.gate) {

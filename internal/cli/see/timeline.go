@@ -18,7 +18,7 @@ import (
 
 // Columns of a timeline.
 const (
-	// defaultColumns is the width if the output is no terminal.
+	// defaultColumns is the width if the output is not a terminal.
 	defaultColumns = 100
 	minColumns     = 60
 	minBar         = 20
@@ -106,7 +106,7 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 	return true, nil
 }
 
-// paintBar colors a bar, run by run.
+// paintBar colors a bar, one color for each run of equal characters.
 func paintBar(t *term.Terminal, bar string) string {
 	colors := map[rune]string{preview.BarOpened: term.Green, preview.BarClosed: term.Red, preview.BarBoth: term.Yellow}
 	var text strings.Builder

@@ -54,7 +54,7 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 		return err
 	}
 	if _, err := c.Gates(ctx, kube.Scope{}); err != nil && !apierrors.IsForbidden(err) {
-		return err // rather here than on each page
+		return err // report the error here instead of on each page
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if err != nil {
@@ -84,7 +84,7 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 // maxConnections bounds the connections. A browser opens six, and one more for each live page.
 const maxConnections = 256
 
-// requireSecret serves requests whose path has the secret and whose host is this machine. The host check stops DNS rebinding.
+// requireSecret serves requests whose path contains the secret and whose host is a loopback address. The check of the host stops DNS rebinding.
 func requireSecret(secret string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,11 +22,11 @@ import (
 type uiReader struct {
 	factory *kube.Factory
 	cluster *kube.Cluster
-	// kinds is a lock: reading objects may change the registered kinds.
+	// kinds is a lock, because reading objects may change the registered kinds.
 	kinds chan struct{}
 }
 
-// lockKinds waits until no other request reads objects.
+// lockKinds waits until no other request reads objects. Call done afterwards.
 func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	select {
 	case r.kinds <- struct{}{}:
@@ -36,7 +36,7 @@ func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// withNotes returns a factory and a cluster whose warnings become notes on a page.
+// withNotes returns a factory and a cluster, and a function that returns their warnings, which become notes on a page.
 func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
 	var said bytes.Buffer
 	k, quiet, in := *r.factory, *r.factory.Terminal, *r.cluster
@@ -53,7 +53,7 @@ func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster
 	}
 }
 
-// Of implements ui.Viewers. The secret in the path grants the permissions of the user.
+// Of implements ui.Viewers. All viewers have the permissions of the user, because the path contains a secret.
 func (r *uiReader) Of(*http.Request) (ui.Viewer, error) { return ui.Viewer{Reader: r}, nil }
 
 // Sees implements ui.Reader.
@@ -132,7 +132,7 @@ func (r *uiReader) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Su
 	return ui.SubscriptionsTo(g, list.Items), nil
 }
 
-// Changes implements ui.Viewers. It watches Gates, and exceptions if the user may.
+// Changes implements ui.Viewers. It watches Gates, and exceptions if the user may watch them.
 func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +141,7 @@ func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) 
 		return err
 	}
 	defer gates.Stop()
-	var ofExceptions <-chan watch.Event // without them, nothing comes
+	var ofExceptions <-chan watch.Event // a nil channel never receives
 	exceptions, err := r.watch(ctx, &v1alpha1.GateExceptionList{})
 	switch {
 	case err == nil:
@@ -166,7 +166,7 @@ func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) 
 	}
 }
 
-// watch watches a kind in all namespaces, or in the namespace of the command if the user may not.
+// watch watches a kind in all namespaces. If the user may not do that, it watches the namespace of the command.
 func (r *uiReader) watch(ctx context.Context, kind client.ObjectList) (watch.Interface, error) {
 	events, err := r.cluster.Watch(ctx, kind)
 	if apierrors.IsForbidden(err) {

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// heldObjects returns the objects in a namespace, or in all if it is empty, that Gates hold or that wait for approvals. Each kind is listed
-// once.
+// heldObjects returns the objects that Gates hold or that wait for approvals, in a namespace, or in all namespaces if it is empty. It lists each
+// kind once.
 func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	kinds, err := o.Installed()
 	if err != nil {
@@ -36,7 +36,7 @@ func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector strin
 	return held, nil
 }
 
-// waitingFor returns what waits for each object. Sources are read with one list per kind and namespace, or per kind if everywhere is true.
+// waitingFor returns what waits for each object. It lists sources once per kind and namespace, or once per kind if everywhere is set.
 func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstructured, everywhere bool, now time.Time) ([]explain.Waiting, error) {
 	sources, err := readSources(ctx, o, held, everywhere)
 	if err != nil {
@@ -54,7 +54,7 @@ func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstr
 	return all, nil
 }
 
-// sourceKey returns a reference without the version.
+// sourceKey returns a reference without the API version.
 func sourceKey(ref explain.Ref) explain.Ref {
 	ref.APIVersion = apiGroup(ref)
 	return ref
@@ -105,7 +105,7 @@ func readSources(ctx context.Context, o *kube.Objects, held []*unstructured.Unst
 	return found, nil
 }
 
-// readSource returns the source of an object, nil if it has none or the source cannot be read.
+// readSource returns the source of an object, nil if it has none or if the source cannot be read.
 func readSource(ctx context.Context, o *kube.Objects, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	ref, ok := explain.SourceOf(obj)
 	if !ok {
@@ -134,7 +134,7 @@ func shortRevision(revision string, wide bool) string {
 	return explain.ShortRevision(revision)
 }
 
-// holders returns the Gates that hold an object, named as in its namespace, or how many users have approved.
+// holders returns the Gates that hold an object, relative to its namespace, or how many users have approved it.
 func holders(w *explain.Waiting) string {
 	if a := w.Approvals; a != nil {
 		return fmt.Sprintf("approval %d of %d", a.Has, a.Needs)

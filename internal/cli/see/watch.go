@@ -64,7 +64,7 @@ func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Sc
 	return nil
 }
 
-// awaitSettled waits until all Gates of a scope are settled, and then returns errSettled.
+// awaitSettled returns errSettled when all Gates of a scope are settled.
 func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, timeout time.Duration) error {
 	deadline := t.Clock.Now().Add(timeout)
 	for {
@@ -126,12 +126,12 @@ func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.
 			}
 		}
 		if ctx.Err() != nil {
-			return nil // the user has ended it
+			return nil // the user has interrupted it
 		}
 	}
 }
 
-// fingerprint returns the name in a row, and the rest without durations, which change by themselves.
+// fingerprint splits a row into the name of the Gate and a text that identifies its content, without durations, which change constantly.
 func fingerprint(row []string, namespaces bool) (name, text string) {
 	n := 1
 	if namespaces {

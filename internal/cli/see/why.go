@@ -67,7 +67,7 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 	return cmd
 }
 
-// explainNamed explains the named object. It warns of Gates that the user may not see.
+// explainNamed explains the named object. It warns about Gates that the user may not see.
 func explainNamed(ctx context.Context, k *kube.Factory, kind, namespace, name string, now time.Time) (*explain.Explanation, error) {
 	c, err := k.Cluster()
 	if err != nil {
@@ -103,14 +103,15 @@ func explainObject(ctx context.Context, k *kube.Factory, c *kube.Cluster, kind, 
 	return &e, nil
 }
 
-// readKnown reads the Gates that may govern an object: all, or those of its namespace and those that it names if the user may not list all.
+// readKnown reads the Gates that may govern an object: all Gates. If the user may not list all, it reads those of its namespace and those to which
+// it refers.
 func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Cluster, error) {
 	reach := c.VerdictScope(ctx)
 	k := &explain.Cluster{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.Program}
 	names := verdict.NamesOn(obj)
 	add := func(g *v1alpha1.Gate) {
 		if reach.Governs(g, obj) || slices.Contains(names, kube.FullName(g)) {
-			k.Gates = append(k.Gates, g.DeepCopy()) // of ten thousand, the others are not kept
+			k.Gates = append(k.Gates, g.DeepCopy()) // copy them, so that the other Gates are not kept in memory
 		}
 	}
 	err := c.EachGate(ctx, kube.Scope{All: true}, add)
@@ -133,7 +134,7 @@ func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unst
 	return k, nil
 }
 
-// addNamedGates adds the Gates of other namespaces that an object names.
+// addNamedGates adds the Gates of other namespaces to which an object refers.
 func addNamedGates(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, k *explain.Cluster) error {
 	for _, name := range verdict.NamesOn(obj) {
 		namespace, short, _ := strings.Cut(name, "/")

@@ -48,7 +48,7 @@ func paintSummary(t *term.Terminal, e *explain.Explanation) string {
 	return strings.Replace(e.Summary, name, t.Paint(term.Bold, name), 1)
 }
 
-// waitingLine returns what waits, or an empty string.
+// waitingLine returns a line about what waits, empty if nothing waits.
 func waitingLine(w *explain.Waiting, now time.Time) string {
 	if w == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// PaintState colors the state at the beginning of a text.
+// PaintState colors a state at the start of a text.
 func (t *Terminal) PaintState(state string) string {
 	switch state {
 	case string(v1alpha1.StateOpened):
@@ -18,7 +18,7 @@ func (t *Terminal) PaintState(state string) string {
 	return t.Paint(Yellow, state)
 }
 
-// PaintAdjective colors a state and returns it as an adjective.
+// PaintAdjective returns a state as an adjective, in color.
 func (t *Terminal) PaintAdjective(state string) string {
 	return Adjective(t.PaintState(state))
 }

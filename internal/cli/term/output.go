@@ -24,7 +24,7 @@ type Output struct {
 	NoHeaders bool
 }
 
-// NewFormats adds the flags of an output to a command. others are formats besides those of kubectl, for the help.
+// NewFormats adds the flags of an output to a command. others are formats in addition to those of kubectl, for the help.
 func NewFormats(cmd *cobra.Command, others string) *Output {
 	o := &Output{PrintFlags: genericclioptions.NewPrintFlags("")}
 	o.AddFlags(cmd)
@@ -65,7 +65,7 @@ type APIObject interface {
 	runtime.Object
 }
 
-// AsManifest sets the kind of an object of our API group, which a client leaves out, and removes its managed fields.
+// AsManifest sets the kind of an object of our API group, because clients omit it, and removes its managed fields.
 func AsManifest(obj APIObject, kind string) APIObject {
 	obj.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	obj.SetManagedFields(nil)
@@ -82,8 +82,7 @@ func toMap(obj runtime.Object) (map[string]any, error) {
 // ReportsVersion is the apiVersion of the Lists that commands print.
 const ReportsVersion = api.ReportGroup + "/v1alpha1"
 
-// Kinds of the items of Lists. The kind of a List is the kind of its items, followed by List. Gates are in a List of v1, as kubectl prints
-// objects.
+// Kinds of the items of Lists. The kind of a List is the kind of its items followed by List. Gates are in a List of v1, as in the output of kubectl.
 const (
 	GateReport         = v1alpha1.GateKind
 	TargetExplanation  = "TargetExplanation"
@@ -125,7 +124,7 @@ func (o *Output) PrintReports(w io.Writer, kind string, values any) error {
 	return o.PrintList(w, kind, items)
 }
 
-// PrintList prints a List, or with -o name the names of its items.
+// PrintList prints a List, or the names of its items with -o name.
 func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) error {
 	printer, err := o.ToPrinter()
 	if err != nil {
@@ -151,7 +150,7 @@ func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) err
 	return printer.PrintObj(list, w)
 }
 
-// Validate returns an error for a format that the command does not have. others are formats besides those of kubectl.
+// Validate returns an error if the command does not have the format. others are formats in addition to those of kubectl.
 func (o *Output) Validate(others ...string) error {
 	if o.IsTable() || slices.Contains(others, *o.OutputFormat) {
 		return nil

@@ -23,7 +23,7 @@ type Span struct {
 	cmd     *cobra.Command
 }
 
-// NewSpan adds the flags of a span to a command. about begins their help.
+// NewSpan adds the flags of a span to a command. about is the start of their help.
 func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
 	f := &Span{maxDays: most, cmd: cmd}
 	cmd.Flags().StringVar(&f.until, "until", "", about+"until when, such as \"friday 17:00\", 2026-12-24, 7d, or in RFC 3339.")
@@ -31,7 +31,7 @@ func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
 	return f
 }
 
-// IsSet returns whether one of the flags is set, and its name.
+// IsSet returns whether one of the flags is set, and the name of that flag.
 func (f *Span) IsSet() (name string, ok bool) {
 	for _, name := range []string{"until", "days"} {
 		if f.cmd.Flags().Changed(name) {

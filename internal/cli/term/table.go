@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Table prints rows under headers, as kubectl does. Later rows keep the widths of the columns.
+// Table prints rows under headers, as kubectl does. Columns never become narrower in later rows.
 type Table struct {
 	w         io.Writer
 	noHeaders bool
@@ -26,7 +26,7 @@ const (
 	minColumnWidth = 12
 )
 
-// Print prints rows, the first time below the headers. In a terminal, it cuts the widest columns until rows fit, except with -o wide.
+// Print prints rows. The first call prints the headers, too. In a terminal, it cuts the widest columns until rows fit, except with -o wide.
 func (t *Table) Print(headers []string, rows ...[]string) error {
 	if !t.printed {
 		t.headers = headers
@@ -62,7 +62,7 @@ func (t *Table) Print(headers []string, rows ...[]string) error {
 	return err
 }
 
-// fit narrows the widest columns until a row fits. Columns with times keep their width.
+// fit makes the widest columns narrower until a row fits. Columns with times keep their width.
 func (t *Table) fit(columns int) {
 	for {
 		total, widest := -columnGap, -1
@@ -80,7 +80,7 @@ func (t *Table) fit(columns int) {
 	}
 }
 
-// cut returns a text with at most some columns. Colored texts are short, and stay.
+// cut returns a text that takes at most columns. It never cuts colored texts, because they are short.
 func cut(text string, columns int) string {
 	if visible(text) <= columns || strings.Contains(text, "\x1b") {
 		return text
@@ -93,7 +93,7 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // visible returns how many columns a text takes.
 func visible(text string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(text, "")) }
 
-// Width returns how many columns a terminal has, 0 if the output is no terminal.
+// Width returns the number of columns of a terminal, 0 if w is not a terminal.
 func Width(w io.Writer) int {
 	file, ok := w.(interface{ Fd() uintptr })
 	if !ok {

@@ -36,12 +36,12 @@ func OrDash(text string) string {
 	return text
 }
 
-// WithProgram returns a text with the name of the program as the user calls it.
+// WithProgram returns a text in which the name of the program is the one that the user has called.
 func (t *Terminal) WithProgram(text string) string {
 	return strings.ReplaceAll(text, PluginName, t.Program)
 }
 
-// Incomplete prints an error, and returns ExitIncomplete.
+// Incomplete prints an error and returns ExitIncomplete.
 func (t *Terminal) Incomplete(err error) error {
 	fmt.Fprintln(t.ErrOut, "error:", t.WithProgram(OneLine(err.Error())))
 	return ExitCode(ExitIncomplete)
@@ -56,7 +56,7 @@ func (t *Terminal) Now() (time.Time, error) {
 	return t.Clock.Now().In(zone), err
 }
 
-// Sleep waits for a duration, or until the context is done, which is an error.
+// Sleep waits for a duration. It returns an error if the context ends before.
 func (t *Terminal) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TimeForms describes the forms of a time, for errors.
+// TimeForms lists the accepted forms of a time, for errors.
 const TimeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
 // errUnknownTime is the error for a text that is not a time.
@@ -18,7 +18,8 @@ var errUnknownTime = errors.New("cannot be read as a time: " + TimeForms)
 
 var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
 
-// ParseFutureTime returns the time of a text, which must be after now, in the zone of now. A time without a date means its next occurrence.
+// ParseFutureTime parses a time in the zone of now. It returns an error unless the time is after now. A time without a date means its next
+// occurrence.
 func ParseFutureTime(text string, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	at, err := ReadTime(text, now)
@@ -33,7 +34,7 @@ func PastError(now time.Time) error {
 	return fmt.Errorf("is in the past: it is %s now", FormatTime(now))
 }
 
-// normalize returns a text in the form that ReadTime parses.
+// normalize converts a text to the form that ReadTime parses.
 func normalize(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
 // ReadTime parses a normalized time, in the zone of now.
@@ -73,7 +74,7 @@ func ReadTime(text string, now time.Time) (time.Time, error) {
 	return on(offset), nil
 }
 
-// dayOffset returns the number of days until a named day; for a weekday, from 0 to 6.
+// dayOffset returns the number of days from now until a named day, from 0 to 6 for a weekday. It returns false if day is not the name of a day.
 func dayOffset(day string, now time.Time) (days int, named bool) {
 	switch day {
 	case "today":
@@ -90,12 +91,12 @@ func dayOffset(day string, now time.Time) (days int, named bool) {
 // Weekdays are the names of the days of the week.
 var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// parseWeekday returns the number of a weekday by its name or its first three letters, -1 if it is none.
+// parseWeekday returns the number of a weekday from its name or its first three letters, or -1 if there is none.
 func parseWeekday(text string) int {
 	return slices.IndexFunc(Weekdays, func(day string) bool { return text == day || text == day[:3] })
 }
 
-// parseClock parses a time of day. 24:00 is the end of the day.
+// parseClock parses a time of day. 24:00 means the end of the day.
 func parseClock(text string) (hour, minute int, err error) {
 	if text == "24:00" {
 		return 24, 0, nil
@@ -109,8 +110,8 @@ func parseClock(text string) (hour, minute int, err error) {
 	return 0, 0, err
 }
 
-// ReadEnd parses an end relative to a start: a time without a date means its first occurrence after the start. Today and tomorrow are
-// relative to now.
+// ReadEnd parses an end relative to a start. A time without a date means its first occurrence after the start. today and tomorrow are relative to
+// now.
 func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	if strings.HasPrefix(text, "to") {
@@ -119,8 +120,8 @@ func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	return ReadTime(text, from)
 }
 
-// resolve returns the instant of a wall-clock time, given in UTC, by RFC 5545 section 3.3.5: the first of two, or with the offset before a
-// gap.
+// resolve returns the instant of a wall-clock time, given as if it were in UTC. As in RFC 5545, section 3.3.5, it returns the first of two instants,
+// and uses the offset before a gap for skipped times.
 func resolve(wall time.Time, zone *time.Location) time.Time {
 	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
 	_, after := wall.Add(24 * time.Hour).In(zone).Zone()
