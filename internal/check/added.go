@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Added finds kinds of --suspend-kinds that the policies in the cluster do not cover. The resources are those of the kinds, such as
+// Added finds kinds of --suspend-kinds that the policies in the cluster do not cover. resources has the resource of each kind, such as
 // cronjobs.batch, by Kind.group.
 func Added(a Admission, resources map[string]string) (findings []Finding) {
 	kinds := target.AddedKinds()
@@ -24,7 +24,7 @@ func Added(a Admission, resources map[string]string) (findings []Finding) {
 	for _, k := range kinds {
 		resource := schema.ParseGroupResource(resources[k.GroupKind.String()])
 		if resource.Resource == "" {
-			continue // it is not installed
+			continue // the kind is not installed
 		}
 		object := fmt.Sprintf("kind %s of %s", k.Kind, k.Group)
 		if locks && !slices.ContainsFunc(a, func(p unstructured.Unstructured) bool { return a.locks(&p, resource) }) {
@@ -37,7 +37,7 @@ func Added(a Admission, resources map[string]string) (findings []Finding) {
 	return findings
 }
 
-// locks returns whether a policy in force holds a resource.
+// locks returns whether a policy that is in force holds objects of a resource.
 func (a Admission) locks(p *unstructured.Unstructured, resource schema.GroupResource) bool {
 	rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
 	return strings.HasPrefix(p.GetName(), "gate-hold") && a.isBound(policy{mutating, p.GetName(), ""}) && slices.ContainsFunc(rules, func(item any) bool {
@@ -48,7 +48,7 @@ func (a Admission) locks(p *unstructured.Unstructured, resource schema.GroupReso
 	})
 }
 
-// judges returns whether a policy in force checks the permissions of users who hold objects of a kind.
+// judges returns whether a policy that is in force checks the permissions of users who hold objects of a kind.
 func (a Admission) judges(p *unstructured.Unstructured, k target.Kind) bool {
 	variables, _, _ := unstructured.NestedSlice(p.Object, "spec", "variables")
 	return strings.HasPrefix(p.GetName(), "gate-target-verb") && a.isBound(policy{validating, p.GetName(), ""}) && slices.ContainsFunc(variables, func(item any) bool {

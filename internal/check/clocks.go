@@ -16,7 +16,7 @@ import (
 // ServerTime is the time that an API server returned, rounded down to the second, and the local times before and after the request.
 type ServerTime struct{ Before, Reported, After time.Time }
 
-// Skew returns the least difference by which the local clock is ahead of that of the API server, negative if it is behind.
+// Skew returns how far the local clock is at least ahead of the API server's clock, negative if it is behind.
 func (a ServerTime) Skew() time.Duration {
 	switch {
 	case a.Before.After(a.Reported.Add(time.Second)):
@@ -27,10 +27,10 @@ func (a ServerTime) Skew() time.Duration {
 	return 0
 }
 
-// tolerable bounds the clock skew that is not reported.
+// tolerable is the largest clock skew that is not reported.
 const tolerable = 2 * time.Second
 
-// Clocks finds wrong clocks. If the API server did not return its time, the findings include that.
+// Clocks finds wrong clocks. If the API server did not return its time, it reports that.
 func Clocks(asked ServerTime, gates []v1alpha1.Gate) (findings []Finding) {
 	if asked.Reported.IsZero() {
 		findings = append(findings, Finding{Warning, "clocks", "the API server does not return its time", "make sure that its responses have the header Date: a proxy may remove it"})

@@ -15,19 +15,19 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// ahead is how far ahead conflicts are searched.
+// ahead is how far ahead conflicts are searched for.
 const ahead = 30 * 24 * time.Hour
 
 // pair has two Gates, sorted by name.
 type pair struct{ a, b *v1alpha1.Gate }
 
-// Inputs has the other objects that decide when Gates are open.
+// Inputs has the other objects that affect when Gates are open.
 type Inputs struct {
 	Exceptions []*v1alpha1.GateException
 	Calendars  timetable.Calendars
 }
 
-// Conflicts finds pairs of Gates that govern the same object, open in the next 30 days, but are never open at the same time.
+// Conflicts finds pairs of Gates that govern the same object and both open in the next 30 days, but are never open at the same time.
 func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
 	shared := map[pair][]string{}
 	index := newIndex(gates, scope)
@@ -64,7 +64,7 @@ func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstr
 	return findings
 }
 
-// index finds the Gates that may govern an object by the namespaces of their targets.
+// index has the Gates by the namespaces of their targets, to find those that may govern an object.
 type index struct {
 	verdict.Scope
 	byNamespace map[string][]*v1alpha1.Gate
@@ -106,7 +106,7 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 	return found
 }
 
-// open returns when a Gate is open in the next days: never with an invalid spec, and nothing if a calendar cannot be read.
+// open returns when a Gate is open in the next days. It is never open with an invalid spec. If a calendar cannot be read, the result is empty.
 func (s Inputs) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
 	snapshot := gate.NewSnapshot(g, s.Calendars, s.Exceptions...)
 	intervals, errs := snapshot.Intervals(now, now.Add(ahead))

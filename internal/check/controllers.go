@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Controller is a Deployment of the controller.
+// Controller is a controller, as found in its Deployment.
 type Controller struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -23,9 +23,9 @@ type Controller struct {
 	TimeZoneData string `json:"timeZoneData,omitempty"`
 	// Kinds are the values of its flag --suspend-kinds.
 	Kinds []string `json:"suspendKinds,omitempty"`
-	// crossNamespace is true if its Gates may hold objects of other namespaces.
+	// crossNamespace is true if its Gates may hold objects in other namespaces.
 	crossNamespace bool
-	// account is the user of its service account.
+	// account is the user name of its service account.
 	account string
 	elects  bool
 	labels  map[string]string
@@ -69,7 +69,7 @@ func ControllerOf(d *unstructured.Unstructured) Controller {
 	return c
 }
 
-// kindsIn returns the values of --suspend-kinds among arguments.
+// kindsIn returns the values of --suspend-kinds in arguments.
 func kindsIn(args []string) (kinds []string) {
 	for i, arg := range args {
 		value, ok := strings.CutPrefix(arg, "--suspend-kinds=")
@@ -83,8 +83,8 @@ func kindsIn(args []string) (kinds []string) {
 	return kinds
 }
 
-// Reach returns a function that reports whether objects of a namespace may refer to another, nil if no controller is known. If one of the
-// controllers allows references to other namespaces, they are allowed.
+// Reach returns a function that returns whether objects of a namespace may refer to another namespace, nil if no controller is known. It permits
+// references across namespaces if at least one controller does.
 func Reach(controllers []Controller) func(from, to string) bool {
 	if len(controllers) == 0 {
 		return nil
@@ -107,8 +107,8 @@ func tagOf(image string) string {
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// Controllers finds controllers that are not running, and those of another release than this plugin. lives is true if a controller runs
-// without a Deployment.
+// Controllers finds controllers that are not running, or of another release than this plugin. lives is true if a controller runs that has no
+// Deployment.
 func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
 	if len(all) == 0 && lives {
 		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to have its Deployment checked, add the label " + ControllerLabel}}

@@ -17,8 +17,8 @@ var ours = map[string]any{
 	v1alpha1.CalendarFeedKind: v1alpha1.CalendarFeed{},
 }
 
-// Definitions compares the CRDs in the cluster with the types of this plugin. The document is the OpenAPI 3 document of our version, empty
-// if the API server does not serve it.
+// Definitions compares the CRDs in the cluster with the types of this plugin. document is the OpenAPI 3 document of our version, empty if the API
+// server does not serve it.
 func Definitions(document []byte) (findings []Finding) {
 	var d struct {
 		Components struct {
@@ -62,7 +62,7 @@ func schemaOf(schemas map[string]map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// compare returns the fields of a type that a schema lacks, and its additional fields.
+// compare returns the fields of a type that a schema lacks, and the fields of the schema that the type lacks.
 func compare(t reflect.Type, schema map[string]any, path string) (lacks, has []string) {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -99,7 +99,7 @@ func compare(t reflect.Type, schema map[string]any, path string) (lacks, has []s
 	return lacks, has
 }
 
-// fieldsOf yields the types of the fields of a struct, and their names in JSON.
+// fieldsOf yields the JSON name and the type of each field of a struct.
 func fieldsOf(t reflect.Type) func(yield func(reflect.Type, string) bool) {
 	return func(yield func(reflect.Type, string) bool) {
 		for i := range t.NumField() {
@@ -125,7 +125,7 @@ func fieldsOf(t reflect.Type) func(yield func(reflect.Type, string) bool) {
 
 const maxNamed = 5
 
-// some returns the first few names as a text.
+// some returns the first names as a text.
 func some(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

@@ -11,7 +11,7 @@ import (
 // Severity is the severity of a finding.
 type Severity string
 
-// The severities. An error means that Gates do not do what their specs say.
+// The severities. An error means that Gates do not work as specified.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -31,7 +31,7 @@ type Finding struct {
 
 var order = []Severity{Error, Warning, Note}
 
-// Sort sorts findings by severity, the worst first. It is stable.
+// Sort sorts findings by severity, most severe first. It is stable.
 func Sort(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))

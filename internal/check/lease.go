@@ -13,7 +13,7 @@ import (
 
 const leasePrefix = v1alpha1.FieldManager + "-leader-election"
 
-// Leases finds controllers with leader election that have no leader. The leases are those of their namespaces.
+// Leases finds controllers with leader election that have no leader. leases are the Leases in their namespaces.
 func Leases(controllers []Controller, leases []unstructured.Unstructured, now time.Time) (findings []Finding) {
 	var namespaces []string
 	for _, c := range controllers {
@@ -48,7 +48,7 @@ func Leases(controllers []Controller, leases []unstructured.Unstructured, now ti
 	return findings
 }
 
-// stateOf returns whether a lease is held, and if not why.
+// stateOf returns whether a lease is held. If it is not, state says why.
 func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bool) {
 	holder, _, _ := unstructured.NestedString(l.Object, "spec", "holderIdentity")
 	text, _, _ := unstructured.NestedString(l.Object, "spec", "renewTime")
@@ -63,11 +63,11 @@ func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bo
 	return "", true
 }
 
-// overdue is how late a Gate may change its state before its controller counts as missing.
+// overdue is how long a due change of a Gate may be missing before its controller counts as not running.
 const overdue = time.Minute
 
-// SignOfLife returns whether a controller runs: according to its leases if there are any, otherwise if all Gates that are not suspended are
-// up to date and no change of them is overdue.
+// SignOfLife returns whether a controller runs. If there are leases, they decide. Otherwise, all Gates that are not suspended must be up to date,
+// without an overdue change of state.
 func SignOfLife(gates []v1alpha1.Gate, leases []unstructured.Unstructured, now time.Time) bool {
 	elected := false
 	for i := range leases {

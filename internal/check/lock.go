@@ -19,7 +19,7 @@ func Lock(a Admission, defined bool, controllers []Controller) (findings []Findi
 	return append(findings, a.allNamespaces(controllers)...)
 }
 
-// allNamespaces finds problems with the GateLock of all namespaces. Each policy has one binding for it and one for those of single
+// allNamespaces finds problems with the GateLock of all namespaces. Each policy needs a binding for it, and one for the GateLocks of single
 // namespaces.
 func (a Admission) allNamespaces(controllers []Controller) (findings []Finding) {
 	const kind, without = "MutatingAdmissionPolicyBinding", "a new object that a Gate for many namespaces governs is not held from its creation"

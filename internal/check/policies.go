@@ -17,7 +17,7 @@ const (
 	mutating   = "MutatingAdmissionPolicy"
 )
 
-// policy is one of our policies, and the effect if it is missing.
+// policy is one of our policies. without is the effect if it is missing.
 type policy struct{ kind, name, without string }
 
 const stamp, sourceStamp, approval = "gate-exception-stamp", "gated-source-stamp", "gate-approval"
@@ -48,7 +48,7 @@ var ruling = []policy{
 	{validating, "gate-target-verb", "any user who may write a Gate can hold objects that they may not patch, and make a Gate depend on objects that they may not read"},
 }
 
-// instead and insteadPass replace the policies that stamp in config/policies-1.30.
+// instead and insteadPass replace the stamping policies in config/policies-1.30.
 var (
 	instead     = policy{validating, "gate-request-by", "users can make requests in the name of others"}
 	insteadPass = policy{validating, "gate-pass-by", "users can request passes in the name of others"}
@@ -76,7 +76,7 @@ func (a Admission) find(p policy) *unstructured.Unstructured {
 	return nil
 }
 
-// isBound returns whether a binding puts a policy in force.
+// isBound returns whether a policy is in force because a binding refers to it.
 func (a Admission) isBound(p policy) bool {
 	for i := range a {
 		of, _, _ := unstructured.NestedString(a[i].Object, "spec", "policyName")
@@ -127,10 +127,10 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 	return append(findings, a.unstamped(gates)...)
 }
 
-// collector is an account of Kubernetes that policies exempt.
+// collector is a service account of Kubernetes that policies exempt.
 const collector = "'system:serviceaccount:kube-system:generic-garbage-collector'"
 
-// otherAccounts finds policies that exempt another service account than that of the controller. Policies that exempt none are for all.
+// otherAccounts finds policies that exempt a service account other than that of the controller. It ignores policies that exempt none.
 func (a Admission) otherAccounts(set []policy, controllers []Controller, from string) (findings []Finding) {
 	for _, p := range set {
 		found := a.find(p)
@@ -151,7 +151,7 @@ func (a Admission) otherAccounts(set []policy, controllers []Controller, from st
 	return findings
 }
 
-// unstamped finds Gates that require approvals although no approval counts.
+// unstamped finds Gates that require approvals although no approval can count.
 func (a Admission) unstamped(gates []v1alpha1.Gate) (findings []Finding) {
 	counts := func(name string) bool {
 		p := policy{validating, name, ""}

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Schedules finds cron schedules that users often misread, of Gates and of exceptions that have not ended.
+// Schedules finds cron expressions that users often misread, in Gates and in exceptions that have not ended.
 func Schedules(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) (findings []Finding) {
 	add := func(object string, all []timetable.Ambiguity) {
 		for _, a := range all {

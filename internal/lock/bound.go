@@ -9,23 +9,23 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 )
 
-// The cost at which the policy gate-hold compares an object with selectors, in cost units of the API server, measured and rounded up. If
-// one of its expressions exceeds a million, the API server refuses the write.
+// Costs of comparing an object with selectors in the policy gate-hold, in cost units of the API server, measured and rounded up. If an expression
+// costs more than a million, the API server refuses the write.
 const (
 	ofEntry       = 150
 	ofRequirement = 40
 	ofValue       = 6
 	ofGate        = 10
 
-	// maxSpent is for the selectors of a kind, and maxSpentByLabel for the entries of one label. The rest is a reserve for everything else
-	// that the policy does.
+	// maxSpent is for the selectors of a kind, and maxSpentByLabel for the entries of one label. The rest is left for everything else that the
+	// policy does.
 	maxSpent        = 400_000
 	maxSpentByLabel = 100_000
 )
 
-// Bound drops the last selectors of a kind, and the last entries of a label, if the policy could not compare an object with all of them:
-// the API server would refuse each write of the kind, or with the label. It also drops the last labels if there are more than a GateLock
-// can have. It returns the Gates of the dropped entries, each as namespace/name.
+// Bound drops the last selectors of a kind, and the last entries of a label, if comparing an object with all of them would be too expensive for the
+// policy: the API server would refuse each write of the kind, or with the label. It also drops the last labels if a GateLock cannot have that many.
+// It returns the Gates of the dropped entries as namespace/name.
 func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
 	gates = bound(spec.Selectors, func(locks []lockv1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *lockv1alpha1.SelectorLock) []string { return l.Gates })
 	labels := 0
@@ -37,8 +37,7 @@ func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
 	}, func(l *lockv1alpha1.LabelLock) []string { return l.Gates })...))
 }
 
-// bound keeps the first locks of each key, up to the limit for these, and returns the Gates of the others. It calls room in the order of
-// the keys.
+// bound keeps the first locks of each key, as many as room returns, and returns the Gates of the others. It calls room in the order of the keys.
 func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) []string) (left []string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		locks := all[key]
@@ -53,7 +52,7 @@ func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) [
 	return left
 }
 
-// fitting returns the number of locks with which the policy can compare an object.
+// fitting returns how many of the locks can be compared within the cost most.
 func fitting[L any](locks []L, most int, spends func(*L) int) int {
 	spent := 0
 	for i := range locks {

@@ -14,15 +14,15 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Part is the part of a GateLock that belongs to one Gate.
+// Part is the part of a GateLock for one Gate.
 type Part struct {
 	// Locked is true if the targets and all objects that refer to the Gate are locked.
 	Locked bool
-	// targets has the targets by their canonical form.
+	// targets are the locked targets by their canonical form.
 	targets map[string]target
 }
 
-// target matches objects of a kind: one by its name, all, those with some labels, or those that selectors match.
+// target matches objects of a kind: one by name, all of them, those with given labels, or those that selectors match.
 type target struct {
 	kind, name        string
 	matchLabels       map[string]string
@@ -31,8 +31,8 @@ type target struct {
 	namespaceSelector *metav1.LabelSelector
 }
 
-// NewPart returns the part of a Gate with some targets: those in one namespace, or those that span namespaces. A part that is not locked
-// has no targets. Invalid selectors match nothing, and are dropped.
+// NewPart returns the part of a Gate with its references: those to one namespace, or those that span namespaces. Unless locked is set, the part has
+// no targets. Invalid selectors match nothing and are dropped.
 func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
 	s := Part{Locked: locked}
 	if locked {
@@ -66,11 +66,11 @@ func (s *Part) add(t target) {
 	s.targets[t.form()] = t
 }
 
-// form returns a canonical form: it is equal only for equal targets.
+// form returns a canonical text, which is equal only for equal targets.
 func (t target) form() string {
 	form := t.kind + "/" + t.name
 	for _, key := range slices.Sorted(maps.Keys(t.matchLabels)) {
-		form += "," + key + "=" + t.matchLabels[key] // labels have no commas
+		form += "," + key + "=" + t.matchLabels[key] // labels contain no commas
 	}
 	if t.selects {
 		form += selects(t.lock())
@@ -78,7 +78,7 @@ func (t target) form() string {
 	return form
 }
 
-// selects returns a text that is equal for locks that select the same objects. It sorts maps.
+// selects returns a text that is equal for locks that select the same objects, because maps are sorted.
 func selects(l lockv1alpha1.SelectorLock) string {
 	l.Gates = nil
 	text, err := json.Marshal(l)
@@ -128,8 +128,8 @@ func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 	return shares
 }
 
-// Update sets the parts of Gates, by namespace/name, and removes those that are nil. Other Gates keep their parts. It returns whether
-// anything changed.
+// Update replaces the parts of the given Gates, by namespace/name, and removes those that are nil. Other Gates keep their parts. It returns whether
+// anything has changed.
 func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	before, changed := Read(spec), false
 	for _, gate := range slices.Sorted(maps.Keys(shares)) {
@@ -149,18 +149,18 @@ func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	return changed
 }
 
-// Object has the properties that the policies of config/lock evaluate.
+// Object has the properties of an object that the policies of config/lock check.
 type Object struct {
 	Kind, Name string
 	Labels     map[string]string
 	// NamespaceLabels are the labels of its namespace, for the GateLock of all namespaces.
 	NamespaceLabels map[string]string
-	// Gates are the Gates that the object refers to.
+	// Gates are the Gates to which the object refers.
 	Gates []string
 }
 
-// Lockers returns the Gates that lock an object by the GateLock of its namespace, as the policies of config/lock do: by its kind, its name
-// and its labels. Gates that the object refers to are included unless they are known to be open.
+// Lockers returns the Gates that lock an object in the GateLock of its namespace, by its kind, name and labels, with the rules of config/lock. It
+// includes the Gates to which the object refers, unless they are known to be open.
 func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	lockers := slices.Concat(spec.Targets[o.Kind+"/"+o.Name], spec.Targets[o.Kind+"/"+v1alpha1.AnyName])
 	for key, value := range o.Labels {
@@ -178,7 +178,7 @@ func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	return sorted(append(lockers, Selecting(spec, o)...))
 }
 
-// Selecting returns the Gates that lock an object by selectors. In the GateLock of all namespaces, all entries are selectors.
+// Selecting returns the Gates whose selectors lock an object. The GateLock of all namespaces has only selectors.
 func Selecting(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	var lockers []string
 	for _, l := range spec.Selectors[o.Kind] {
@@ -216,7 +216,7 @@ func isSubset(some, all map[string]string) bool {
 	return true
 }
 
-// Put adds the part of a Gate that has none yet.
+// Put adds the part of a Gate, which must not have one yet.
 func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
@@ -302,7 +302,7 @@ func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	}
 }
 
-// labelsKey returns the key of labels in a GateLock. One of the labels is enough to find the few entries that can match.
+// labelsKey returns the key under which a GateLock has a target with labels. One label suffices to find the few targets that can match.
 func labelsKey(t target) string {
 	first := slices.Min(slices.Collect(maps.Keys(t.matchLabels)))
 	return t.kind + "/" + first + "=" + t.matchLabels[first]
@@ -318,7 +318,7 @@ func selecting(locks []lockv1alpha1.SelectorLock, t target) int {
 	})
 }
 
-// same returns whether two selectors are equal. It is on a hot path: thousands of selectors are compared in pairs.
+// same returns whether two selectors are equal. It must be fast, because thousands of selectors are compared in pairs.
 func same(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -328,7 +328,7 @@ func same(a, b *metav1.LabelSelector) bool {
 	})
 }
 
-// insert keeps names sorted and unique.
+// insert inserts a name into sorted names, unless it is there already.
 func insert(names []string, name string) []string {
 	i, found := slices.BinarySearch(names, name)
 	if found {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Characters of a bar. Each shows the state of a Gate in one interval.
+// Characters of a bar. Each one shows the state of a Gate in an interval.
 const (
 	BarOpened = '█'
 	BarClosed = '░'
 	BarBoth   = '▒'
 )
 
-// Bar draws a timeline with some characters, each for the same part of a range.
+// Bar draws a timeline with columns characters, each of which stands for an equal part of the range.
 func (t *Timeline) Bar(r Range, columns int) string {
 	var bar strings.Builder
 	next := 0
@@ -25,7 +25,7 @@ func (t *Timeline) Bar(r Range, columns int) string {
 				opened, closed = opened || i.State == "opened", closed || i.State != "opened"
 			}
 			if i.Until.After(until) {
-				break // it continues in the next column
+				break // the interval continues in the next column
 			}
 		}
 		switch {
@@ -42,13 +42,13 @@ func (t *Timeline) Bar(r Range, columns int) string {
 	return bar.String()
 }
 
-// at returns the instant at which a column begins.
+// at returns the instant at which a column starts.
 func (r Range) at(column, columns int) time.Time {
 	seconds := r.Until.Unix() - r.From.Unix()
 	return r.From.Add(time.Duration(seconds*int64(column)/int64(columns)) * time.Second)
 }
 
-// share returns the fraction of a range before an instant, from 0 to 1. A time.Duration cannot represent all ranges.
+// share returns the fraction of a range before an instant, from 0 to 1. It does not use time.Duration, which cannot represent all ranges.
 func (r Range) share(at time.Time) float64 {
 	return float64(at.Unix()-r.From.Unix()) / float64(r.Until.Unix()-r.From.Unix())
 }
@@ -56,7 +56,7 @@ func (r Range) share(at time.Time) float64 {
 // days returns the number of days of a range.
 func (r Range) days() float64 { return float64(r.Until.Unix()-r.From.Unix()) / (24 * 60 * 60) }
 
-// Axis returns the days of a range, to print above a bar: | is midnight in its zone, followed by the date if it fits.
+// Axis returns the axis to print above a bar. At each midnight in the zone of the range it has a |, followed by the date if that fits.
 func (r Range) Axis(columns int) string {
 	axis := []rune(strings.Repeat(" ", columns))
 	free := 0
@@ -75,7 +75,7 @@ func (r Range) Axis(columns int) string {
 	return strings.TrimRight(string(axis), " ")
 }
 
-// tightDay is the number of columns that a date needs. If a day has fewer, only some days are on the axis.
+// tightDay is the number of columns that a date needs. If a day has fewer columns, only some days are on the axis.
 const tightDay = 7
 
 // perDay returns the number of columns per day.
@@ -92,7 +92,7 @@ func (r Range) label(day time.Time, column, columns int) string {
 	return ""
 }
 
-// midnights returns the beginnings of the days in a range, in its zone. If there are more than most, it skips days evenly.
+// midnights returns when days start in a range, in its zone. If there are more than most, it skips days evenly.
 func midnights(r Range, most int) (days []time.Time) {
 	year, month, day := r.From.Date()
 	step := 1 + int(r.days())/max(1, most)

@@ -18,18 +18,18 @@ import (
 
 // configMap is a ConfigMap that may have calendars.
 type configMap struct {
-	// file is the file with it, empty for one of a cluster.
+	// file is the file that contains it, empty if it is from a cluster.
 	file  string
 	files timetable.Files
-	// err is why it cannot be read.
+	// err is why it cannot be read, nil if it can.
 	err error
 }
 
-// calendarIn identifies a calendar that was read for a range.
+// calendarIn is a key for a calendar that was read for a range.
 type calendarIn struct {
 	timetable.CalendarKey
 	Range
-	// of is the Gate that has exhausted its budget on other calendars. It is empty if the calendar is the same for all Gates.
+	// of is the Gate that had no budget left for this calendar. It is empty if the calendar is the same for all Gates.
 	of string
 }
 
@@ -38,7 +38,7 @@ type ConfigMap struct {
 	Namespace, Name string
 }
 
-// ConfigMaps returns the ConfigMaps that the Gates of a set refer to and that the set lacks.
+// ConfigMaps returns the ConfigMaps to which the Gates of a set refer but that are not in the set.
 func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	for _, g := range s.gates {
 		for _, key := range timetable.CalendarsOf(g) {
@@ -51,7 +51,7 @@ func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	return missing
 }
 
-// AddConfigMap adds a ConfigMap of a cluster to a set, or the error that prevents reading it.
+// AddConfigMap adds a ConfigMap of a cluster to a set. If it could not be read, err is the error.
 func (s *Set) AddConfigMap(name ConfigMap, files *timetable.Files, err error) {
 	added := &configMap{err: err}
 	if files != nil {
@@ -60,7 +60,7 @@ func (s *Set) AddConfigMap(name ConfigMap, files *timetable.Files, err error) {
 	s.configMaps[name] = added
 }
 
-// readConfigMap adds a ConfigMap of a manifest. Its errors are reported only if a Gate refers to it.
+// readConfigMap adds a ConfigMap from a manifest. Its errors are reported only if a Gate refers to it.
 func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	name := ConfigMap{obj.GetNamespace(), obj.GetName()}
 	if name.Namespace == "" {
@@ -82,13 +82,13 @@ func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	s.configMaps[name] = added
 }
 
-// applyConfigMaps adds the ConfigMaps of a cluster after manifests are applied to it.
+// applyConfigMaps adds the ConfigMaps of a cluster as they are after manifests were applied.
 func (s *Set) applyConfigMaps(before, manifests *Set) {
 	maps.Copy(s.configMaps, before.configMaps)
 	maps.Copy(s.configMaps, manifests.configMaps)
 }
 
-// Calendars returns the calendars of a Gate in a range. They are read once.
+// Calendars returns the calendars of a Gate in a range. Each calendar is read once.
 func (s *Set) Calendars(g *v1alpha1.Gate, r Range) timetable.Calendars {
 	return timetable.CollectCalendars(g, func(file timetable.CalendarFile, selections []timetable.Selection) []timetable.Calendar {
 		all := make([]timetable.Calendar, len(selections))
@@ -139,7 +139,7 @@ func (s *Set) snapshot(g *v1alpha1.Gate, r Range) *gate.Snapshot {
 	return gate.NewSnapshot(WithoutApprovals(g), s.Calendars(g, r), s.counting(g)...)
 }
 
-// broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others warnings.
+// broken returns the calendars of a Gate that cannot be read: as faults if they are in manifests, otherwise as warnings.
 func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, warnings []Fault) {
 	for _, b := range s.snapshot(g, r).Broken() {
 		found := s.configMaps[ConfigMap{b.Namespace, b.Name}]

@@ -30,13 +30,13 @@ const (
 	Changed = "changed"
 )
 
-// Change is the difference of one Gate. Its JSON is a public format, to which kubectl gate adds the name.
+// Change is the change of one Gate. Its JSON is a public format, to which kubectl gate adds the name.
 type Change struct {
 	// Gate is its namespace and name.
 	Gate string `json:"-"`
 	// Change is one of Added, Removed and Changed.
 	Change string `json:"change"`
-	// Differences are the intervals in which its state differs, in order. They do not overlap, and there are none unless it is Changed.
+	// Differences are the intervals in which its state differs, in order and without overlaps. There are none unless the Gate is Changed.
 	Differences []Difference `json:"differences"`
 }
 
@@ -48,7 +48,7 @@ type Difference struct {
 	After  Cause       `json:"after"`
 }
 
-// Diff returns the differences of two sets, and the warnings about the second one. The error is an InvalidError.
+// Diff returns the differences between two sets, and the warnings about the second one. Its error is an InvalidError.
 func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err error) {
 	old, ends, err := before.Brief().timelines(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err 
 	return changes, slices.Concat(warnings, after.modes(before), after.wide(before)), nil
 }
 
-// explain sets what decides at the beginning of an interval.
+// explain sets the causes at the start of the interval.
 func (s *Difference) explain(before, after *Timeline) {
 	if cause, ok := before.causeAt(s.From.Time); ok && cause.State == s.Before.State {
 		s.Before = cause
@@ -94,7 +94,7 @@ func (s *Difference) explain(before, after *Timeline) {
 	}
 }
 
-// differing returns the intervals in which two lists of intervals of the same range have different states.
+// differing returns the intervals in which the states of two timelines differ. Both must cover the same range.
 func differing(before, after []Interval) (differences []Difference) {
 	for i, j := 0, 0; i < len(before) && j < len(after); {
 		b, a := before[i], after[j]
@@ -118,7 +118,7 @@ func differing(before, after []Interval) (differences []Difference) {
 	return differences
 }
 
-// Table writes changes as a table: an interval in each line, with times in RFC 3339 and in a zone. A Gate that is added or removed has one
+// Table writes changes as a table with an interval in each line. Times have the form of RFC 3339, in zone. A Gate that is added or removed has one
 // line.
 func (c *Changes) Table(w io.Writer, zone *time.Location) error {
 	if len(c.Gates) == 0 {

@@ -9,16 +9,16 @@ import (
 
 // Fault is an error in an object, or a warning about one.
 type Fault struct {
-	// File is the file with the object, empty for an object of a cluster.
+	// File is the file that contains the object, empty for an object of a cluster.
 	File string
-	// Object is the namespace and name, and Field the path of the field. Both may be empty.
+	// Object is the namespace and name of the object, and Field is the path of the field. Both may be empty.
 	Object, Field string
 	// Cause is what is wrong.
 	Cause string
-	// Incomplete is true if the preview of the Gate ends before its range does.
+	// Incomplete is true if the preview of the Gate ends before the range does.
 	Incomplete bool
 
-	// today is true if the fault depends on the current time. It does not make a manifest invalid.
+	// today is true if the fault depends on the current time. Such a fault does not make a manifest invalid.
 	today bool
 }
 
@@ -41,7 +41,7 @@ func causesOf(faults []Fault) (causes []string) {
 	return causes
 }
 
-// InvalidError has all faults of all manifests.
+// InvalidError has all faults in all manifests.
 type InvalidError struct {
 	Faults []Fault
 }

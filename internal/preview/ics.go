@@ -20,7 +20,7 @@ const (
 	// refresh is how often clients should refresh a calendar.
 	refresh = "PT15M"
 
-	// plan is in each event, so that users do not take it for the state.
+	// plan is in each event, so that users do not mistake it for the state.
 	plan = "This is the plan and not the state: requests, changes and failures that come later are not in it."
 
 	// maxText bounds the text of an event, in bytes.
@@ -30,7 +30,7 @@ const (
 	unknown = "unknown"
 )
 
-// Calendar formats a report in RFC 5545.
+// Calendar writes a report as a calendar in the form of RFC 5545.
 type Calendar struct {
 	// Range is the range of the report.
 	Range
@@ -40,22 +40,22 @@ type Calendar struct {
 	State string
 	// Stamp is when the content of the calendar last changed.
 	Stamp time.Time
-	// Lacks names the Gates that are not in the report, empty if all are.
+	// Lacks names the Gates that are missing from the report, empty if none is.
 	Lacks string
-	// Events and Bytes bound the calendar. If they are exceeded, the last event states from when on others are missing. Zero means
-	// unbounded.
+	// Events and Bytes bound the calendar; zero means no bound. If the calendar would exceed them, its last event says from when on others are
+	// missing.
 	Events, Bytes int
 }
 
-// NotFound is the timeline of a Gate that does not exist, in a range.
+// NotFound returns the timeline of a Gate that does not exist.
 func NotFound(gate string, r Range) Timeline {
 	return Timeline{Gate: gate, broken: true, Intervals: []Interval{{
 		From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Cause: Cause{State: unknown, Reason: v1alpha1.GateNotFoundReason},
 	}}}
 }
 
-// Write writes a report as a calendar, with an event for each interval. An event that begins before the range has its true beginning, if it
-// is known, so that it is the same in a later calendar.
+// Write writes a report as a calendar with an event for each interval. If it is known when an interval began before the range, the event begins
+// then, so that it is the same in a later calendar.
 func (c Calendar) Write(w io.Writer, report *Report) error {
 	events, until := c.bounded(c.eventsOf(report))
 	about := plan
@@ -100,7 +100,7 @@ type event struct {
 	lines        []string
 }
 
-// eventsOf returns the events of a report in order, and at most one event over the limit.
+// eventsOf returns the events of a report in order. It returns at most one event more than the limit.
 func (c Calendar) eventsOf(report *Report) (events []event) {
 	type shown struct {
 		of *Timeline
@@ -127,7 +127,7 @@ func (c Calendar) eventsOf(report *Report) (events []event) {
 	return events
 }
 
-// beginOf returns the true beginning of an interval, if it is known.
+// beginOf returns when an interval began, even if that was before the range, if that is known.
 func beginOf(i *Interval) time.Time {
 	if i.begun.IsZero() {
 		return i.From.Time
@@ -163,7 +163,7 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 	return e
 }
 
-// shortened truncates a text that is too long.
+// shortened cuts a text to maxText bytes.
 func shortened(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -175,7 +175,7 @@ func shortened(text string) string {
 	return text[:cut] + "…"
 }
 
-// bounded returns the texts of the events within the limits, and from when on events are missing.
+// bounded returns the texts of the events within the limits. until is when the first missing event begins, or the end of the range if none is.
 func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
 	bytes := 0
 	for i := range events {
@@ -200,7 +200,7 @@ func (c Calendar) text(e *event) string {
 	text.add("SUMMARY", escapeText(e.summary))
 	text.add("DESCRIPTION", escapeText(strings.Join(e.lines, "\n")))
 	text.add("CATEGORIES", escapeText(e.state))
-	text.add("TRANSP", "TRANSPARENT") // it does not block time, and a Gate with this calendar ignores it
+	text.add("TRANSP", "TRANSPARENT") // the event blocks no time, so that a Gate that uses this calendar ignores it
 	text.add("END", "VEVENT")
 	return text.String()
 }
@@ -208,12 +208,12 @@ func (c Calendar) text(e *event) string {
 // lines has the lines of a calendar.
 type lines struct{ text strings.Builder }
 
-// String returns the lines.
+// String returns the text of the calendar.
 func (l *lines) String() string { return l.text.String() }
 
 var textEscapes = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", "")
 
-// escapeText removes characters that are not allowed in calendars.
+// escapeText escapes a text for a calendar, and removes characters that are not allowed.
 func escapeText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f {
@@ -224,10 +224,10 @@ func escapeText(text string) string {
 	return textEscapes.Replace(text)
 }
 
-// maxLine bounds a line of a calendar in bytes, without its break.
+// maxLine bounds a line of a calendar in bytes, without the line break.
 const maxLine = 75
 
-// add adds a property, folded between characters.
+// add adds a property. Long lines are folded between characters.
 func (l *lines) add(property, value string) {
 	text, room := property+":"+value, maxLine
 	for len(text) > room {

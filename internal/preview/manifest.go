@@ -26,8 +26,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Read reads the manifests of a file, whose name must not be empty. It ignores objects of other kinds. It returns an error if they cannot
-// be read; Err returns what is wrong with them.
+// Read reads the manifests in a file, whose name must not be empty. It ignores objects of other kinds. It returns an error if the file cannot be
+// read. Err returns the faults in the manifests.
 func (s *Set) Read(file string, in io.Reader) error {
 	reader := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {
@@ -63,7 +63,7 @@ func (s *Set) document(file string, document []byte) {
 	s.objects(file, &unstructured.Unstructured{Object: content})
 }
 
-// jsonTexts returns the JSON texts in a document, or nil if it is not JSON.
+// jsonTexts returns the JSON texts in a document, nil if the document is not JSON.
 func jsonTexts(document []byte) (texts [][]byte) {
 	if !yaml.IsJSONBuffer(document) {
 		return nil
@@ -80,7 +80,7 @@ func jsonTexts(document []byte) (texts [][]byte) {
 	}
 }
 
-// objects reads an object, or the items of a list. As in kubectl, an item without a kind has that of its list.
+// objects reads an object, or the items of a list. As in kubectl, an item without a kind has the kind of the list.
 func (s *Set) objects(file string, obj *unstructured.Unstructured) {
 	items, ok := obj.Object["items"].([]any)
 	itemKind, isList := strings.CutSuffix(obj.GetKind(), "List")
@@ -100,7 +100,7 @@ func (s *Set) objects(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// decode parses a document as the API server does: as JSON if possible, because YAML has no surrogate pairs, and otherwise as YAML.
+// decode parses a document as the API server does: as JSON if possible, and otherwise as YAML, which has no surrogate pairs.
 func decode(document []byte) (decoded any, err error) {
 	if yaml.IsJSONBuffer(document) {
 		if twice, err := kjson.UnmarshalStrict(document, &decoded); err == nil {
@@ -162,7 +162,7 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// add adds a manifest of a kind to the set, or reports what is wrong with it.
+// add adds a manifest of a kind to the set. It calls fail for each fault in it.
 func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, cause string)) {
 	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
 	switch gvk := obj.GroupVersionKind(); {
@@ -173,7 +173,7 @@ func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, ca
 		fail("metadata.namespace", "must be a string, put it in quotes")
 		return
 	case obj.GetName() == "" && obj.GetGenerateName() != "" && s.validate != nil:
-		obj.SetName(obj.GetGenerateName() + "00000") // as long as the one that the API server generates
+		obj.SetName(obj.GetGenerateName() + "00000") // as long as a name that the API server generates
 	case obj.GetName() == "":
 		fail("metadata.name", kind.noun+" needs a name")
 		return
@@ -192,7 +192,7 @@ func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, ca
 	}
 }
 
-// directory returns the directory of a file with manifests, or the directory that kustomize has built.
+// directory returns the directory of a file, or the directory of the kustomization from which it was built.
 func directory(file string) string {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
 		return filepath.Dir(file)
@@ -211,7 +211,7 @@ func (s *Set) readAnnotations(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// causeIn returns the text of an error without its field, and without "Forbidden" for an unknown field.
+// causeIn returns the text of an error without its field, and for an unknown field also without "Forbidden".
 func causeIn(err *field.Error) string {
 	if err.Type == field.ErrorTypeForbidden {
 		return err.Detail
@@ -219,11 +219,10 @@ func causeIn(err *field.Error) string {
 	return err.ErrorBody()
 }
 
-// kind reads the objects of a kind.
+// kind has the functions to read the objects of a kind.
 type kind struct {
 	noun string
-	// read adds an object to the set and reports what is wrong with it. It returns
-	// false if the object cannot be decoded.
+	// read adds an object to the set. It calls fail for each fault in it, and returns false if the object cannot be decoded.
 	read func(s *Set, data []byte, fail func(field, cause string)) bool
 }
 
@@ -234,7 +233,7 @@ var kinds = map[string]kind{
 		func(s *Set) *[]*v1alpha1.GateException { return &s.exceptions }),
 }
 
-// kindOf returns how objects of a type are validated and stored.
+// kindOf returns the kind of type T. validate returns the errors of an object, and kept returns the list to which it is added.
 func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*Set) *[]*T) kind {
 	return kind{
 		noun: noun,

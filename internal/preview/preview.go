@@ -27,16 +27,16 @@ type Report struct {
 type Timeline struct {
 	// Gate is its namespace and name.
 	Gate string `json:"-"`
-	// Mode is Audit if the Gate holds nothing, otherwise it is missing.
+	// Mode is Audit if the Gate holds nothing, otherwise empty.
 	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
 
-	// warnings are the warnings about the Gate itself. A calendar repeats them in each event.
+	// warnings are the warnings about the Gate itself. A calendar has them in each event.
 	warnings []string
 	// plan is the plan of the intervals, nil if the spec is invalid.
 	plan *schedule.Plan
-	// broken is true if the Gate cannot be decided on completely. A calendar then includes all states.
+	// broken is true if the state of the Gate cannot be fully determined. A calendar then includes all states.
 	broken bool
 }
 
@@ -46,9 +46,9 @@ type Interval struct {
 	Until metav1.Time `json:"until"`
 	Cause
 
-	// also has the further causes in it.
+	// also has the further causes in the interval.
 	also []Cause
-	// begun is the true beginning of an interval that begins before the range, zero if it does not or if that is unknown.
+	// begun is when an interval that begins before the range has begun, zero if it does not or if that is unknown.
 	begun time.Time
 }
 
@@ -58,20 +58,20 @@ type Cause struct {
 	State string `json:"state"`
 	// Reason is that of the condition Opened.
 	Reason string `json:"reason"`
-	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if the cause
-	// is another one.
+	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if there is another
+	// cause.
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Event     string `json:"event,omitempty"`
 }
 
-// By returns the name of the deciding period or exception, with the event, such as holidays (Christmas Day).
+// By returns the name of the period or exception that decides, and the event, such as holidays (Christmas Day).
 func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception), c.Event) }
 
 // ShortReason returns the reason in two or three words.
 func (c Cause) ShortReason() string { return ShortReason(c.Reason, c.By()) }
 
-// Preview returns the timelines of all Gates of a set, in its order, and the warnings about them. The error is an InvalidError.
+// Preview returns the timelines of all Gates of a set, in its order, and the warnings about them. Its error is an InvalidError.
 func (s *Set) Preview(r Range) (report *Report, warnings []Fault, err error) {
 	report = &Report{Gates: []Timeline{}}
 	timelines, warnings, err := s.timelines(r)
@@ -114,7 +114,7 @@ func (s *Set) timelines(r Range) (timelines []Timeline, warnings []Fault, err er
 	return timelines, append(refused, s.allWarnings(r)...), nil
 }
 
-// last returns the last of the causes that follow each other in an interval.
+// last returns the last cause in an interval.
 func (i *Interval) last() Cause {
 	if n := len(i.also); n > 0 {
 		return i.also[n-1]
@@ -122,8 +122,8 @@ func (i *Interval) last() Cause {
 	return i.Cause
 }
 
-// timeline previews a Gate as if the whole set existed at the start of the range. It also returns the requests that are refused, and
-// whether the timeline is incomplete. It returns an error if the context has ended.
+// timeline previews a Gate as if the whole set existed at the start of the range. refused are the requests that are refused, and a warning if the
+// timeline is incomplete. err is the error of the context.
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, err error) {
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
 	if g.Audits() {
@@ -144,10 +144,10 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 			t.Intervals, t.broken = invalid(g, r), true
 			t.warnings = append(t.warnings, "the spec is invalid: "+errs.ToAggregate().Error())
 		}
-		return t, refused, nil // Read has recorded those of a manifest
+		return t, refused, nil // Read has reported the errors of a manifest
 	}
 	t.plan = plan
-	if err := plan.Err(); err != nil { // the leads of the exceptions are unknown, too
+	if err := plan.Err(); err != nil { // the leads of exceptions are not known completely, either
 		return t, append(refused, s.end(g, err)...), budget.Err()
 	}
 	for i := range plan.Intervals(r.From, r.Until) {
@@ -167,12 +167,12 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
-// lookBack are the steps in which the beginning of an interval is searched: for a Gate that changes often, the first step is enough.
-// Calendars are read as far back.
+// lookBack has the distances in which the start of an interval is searched, one after the other. For a Gate that changes often, the first one is
+// enough. Calendars are read as far back.
 var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * time.Hour, 366 * 24 * time.Hour}
 
-// begun returns when the interval at the start of a range began, or the creation time of the Gate if the interval began before the search
-// limit. It is zero if both are unknown.
+// begun returns when the interval at the start of a range began. If it began before the search limit, it returns the creation time of the Gate, zero
+// if that is unknown.
 func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)
@@ -203,7 +203,8 @@ func causeOf(i schedule.Interval) Cause {
 	return c
 }
 
-// causeAt returns the cause of the state of a Gate at an instant. The cause of an interval is that at its beginning, which may have ended.
+// causeAt returns the cause of the state of a Gate at an instant, which may differ from that at the start of the interval. It returns false if the
+// timeline does not include the instant.
 func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	if t.plan == nil {
 		return Cause{}, false
@@ -214,7 +215,7 @@ func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	return Cause{}, false
 }
 
-// invalid returns the intervals of a Gate with an invalid spec: it closes when it is due, and never opens.
+// invalid returns the intervals of a Gate with an invalid spec. It closes when a close is due, and never opens.
 func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	d := gate.Decide(g, r.From)
 	first := Interval{
@@ -230,7 +231,7 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	return []Interval{first, next}
 }
 
-// leads returns the exceptions of a Gate whose lead is refused.
+// leads returns a fault for each exception of a Gate with a refused lead.
 func (s *Set) leads(g *v1alpha1.Gate, r Range) (faults []Fault) {
 	snapshot := s.snapshot(g, r)
 	refused := snapshot.RefusedLeads(r.From)

@@ -24,21 +24,20 @@ type Set struct {
 	faults     []Fault
 	// validate returns the errors of a manifest. If it is nil, manifests are only decoded.
 	validate func(*unstructured.Unstructured) field.ErrorList
-	// overlays is true if files of different directories may define the same object. overlaid has warnings about those that the set
-	// ignores.
+	// overlays is true if files in different directories may define the same object. overlaid has warnings about those that the set ignores.
 	overlays bool
 	overlaid []Fault
-	// validated counts the manifests of our API group that were read.
+	// validated is the number of manifests of our API group that were read.
 	validated int
 	// targets has the objects that the Gates may govern.
 	targets targets
 	// annotated has the warnings about the annotations of all manifests.
 	annotated []Fault
-	// read has the calendars that have been read.
+	// read has the calendars that were read.
 	read map[calendarIn]timetable.Calendar
 	// files has the file of each object, empty for an object of a cluster.
 	files map[key]string
-	// fromCluster is true for the objects of a cluster. kept has the Gates of the cluster that get another spec.
+	// fromCluster is true for a set of a cluster. kept has the Gates of the cluster whose spec a manifest replaces.
 	fromCluster bool
 	kept        map[string]bool
 	// brief is true if a preview omits what only calendars show.
@@ -50,12 +49,12 @@ type Set struct {
 	most int
 }
 
-// key names an object of a kind.
+// key identifies an object.
 type key struct {
 	kind, name string
 }
 
-// NewSet returns an empty set for manifests. Objects without a namespace get the given one.
+// NewSet returns an empty set for manifests. Objects without a namespace are in the given one.
 func NewSet(namespace string) *Set {
 	return &Set{namespace: namespace, files: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]timetable.Calendar{}}
 }
@@ -76,7 +75,7 @@ func (s *Set) Overlaid() *Set {
 // Validated returns how many manifests of our API group s has read.
 func (s *Set) Validated() int { return s.validated }
 
-// FromCluster returns the set of a cluster. Its requests are those in status, and its exceptions need their approvals there.
+// FromCluster returns the set of a cluster. Its requests are those in the status, and its exceptions need approvals.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
 	s := NewSet("")
 	s.fromCluster, s.kept = true, map[string]bool{}
@@ -90,18 +89,18 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 	return s
 }
 
-// AtMost ends the preview of a Gate after some intervals, for callers that show no more.
+// AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// Brief returns the same set, whose preview omits what only calendars show: further causes in an interval, and when the first interval
-// began. That saves two thirds of the work.
+// Brief returns a copy of s whose previews omit what only calendars show: further causes in an interval, and when the first interval began. This
+// saves two thirds of the work.
 func (s *Set) Brief() *Set {
 	brief := *s
 	brief.brief = true
 	return &brief
 }
 
-// Gates returns the names of all Gates in a set, and of those that its exceptions refer to, as namespace/name, sorted.
+// Gates returns the names of all Gates in a set, and of those to which its exceptions refer, as namespace/name, sorted.
 func (s *Set) Gates() []string {
 	var names []string
 	for _, g := range s.gates {
@@ -122,8 +121,8 @@ func (s *Set) Err() error {
 	return &InvalidError{Faults: s.faults}
 }
 
-// Applied returns the set of a cluster after manifests are applied to it. The receiver must be from FromCluster. Gates keep their requests
-// and status. An unchanged exception keeps its approvals, any other one in a manifest counts as approved.
+// Applied returns the set of a cluster after manifests were applied to it. The receiver must be from FromCluster. Gates keep their requests and
+// status. An unchanged exception keeps its approvals; any other exception in a manifest counts as approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
 	after.namespace, after.faults, after.validate, after.annotated = manifests.namespace, manifests.faults, manifests.validate, manifests.annotated
@@ -159,7 +158,7 @@ func (s *Set) Applied(manifests *Set) *Set {
 	return after
 }
 
-// Without returns the set without some objects of a cluster.
+// Without returns a copy of the set without the objects of a cluster for which gone returns true.
 func (s *Set) Without(gone func(obj metav1.Object) bool) *Set {
 	rest := *s
 	rest.gates = slices.DeleteFunc(slices.Clone(s.gates), func(g *v1alpha1.Gate) bool { return gone(g) })
@@ -173,7 +172,7 @@ func (s *Set) Has(obj metav1.Object) bool {
 	return ok
 }
 
-// isKnown returns whether an object is the one in the cluster, unchanged.
+// isKnown returns whether an object is in the cluster and unchanged.
 func (s *Set) isKnown(obj metav1.Object) bool {
 	file, ok := s.files[keyOf(obj)]
 	return ok && file == ""
@@ -182,7 +181,7 @@ func (s *Set) isKnown(obj metav1.Object) bool {
 // keepsStatus returns whether a Gate has the requests and the status of the cluster.
 func (s *Set) keepsStatus(g *v1alpha1.Gate) bool { return s.isKnown(g) || s.kept[nameOf(g)] }
 
-// NotCreated is the creation time of an exception that does not exist in a cluster yet. It is later than that of all existing ones.
+// NotCreated is the creation time of exceptions that do not exist in a cluster yet, later than that of all others.
 var NotCreated = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // counting returns the exceptions of a Gate, except those of a cluster that wait for approval.
@@ -199,7 +198,7 @@ func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	return counting
 }
 
-// WithoutApprovals returns a copy of a Gate whose exceptions need no approval. A preview has checked the approvals, or assumes them.
+// WithoutApprovals returns a copy of a Gate whose exceptions need no approvals, for previews that have checked or assume them.
 func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Spec.Approvals != nil {
@@ -208,7 +207,7 @@ func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return g
 }
 
-// fault returns a fault of an object.
+// fault returns a fault in an object.
 func (s *Set) fault(obj metav1.Object, field, cause string) Fault {
 	return Fault{File: s.files[keyOf(obj)], Object: nameOf(obj), Field: field, Cause: cause}
 }

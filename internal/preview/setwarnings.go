@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// allWarnings returns warnings about differences that a cluster may have from the preview.
+// allWarnings returns warnings about ways in which a cluster may differ from the preview.
 func (s *Set) allWarnings(r Range) (warnings []Fault) {
 	from := r.From
 	warnings = append(warnings, s.overlaid...)
@@ -57,8 +57,8 @@ func (s *Set) gateWarnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	return warnings
 }
 
-// heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns none if the Gate
-// cannot refer to their namespace.
+// heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns none if the Gate must not
+// refer to their namespace.
 func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	if reaches := s.targets.in().Reaches; reaches != nil && !reaches(g.Namespace, gate.Bootstrap) {
 		return nil
@@ -66,10 +66,10 @@ func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	return gate.HoldsBootstrap(g)
 }
 
-// shortGap bounds the time between close periods that is probably a mistake: a period cannot end at 24:00.
+// shortGap bounds a gap between close periods that is probably a mistake, because a period cannot end at 24:00.
 const shortGap = time.Minute
 
-// gaps returns a warning about the first short interval between close periods in which a Gate is open.
+// gaps returns a warning about the first short gap between close periods in which a Gate is open.
 func (s *Set) gaps(g *v1alpha1.Gate, intervals []Interval) []Fault {
 	for i := 1; i+1 < len(intervals); i++ {
 		before, gap, after := intervals[i-1].last(), &intervals[i], intervals[i+1].Cause
@@ -90,7 +90,7 @@ func (s *Set) ambiguous(obj metav1.Object, schedules []timetable.Ambiguity) (war
 	return warnings
 }
 
-// modes returns the Gates that start or stop to hold targets, compared with another set.
+// modes returns a warning about each Gate that starts or stops to hold targets, compared with another set.
 func (s *Set) modes(before *Set) (warnings []Fault) {
 	for _, g := range s.gates {
 		i := slices.IndexFunc(before.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })
@@ -106,7 +106,7 @@ func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (warn
 	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return gate.IsOf(g, e) })
 	switch {
 	case i < 0 && s.isKnown(e):
-		return nil // the cluster itself reports that
+		return nil // the cluster reports this itself
 	case i < 0:
 		where := "is in none of the files"
 		if s.fromCluster {

@@ -21,8 +21,7 @@ const (
 	svgDayWidth = 64
 )
 
-// style has the colors for a light and for a dark background. Open and closed also differ by pattern, for users who cannot distinguish
-// colors.
+// style has the colors for light and for dark backgrounds. Open and closed also have different patterns, for users who cannot distinguish colors.
 const style = `<style>
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }
   .background { fill: #ffffff } .opened { fill: #1a7f37 } .closed { fill: #eaeef2 } .lines { stroke: #57606a; stroke-width: 2 }
@@ -38,7 +37,7 @@ const style = `<style>
 </pattern></defs>
 `
 
-// SVG draws a report: a row for each Gate, and in it a bar for each interval. Days are in the zone of the range.
+// SVG draws a report with a row for each Gate and a bar for each interval. Days are in the zone of the range.
 func (r *Report) SVG(w io.Writer, in Range) error {
 	d := &drawing{in: in}
 	height := svgTop + svgRow*len(r.Gates) + svgLegend
@@ -58,7 +57,7 @@ func (r *Report) SVG(w io.Writer, in Range) error {
 	return err
 }
 
-// drawing is a drawing in progress.
+// drawing is the state of a drawing.
 type drawing struct {
 	text strings.Builder
 	in   Range
@@ -70,7 +69,7 @@ func (d *drawing) time(at time.Time) string {
 	return at.In(d.in.From.Location()).Format("Mon 2006-01-02 15:04 MST")
 }
 
-// x returns the coordinate of an instant.
+// x returns the x-coordinate of an instant.
 func (d *drawing) x(at time.Time) float64 {
 	return svgLabels + svgBars*d.in.share(at)
 }
@@ -106,7 +105,7 @@ func (d *drawing) gate(t Timeline, y int) {
 	d.add("</g>\n")
 }
 
-// word writes a state on its bar, on a patch if the bar has a pattern.
+// word writes a state on its bar. If the bar has a pattern, the text has a background.
 func (d *drawing) word(state string, x float64, y int) {
 	class := "word"
 	if fill(state) != "" {
@@ -117,7 +116,7 @@ func (d *drawing) word(state string, x float64, y int) {
 	d.add("<text class=\"%s\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", class, x, y+15, html.EscapeString(state))
 }
 
-// fill returns the pattern of all states that are not open. It takes precedence over the style.
+// fill returns the pattern for states other than open. It overrides the style.
 func fill(state string) string {
 	if state == "opened" {
 		return ""

@@ -16,11 +16,11 @@ type targets struct {
 	objects []*unstructured.Unstructured
 	known   map[key]bool
 	labels  map[string]map[string]string
-	// scope is the scope of a cluster, nil if only manifests are known.
+	// scope is the scope of a cluster, nil if there are only manifests.
 	scope *verdict.Scope
 }
 
-// SetScope sets the scope of the cluster that manifests are compared with.
+// SetScope sets the scope of the cluster with which manifests are compared.
 func (s *Set) SetScope(scope verdict.Scope) { s.targets.scope = &scope }
 
 // AddTargets adds objects of a cluster that Gates may govern.
@@ -30,7 +30,7 @@ func (s *Set) AddTargets(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// add adds an object to those in a namespace, unless it is there already. It keeps only its name and its references to Gates.
+// add adds an object to those of a namespace, unless it has it already. It keeps only the name and the references to Gates.
 func (t *targets) add(obj *unstructured.Unstructured, namespace string) {
 	k := key{obj.GroupVersionKind().GroupKind().String(), namespace + "/" + obj.GetName()}
 	if t.known[k] {
@@ -51,7 +51,7 @@ func (t *targets) add(obj *unstructured.Unstructured, namespace string) {
 	t.objects = append(t.objects, kept)
 }
 
-// readTarget adds an object of a manifest if it is of a kind that Gates govern, and the labels of a Namespace.
+// readTarget adds an object of a manifest if Gates can govern its kind. Of a Namespace, it adds the labels.
 func (s *Set) readTarget(obj *unstructured.Unstructured) {
 	if gvk := obj.GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Namespace" {
 		if s.targets.labels == nil {
@@ -78,8 +78,8 @@ func (t *targets) in() verdict.Scope {
 	return verdict.Scope{Labels: func(namespace string) map[string]string { return t.labels[namespace] }}
 }
 
-// NewTargets returns the references of Gates in manifests whose spec.targets differ from those in another set, which may be nil. Each reference names its
-// namespace.
+// NewTargets returns the references of the Gates in manifests whose spec.targets differ from those in another set, which may be nil. Each reference
+// has an explicit namespace.
 func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	for _, g := range s.widened(before) {
 		for _, ref := range g.Spec.Targets {
@@ -95,8 +95,7 @@ func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	return refs
 }
 
-// widened returns the enforcing Gates of the manifests that have a selector in spec.targets, and whose spec.targets differ from those in
-// another set.
+// widened returns the Gates in the manifests that enforce, have a selector in spec.targets, and whose spec.targets differ from those in another set.
 func (s *Set) widened(before *Set) (gates []*v1alpha1.Gate) {
 	for _, g := range s.gates {
 		old := before.gate(nameOf(g))
@@ -109,7 +108,7 @@ func (s *Set) widened(before *Set) (gates []*v1alpha1.Gate) {
 	return gates
 }
 
-// gate returns the Gate of a name, nil if the set is nil or has none.
+// gate returns the Gate with a name, nil if the set is nil or does not have it.
 func (s *Set) gate(name string) *v1alpha1.Gate {
 	if s == nil {
 		return nil
@@ -120,8 +119,7 @@ func (s *Set) gate(name string) *v1alpha1.Gate {
 	return nil
 }
 
-// wide returns a warning about each Gate of manifests whose selectors newly match many objects, compared with another set, which may be
-// nil.
+// wide returns a warning about each Gate in the manifests whose selectors match many more objects than in another set, which may be nil.
 func (s *Set) wide(before *Set) (warnings []Fault) {
 	for _, g := range s.widened(before) {
 		if w, many := s.targets.in().Widest(g, before.governed(nameOf(g)), s.targets.objects); many {
@@ -131,7 +129,7 @@ func (s *Set) wide(before *Set) (warnings []Fault) {
 	return warnings
 }
 
-// governed returns the number of targets of a Gate, from its status or in manifests.
+// governed returns how many targets a Gate has, according to its status or in manifests.
 func (s *Set) governed(name string) (n int) {
 	g := s.gate(name)
 	switch {

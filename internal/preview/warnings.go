@@ -17,7 +17,7 @@ const (
 	// searched bounds the search for an opening: any nine years contain a 29 February.
 	searched = 9 * 366 * 24 * time.Hour
 
-	// year bounds the search in a calendar. A longer range of it is read.
+	// year bounds the search in calendars. Other events are read over a longer range.
 	year = 366 * 24 * time.Hour
 
 	// centuries bounds the search for a dated period.
@@ -38,7 +38,7 @@ type search struct {
 	warn   func(field, format string, args ...any)
 }
 
-// warnings returns the warnings about a valid Gate of the manifests. Gates of a cluster have none.
+// warnings returns the warnings about a valid Gate in manifests. Gates of a cluster have none.
 func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	from := r.From
 	if s.validate == nil || s.isKnown(g) {
@@ -74,7 +74,7 @@ func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	return warnings
 }
 
-// warnOpenings warns about a Gate with periods that never opens, and about one that opens too often.
+// warnOpenings warns about a Gate that has periods but never opens, and about a Gate that opens too often.
 func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	if len(s.snapshot(g, s.r).Broken()) > 0 {
 		return // a broken calendar has its own warning
@@ -108,7 +108,7 @@ func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	}
 }
 
-// opens returns whether a Gate without calendars ever opens. Beyond the horizon, only the ends of dated periods change its schedule.
+// opens returns whether a Gate without calendars ever opens. Beyond the horizon, its schedule changes only when dated periods end.
 func (s *search) opens(g *v1alpha1.Gate) bool {
 	from, until := s.bounds(g, searched)
 	if s.within(g, schedule.Opened, from, until) {
@@ -131,8 +131,7 @@ func (s *search) opens(g *v1alpha1.Gate) bool {
 	return false
 }
 
-// bounds returns when the schedule of a Gate decides: from now or notBefore, whichever is later, until notAfter or until a horizon after
-// that.
+// bounds returns when to search: from now or notBefore, whichever is later, until notAfter, or until a horizon later.
 func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until time.Time) {
 	from = s.r.From
 	if g.Spec.NotBefore != nil {
@@ -145,7 +144,7 @@ func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until ti
 	return from, until
 }
 
-// boundsIn names the bounds of a Gate, empty if it has none.
+// boundsIn names the bounds of a Gate in a message, empty if it has none.
 func boundsIn(g *v1alpha1.Gate) string {
 	var names []string
 	if g.Spec.NotBefore != nil {
@@ -157,7 +156,7 @@ func boundsIn(g *v1alpha1.Gate) string {
 	return strings.Join(names, " and ")
 }
 
-// periodAlone returns a Gate that is in a state during a period of g, and otherwise in the other state.
+// periodAlone returns a copy of g whose only period is p: its state is state during the period, and otherwise the opposite.
 func periodAlone(g *v1alpha1.Gate, p *v1alpha1.Period, state schedule.State) *v1alpha1.Gate {
 	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
 	alone.Namespace = g.Namespace

@@ -87,7 +87,7 @@ type request struct {
 
 // request returns the request that the flags describe.
 func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
-	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // microseconds are the precision of the API
+	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, emergency: f.emergency} // the precision of the API
 	var err error
 	if f.emergency && strings.TrimSpace(f.reason) == "" {
 		return nil, errors.New("--emergency needs a --reason")

@@ -47,7 +47,7 @@ func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *resu
 		if err == nil && !again {
 			err = patchGate(ctx, c, r, by, opts)
 		}
-		if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // with config/policies-1.30, the API server cannot verify the name
+		if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // config/policies-1.30: the API server cannot verify it
 			by = ""
 			continue
 		}

@@ -42,7 +42,7 @@ func build(set *preview.Set, folder string) error {
 		manifests, err = objects.AsYaml()
 	}
 	if disk.refused != nil {
-		err = disk.refused // kustomize wraps it into other messages
+		err = disk.refused // because kustomize hides it in other messages
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
@@ -50,13 +50,13 @@ func build(set *preview.Set, folder string) error {
 	return set.Read(folder, bytes.NewReader(manifests))
 }
 
-// localOnly is a file system that refuses files that make kustomize load something from a network.
+// localOnly is a file system that refuses files for which kustomize would load something from a network.
 type localOnly struct {
 	filesys.FileSystem
 	refused error
 }
 
-// ReadFile reads a file unless it refers to something remote.
+// ReadFile reads a file. It returns an error if the file refers to something remote.
 func (l *localOnly) ReadFile(path string) ([]byte, error) {
 	content, err := l.FileSystem.ReadFile(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func (l *localOnly) ReadFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// loadsRemote returns the first address in a file that kustomize would load, empty if there is none.
+// loadsRemote returns the first remote address in a file that kustomize would load, empty if there is none.
 func loadsRemote(path string, content []byte) string {
 	isKustomization := slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(path))
 	if !isKustomization && !bytes.Contains(content, []byte("builtin")) {
@@ -83,7 +83,7 @@ func loadsRemote(path string, content []byte) string {
 		}
 		fields := map[string]any{}
 		if sigsyaml.Unmarshal(document, &fields) != nil {
-			continue // kustomize reports the error
+			continue // kustomize reports this error
 		}
 		if !isKustomization && fields["apiVersion"] != "builtin" {
 			continue
@@ -94,13 +94,13 @@ func loadsRemote(path string, content []byte) string {
 	}
 }
 
-// loadsNothing are fields of a kustomization whose values are not loaded.
+// loadsNothing has the fields of a kustomization whose values are not loaded.
 var loadsNothing = []string{
 	"images", "commonLabels", "commonAnnotations", "labels", "metadata", "buildMetadata", "generatorOptions", "options", "literals", "vars",
 	"helmCharts", "helmChartInflationGenerator",
 }
 
-// firstRemote returns the first address in a value that is loaded, in the order of keys.
+// firstRemote returns the first remote address in a value that kustomize loads, in the order of keys, empty if there is none.
 func firstRemote(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -124,10 +124,11 @@ func firstRemote(value any) string {
 	return ""
 }
 
-// address matches the start of remote addresses that kustomize loads.
+// address matches the start of remote addresses that kustomize can load.
 var address = regexp.MustCompile(`(?i)^(git::)?(https?:|ssh:|file:|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
-// remoteIn returns the address in a text: all of it, the part after a key as in configMapGenerator.files, or one in an inline transformer.
+// remoteIn returns the remote address in a text, empty if there is none: the text itself, the part after a key as in configMapGenerator.files, or an
+// address in an inline transformer.
 func remoteIn(text string) string {
 	if address.MatchString(text) {
 		return text
