@@ -25,8 +25,8 @@ const (
 	claimsVariable  = "claims"
 )
 
-// secretHeaders are empty in expressions, because errors of expressions are logged and returned. With a signature, a reader of the log
-// could repeat the request. Whether there is a signature is not a secret, and flux-event also accepts requests without one.
+// secretHeaders are hidden from expressions, because errors of expressions are logged and returned. With a signature, a reader of the log could
+// repeat the request. Whether there is a signature is not secret, because flux-event also accepts requests without one.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
@@ -37,18 +37,18 @@ type entry struct {
 	key     types.NamespacedName
 	created time.Time
 	spec    *v1alpha1.GateReceiverSpec
-	// credentials has the tokens of the sender, none for generic-oidc.
+	// credentials has the tokens of the sender. It is empty for generic-oidc.
 	credentials endpoint.Credentials
 	verifier    verifier
 	filter      *expression.Bool
-	// action is spec.actionExpr, nil if there is spec.action instead.
+	// action is spec.actionExpr, nil if spec.action is set instead.
 	action  *expression.String
 	limiter *rate.Limiter
-	// broken is why the receiver accepts no webhooks although it can verify a sender.
+	// broken is why the receiver accepts no webhooks although it can verify a sender, nil if it does.
 	broken error
 }
 
-// compile returns an entry without credentials, or nil if the receiver has no supported verifier.
+// compile returns an entry without credentials. It returns nil if the verifier of the receiver is not supported.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
@@ -101,8 +101,8 @@ func (e *entry) compileExpressions() (err error) {
 	return nil
 }
 
-// checkPathOnly returns an error if the path is the receiver's only secret and its spec could open Gates. The API server refuses such a
-// spec, but may have stored one before the rule existed.
+// checkPathOnly returns an error if the path is the only secret of the receiver and its spec could open Gates. The API server refuses such a spec,
+// but may have stored one before this rule existed.
 func (e *entry) checkPathOnly() error {
 	if e.spec.Type != v1alpha1.GenericReceiver || e.spec.Action == v1alpha1.RequestClose && e.spec.ActionExpr == "" {
 		return nil
@@ -115,12 +115,12 @@ func isAction(action v1alpha1.RequestAction) bool {
 	return action == v1alpha1.RequestOpen || action == v1alpha1.RequestClose
 }
 
-// takes returns whether an event is among those of the receiver.
+// takes returns whether the receiver accepts an event.
 func (e *entry) takes(event string) bool {
 	return len(e.spec.Events) == 0 || slices.ContainsFunc(e.spec.Events, func(name string) bool { return strings.EqualFold(name, event) })
 }
 
-// decide returns the action that a webhook requests, empty for none.
+// decide returns the action that a webhook requests, empty if it requests none.
 func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (v1alpha1.RequestAction, error) {
 	data := map[string]any{bodyVariable: hook.body, headersVariable: e.readable(header), claimsVariable: hook.claims}
 	if hook.claims == nil {
@@ -140,7 +140,7 @@ func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (
 	}
 	action := v1alpha1.RequestAction(result)
 	if action != "" && !isAction(action) {
-		// The actual value may be any part of the request.
+		// do not quote the value, which may be any part of the request
 		return "", errors.New(msgActionExprForm)
 	}
 	return action, nil
@@ -153,8 +153,7 @@ func wrapped(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// readable returns the headers that expressions read. If a header occurs several times,
-// its values are joined as in HTTP.
+// readable returns the headers that expressions can read. The values of a repeated header are joined, as in HTTP.
 func (e *entry) readable(header http.Header) map[string]any {
 	values := map[string]any{}
 	for name, all := range maps.All(header) {
@@ -166,7 +165,7 @@ func (e *entry) readable(header http.Header) map[string]any {
 	return values
 }
 
-// gatesFor returns the Gates that a webhook is for.
+// gatesFor returns the Gates to which a webhook applies.
 func (e *entry) gatesFor(hook *webhook) []types.NamespacedName {
 	var gates []types.NamespacedName
 	for _, ref := range e.spec.GateRefs {
@@ -177,5 +176,5 @@ func (e *entry) gatesFor(hook *webhook) []types.NamespacedName {
 	return gates
 }
 
-// by returns the requester for the annotation.
+// by returns the requester, as in the annotation.
 func (e *entry) by() string { return v1alpha1.ReceiverRequester + e.key.String() }

@@ -28,26 +28,26 @@ const (
 // flaggerOpens is the response to a request to open. Flagger cannot sign its requests.
 const flaggerOpens = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
 
-// rollbackPrefix is the prefix of the name of the Gate that decides about a rollback, as in the load tester. With a separate Gate,
-// permission for a rollout is no permission for a rollback.
+// rollbackPrefix is the prefix in the name of the Gate that decides about a rollback, as in the load tester. The Gate is separate, so that
+// permission for a rollout does not permit a rollback.
 const rollbackPrefix = "rollback."
 
 // Flagger serves the manual gating of Flagger's load tester. Checks are served from a cache. A close needs the token of a GateReceiver of
 // type generic, which then makes the request. No request opens a Gate here.
 type Flagger struct {
-	// Handler has the limits and makes requests. It is separate, so that webhooks and Flagger do not share limits.
+	// Handler has the limits and makes requests. It is not the handler of webhooks, so that the two do not share limits.
 	Handler *Handler
 	// Gates reads from a cache.
 	Gates client.Reader
-	// AllowCrossNamespaceRefs lets a canary use Gates in other namespaces.
+	// AllowCrossNamespaceRefs permits a canary to use Gates in other namespaces.
 	AllowCrossNamespaceRefs bool
 }
 
 // flaggerEndpoint is a path of the load tester.
 type flaggerEndpoint struct {
-	// action is empty for a check.
+	// action is the requested action, empty for a check.
 	action v1alpha1.RequestAction
-	// prefix of the name of the Gate.
+	// prefix is the prefix in the name of the Gate.
 	prefix string
 }
 
@@ -108,7 +108,7 @@ type canary struct {
 	fields map[string]any
 }
 
-// canaryOf reads each field once, by its exact name, so that expressions of receivers see the values that are used.
+// canaryOf parses a request. It reads each field once, by its exact name, so that expressions of receivers see the values that are used.
 func canaryOf(body []byte) (*canary, error) {
 	fields, err := parseObject(body)
 	if err != nil {
@@ -135,7 +135,7 @@ func canaryOf(body []byte) (*canary, error) {
 	return c, nil
 }
 
-// gate returns the Gate that a canary refers to. It returns false for a Gate that cannot exist, or that the canary must not use.
+// gate returns the Gate to which a canary refers. It returns false for a Gate that cannot exist, or that the canary must not use.
 func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedName, bool) {
 	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
 	if named := c.metadata["gate"]; named != "" {
@@ -145,12 +145,13 @@ func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedNam
 		}
 	}
 	key.Name = endpoint.prefix + key.Name
-	// A cache treats a name with a slash as that of another namespace.
+	// For a cache, a name with a slash would be in another namespace.
 	possible := len(validation.IsDNS1123Label(key.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(key.Name)) == 0
 	return key, possible && (key.Namespace == c.namespace || f.AllowCrossNamespaceRefs)
 }
 
-// check responds whether a Gate is open. If that is unknown, it is closed, for a rollback too: then nothing is rolled back.
+// check responds whether a Gate is open. If that is unknown, it responds that the Gate is closed, also for a rollback, so that nothing is rolled
+// back.
 func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	key, ok := f.gate(c, endpoint)
 	if !ok || !f.open(r.Context(), key) {
@@ -200,8 +201,8 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 	}
 }
 
-// close requests a close through the sender's first receiver that closes. If there is none,
-// it returns the refusal of one of them, or Forbidden if they request something else.
+// close requests a close through the first receiver of the sender that closes. If there is none, it returns the refusal of one of the receivers, or
+// Forbidden if they request something else.
 func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *response {
 	token := c.token(r.Header)
 	bearers, certain := f.Handler.Table.bearersFor(token, key)
@@ -230,15 +231,14 @@ func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key typ
 	return result
 }
 
-// isClosed waits until checks report that a Gate is closed. After we have confirmed the close, the next check must not contradict it.
+// isClosed waits until checks report that a Gate is closed, because a check must not contradict a close that was confirmed.
 func (f *Flagger) isClosed(ctx context.Context, key types.NamespacedName) bool {
 	return wait.PollUntilContextCancel(ctx, cacheInterval, true, func(ctx context.Context) (bool, error) {
 		return !f.open(ctx, key), nil
 	}) == nil
 }
 
-// token returns the token that the sender presents, empty for none. Flagger cannot set a
-// header.
+// token returns the token of the sender, empty if there is none. Flagger cannot set a header.
 func (c *canary) token(header http.Header) string {
 	token := bearer(header)
 	if token == "" {

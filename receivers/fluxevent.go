@@ -12,7 +12,7 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 )
 
-// gateKey in the metadata of an event has the names of its Gates, separated by commas. spec.eventMetadata of an Alert can set it.
+// gateKey is the key in the metadata of an event for the names of its Gates, separated by commas. spec.eventMetadata of an Alert can set it.
 const gateKey = "gate"
 
 // fluxEvent accepts events of Flux from the Providers generic and generic-hmac of notification-controller, or from a controller. Without a
@@ -48,7 +48,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	addShortKeys(body)
 	metadata, _ := body["metadata"].(map[string]any)
 	if value, ok := metadata[gateKey]; ok {
-		names, _ := value.(string) // all values of an event are strings
+		names, _ := value.(string) // values of an event are strings
 		if hook.gates = gateNames(names); len(hook.gates) == 0 {
 			return nil, fmt.Errorf(msgNoGateNamed, errMalformed, gateKey)
 		}
@@ -58,7 +58,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	return hook, nil
 }
 
-// gateNames returns the names in a list with commas.
+// gateNames returns the names in a comma-separated list.
 func gateNames(list string) []string {
 	var names []string
 	for name := range strings.SplitSeq(list, ",") {
@@ -69,8 +69,8 @@ func gateNames(list string) []string {
 	return names
 }
 
-// addShortKeys also adds the metadata without the prefix of its keys, as notification-controller does, so that expressions do not depend on
-// the sender. Existing keys stay. Of two prefixes, the first by name counts.
+// addShortKeys adds the metadata without the prefix of the keys, as notification-controller does, so that expressions do not depend on the sender.
+// Existing keys are kept. If two keys differ only in their prefix, the first one by name is used.
 func addShortKeys(body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

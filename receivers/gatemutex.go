@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gateMutexes serializes requests per Gate. A user who may write a Gate in one namespace must not be able to delay requests on others.
+// gateMutexes serializes requests per Gate, so that a user who may write a Gate in one namespace cannot delay requests on others.
 type gateMutexes struct {
 	mu    sync.Mutex
 	gates map[types.NamespacedName]*gateMutex
 }
 
-// gateMutex is the mutex of a Gate, as long as it is in use.
+// gateMutex is the mutex of a Gate while it is in use.
 type gateMutex struct {
 	taken chan struct{}
 	users int
 }
 
-// take locks the mutex of a Gate, unless the context is done first. It returns a function that unlocks it.
+// take locks the mutex of a Gate. It returns a function that unlocks it, or an error if the context ends before.
 func (t *gateMutexes) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	t.mu.Lock()
 	this := t.gates[key]

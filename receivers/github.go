@@ -19,8 +19,8 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if !signed(only(in.header, header), in.body, in.keys(), algorithm) {
 		return nil, fmt.Errorf(msgBodySignature, errUnverified, header)
 	}
-	// They are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but do not
-	// identify a webhook.
+	// They are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but they do not identify
+	// a webhook.
 	event := only(in.header, "X-GitHub-Event")
 	if event == "" || only(in.header, "X-GitHub-Delivery") == "" {
 		return nil, fmt.Errorf(msgGitHubHeaders, errMalformed)
@@ -36,7 +36,7 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	return &webhook{event: event, reason: githubReason(event, body), delivery: digestOf(in.body), body: body}, nil
 }
 
-// githubPayload returns the JSON of a webhook in either of its content types.
+// githubPayload returns the JSON in a webhook of either content type.
 func githubPayload(in *incoming) ([]byte, error) {
 	// A charset that cannot be parsed leaves an empty type.
 	contentType, _, _ := mime.ParseMediaType(only(in.header, "Content-Type"))

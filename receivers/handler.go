@@ -33,7 +33,7 @@ func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.L
 	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: largeBodies{byQuota: map[quotaKey]int{}}}
 }
 
-// response is the response to a sender. The text is empty unless the sender is verified.
+// response is the response to a sender. Its text is empty if the sender is not verified.
 type response struct {
 	code int
 	text string
@@ -62,8 +62,8 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 	}
 }
 
-// respond reads a request and returns the response. It looks up the path first, so that only requests to an existing path use memory. Other
-// senders cannot tell whether a path exists.
+// respond reads a request and returns the response. It looks up the path first, so that only requests to an existing path use memory. Other senders
+// cannot tell whether a path exists.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
 		return refused
@@ -99,8 +99,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	return a
 }
 
-// admit checks the headers of a request. It returns whether they verify the sender, and the response to an unverified sender, nil if the
-// sender may be the right one.
+// admit checks the headers of a request. proven is true if they verify the sender. refused is the response to an unverified sender, nil if the body
+// may still verify the sender.
 func admit(ctx context.Context, e *entry, in *incoming) (proven bool, refused *response) {
 	if e == nil {
 		return false, &response{code: http.StatusNotFound}
@@ -132,7 +132,7 @@ func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response 
 	return a
 }
 
-// pretend takes as long as verifying a wrong signature.
+// pretend takes as long as verifying a wrong signature, so that the time of a response reveals nothing.
 func pretend(in *incoming) {
 	_, _ = genericHMAC{}.verify(context.Background(), in) // without a token, no signature is valid
 }
@@ -150,7 +150,7 @@ func unverified(e *entry, err error) *response {
 	return a
 }
 
-// take makes the requests of a verified webhook.
+// take handles a verified webhook, and requests its action.
 func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *response {
 	action, refused := h.decide(ctx, e, in, hook)
 	gates := e.gatesFor(hook)
@@ -165,7 +165,7 @@ func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhoo
 	return h.put(ctx, e, in, hook, action, gates)
 }
 
-// decide returns the action of a verified webhook, or the response if the receiver refuses it.
+// decide returns the action of a verified webhook, or a response if the receiver refuses the webhook.
 func (h *Handler) decide(ctx context.Context, e *entry, in *incoming, hook *webhook) (v1alpha1.RequestAction, *response) {
 	switch {
 	case e.spec.Suspend:
@@ -199,8 +199,7 @@ func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook
 	return h.request(ctx, gates, a, in)
 }
 
-// recheckToken makes sure that the token has not been removed from its Secret since the last
-// read.
+// recheckToken returns an error response if the token has been removed from its Secret since the Secret was last read.
 func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *response {
 	now, err := retried(ctx, func() (endpoint.Credentials, error) { return h.Table.credentials(ctx, e) })
 	switch {
@@ -219,8 +218,8 @@ func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *res
 	return nil
 }
 
-// request makes the request on all Gates. If some of them fail, the sender must try again: Gates that recorded the webhook are skipped
-// then. A request that needs approval is accepted, and the response includes that it waits.
+// request makes the request on all Gates. If some of them fail, the sender must try again; Gates that have recorded the webhook are then skipped. A
+// request that needs approval is accepted, and the response says that it waits.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a gateRequest, in *incoming) *response {
 	var errs []error
 	replayed, taken := 0, fmt.Sprintf(msgRequested, a.action)
@@ -257,7 +256,7 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a g
 	return result
 }
 
-// errorTexts returns the texts of the errors of one kind. Other errors are only logged, because they may quote the API server.
+// errorTexts returns the texts of the errors that are kind. Other errors are only logged, because they may quote the API server.
 func errorTexts(errs []error, kind error) string {
 	var words []string
 	for _, err := range errs {
@@ -268,7 +267,7 @@ func errorTexts(errs []error, kind error) string {
 	return strings.Join(words, "\n")
 }
 
-// busy returns the response to try again. It is the same whether the path exists or not.
+// busy returns the response that asks the sender to try again. It does not depend on whether the path exists.
 func busy() *response { return &response{code: http.StatusServiceUnavailable} }
 
 // log logs the result of a webhook.

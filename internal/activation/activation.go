@@ -25,8 +25,8 @@ const (
 	Promote
 	// Activated means that the staged certificate is in use.
 	Activated
-	// RolledBack means that the staged certificate was activated, and another client has changed the live Secret since. It stays so until
-	// the next issuance.
+	// RolledBack means that the staged certificate was activated, and that another client has changed the live Secret since. It is not activated
+	// again before the next issuance.
 	RolledBack
 )
 
@@ -42,7 +42,7 @@ type Secret struct {
 	Controller string
 }
 
-// Identity identifies what the controller has written.
+// Identity has the annotations by which the controller recognizes what it has written.
 type Identity struct {
 	// Fingerprint is the annotation of a live Secret with the fingerprint of the data that was last promoted into it.
 	Fingerprint string
@@ -54,10 +54,9 @@ type Identity struct {
 type When struct {
 	// Open means that all Gates that govern the Certificate are open.
 	Open bool
-	// Strict lets the live certificate expire rather than promote another one while a Gate is closed.
+	// Strict is true if the live certificate must expire rather than be replaced while a Gate is closed.
 	Strict bool
-	// Margin is how long before the end of the live certificate another one is promoted even if a Gate is closed. It is limited to a sixth
-	// of the lifetime.
+	// Margin is how long before the end of the live certificate it is replaced even if a Gate is closed. It is limited to a sixth of the lifetime.
 	Margin time.Duration
 }
 
@@ -66,20 +65,20 @@ type Decision struct {
 	Outcome Outcome
 	// Message is why the promotion is refused.
 	Message string
-	// Recheck is when the outcome changes by itself, zero if no change is known.
+	// Recheck is when the outcome may change without a write, zero if that is unknown.
 	Recheck time.Time
 	// Early is true if the certificate is promoted even though a Gate is closed.
 	Early bool
 	// Fingerprint of the staged data.
 	Fingerprint string
-	// Staged is the certificate that waits or must be promoted, Live the one in use. Each is nil if it cannot be read.
+	// Staged is the certificate that waits or must be promoted, and Live the one in use. Each is nil if it cannot be read.
 	Staged, Live *Leaf
-	// Previous is the data of the live Secret to keep before another certificate is promoted into it, nil for none.
+	// Previous is the data of the live Secret to keep before it is replaced, nil if there is none.
 	Previous map[string][]byte
 }
 
-// Decide returns the decision on the staged certificate. A Secret is nil if it does not exist. The same staged data is promoted only once,
-// so that a user can roll back. But a deleted live Secret is created again.
+// Decide returns the decision on the staged certificate. A Secret that does not exist is nil. The same staged data is promoted only once, so that a
+// user can roll back, unless the live Secret was deleted.
 func Decide(names Names, us Identity, staged, live *Secret, when When, now time.Time) Decision {
 	d := Decision{}
 	if live != nil {
@@ -132,8 +131,8 @@ func (d Decision) schedule(when When, now time.Time) Decision {
 	return d
 }
 
-// lastMoment returns when the certificate is promoted even if a Gate is closed. It is zero for never: if Strict is set, if nothing is in
-// use yet, or if the certificate in use lasts as long.
+// lastMoment returns when the certificate is promoted even if a Gate is closed, zero for never: if Strict is set, if no certificate is in use yet,
+// or if the certificate in use does not expire earlier.
 func (d Decision) lastMoment(when When) time.Time {
 	if when.Strict || d.Live == nil || !d.Staged.NotAfter.After(d.Live.NotAfter) {
 		return time.Time{}
@@ -141,7 +140,7 @@ func (d Decision) lastMoment(when When) time.Time {
 	return d.Live.NotAfter.Add(-Margin(when.Margin, d.Live.NotAfter.Sub(d.Live.NotBefore)))
 }
 
-// Margin returns the margin for a certificate with a lifetime.
+// Margin returns the margin for a certificate with a lifetime: safety, but at most a sixth of the lifetime.
 func Margin(safety, lifetime time.Duration) time.Duration {
 	return max(0, min(safety, lifetime/6))
 }

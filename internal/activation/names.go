@@ -11,13 +11,13 @@ const (
 	// TLSType is the type of a live Secret, and of its previous one.
 	TLSType = "kubernetes.io/tls"
 
-	// CertificateNameAnnotation is the annotation of cert-manager with the Certificate that a Secret was issued for.
+	// CertificateNameAnnotation is the annotation of cert-manager with the name of the Certificate for which a Secret was issued.
 	CertificateNameAnnotation = "cert-manager.io/certificate-name"
 
 	// certManagerLabel is on all Secrets that cert-manager watches.
 	certManagerLabel = "controller.cert-manager.io/fao"
 
-	// PreviousSuffix is appended to the name of a live Secret to get that of the Secret with its previous data.
+	// PreviousSuffix is appended to the name of a live Secret for the Secret with its previous data.
 	PreviousSuffix = "-previous"
 
 	maxNameLength = 253
@@ -34,8 +34,7 @@ type Names struct {
 // Previous returns the name of the Secret with the previous data of the live one.
 func (n Names) Previous() string { return n.Live + PreviousSuffix }
 
-// refuse returns what is wrong with the names or their Secrets, empty if nothing is. The controller never reads or writes Secrets of
-// others.
+// refuse returns why the names or their Secrets cannot be used, empty if they can be. The controller never reads or writes Secrets of others.
 func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
@@ -43,14 +42,14 @@ func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.refuseUnowned(us, n.Live, live); message != "" {
 		return message
 	}
-	// A user who may write a Certificate must not be able to copy any Secret with it.
+	// A user who may write a Certificate must not be able to copy an arbitrary Secret with it.
 	if staged != nil && staged.Annotations[CertificateNameAnnotation] != n.Certificate {
 		return fmt.Sprintf("Secret '%s' was not issued for Certificate '%s'", n.Staged, n.Certificate)
 	}
 	return ""
 }
 
-// Invalid returns why nothing can be promoted between Secrets of these names, empty if it can.
+// Invalid returns why nothing can be promoted between Secrets with these names, empty if it can be.
 func (n Names) Invalid() string {
 	if faults := validation.IsDNS1123Subdomain(n.Live); len(faults) > 0 {
 		return fmt.Sprintf("'%s' cannot be the name of a Secret: %s", n.Live, strings.Join(faults, ", "))
@@ -68,7 +67,7 @@ func (n Names) Invalid() string {
 	return ""
 }
 
-// RefusePrevious returns why a Secret cannot keep the previous data of the live one, empty if it can.
+// RefusePrevious returns why a Secret cannot keep the previous data of the live Secret, empty if it can.
 func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	if message := n.refuseUnowned(us, n.Previous(), previous); message != "" || previous == nil {
 		return message
@@ -79,7 +78,7 @@ func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	return unwritable(n.Previous(), previous)
 }
 
-// refuseUnowned returns why we must not write a Secret, empty if it is ours.
+// refuseUnowned returns why the controller must not write a Secret, empty if the Secret is its own.
 func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	if s == nil {
 		return ""
@@ -100,7 +99,7 @@ func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	return ""
 }
 
-// unwritable returns why a Secret cannot be written, empty if it can.
+// unwritable returns why a Secret cannot be written, empty if it can be.
 func unwritable(name string, s *Secret) string {
 	switch {
 	case s == nil:

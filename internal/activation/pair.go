@@ -27,7 +27,7 @@ type Leaf struct {
 	// Serial is the serial number as openssl prints it.
 	Serial string
 
-	// temporary is true if cert-manager signed it itself until the issuer does.
+	// temporary is true for a certificate that cert-manager has signed itself until the issuer signs one.
 	temporary bool
 }
 
@@ -48,7 +48,7 @@ func Fingerprint(data map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// usable returns the certificate in the data of a Secret, if a server could use it. The error continues a sentence that begins with the
+// usable returns the certificate in the data of a Secret, or an error if no server could use it. The error continues a sentence that begins with the
 // name of the Secret, and reveals no data.
 func usable(data map[string][]byte) (*Leaf, error) {
 	for _, key := range []string{CertKey, PrivateKeyKey} {

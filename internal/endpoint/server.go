@@ -23,13 +23,13 @@ const retryInterval = 100 * time.Millisecond
 
 // Server serves the objects of a kind. Every replica has one, and does not wait for the leader election.
 type Server struct {
-	// Addr to listen on.
+	// Addr is the address to listen on.
 	Addr string
 	// Serve serves until the context is done.
 	Serve func(context.Context, net.Listener) error
-	// Objects is an empty list of the kind, Cache reads it, and IsReconciled returns whether an object was reconciled. The server starts
-	// once all objects in the cache were reconciled: a client that cannot connect tries again, but one that gets a 404 may not. Objects is
-	// nil if there is nothing to wait for.
+	// Objects is an empty list of the kind, Cache reads it, and IsReconciled returns whether an object was reconciled. The server starts when all
+	// objects in the cache were reconciled, because a client that cannot connect tries again, but one that gets a 404 may not. Objects is nil if the
+	// server must not wait.
 	Objects      client.ObjectList
 	Cache        client.Reader
 	IsReconciled func(types.NamespacedName) bool
@@ -68,8 +68,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.Serve(ctx, listener)
 }
 
-// await returns once all objects that exist at first were reconciled. It ignores new ones, so that a user who keeps creating objects cannot
-// keep a replica from being ready.
+// await returns when all objects that existed at the start were reconciled. It ignores new ones, so that a user cannot keep a replica from becoming
+// ready by creating objects.
 func (s *Server) await(ctx context.Context) error {
 	if s.Objects == nil {
 		return nil
@@ -141,5 +141,5 @@ func Respond(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text) // the client may be gone
+	_, _ = io.WriteString(w, text) // the client may have disconnected
 }

@@ -23,7 +23,7 @@ type Entry[E any] interface {
 	Paths() []string
 	// Bearers are tokens that identify it at a path that entries share.
 	Bearers() []string
-	// Inherit keeps the state of the previous entry.
+	// Inherit copies the state of the previous entry of the object.
 	Inherit(before E)
 }
 
@@ -31,9 +31,9 @@ type Entry[E any] interface {
 type Table[E Entry[E]] struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]E
-	// paths has entries by the digest of a path, so that the time of a lookup does not depend on the existing paths.
+	// paths has the entries by the digest of a path, so that the time of a lookup reveals nothing about existing paths.
 	paths map[[sha256.Size]byte]E
-	// bearers has entries by the digest of a token, for the same reason.
+	// bearers has the entries by the digest of a token, for the same reason.
 	bearers map[[sha256.Size]byte]map[E]bool
 	// unsettled has objects that may or may not become ready.
 	unsettled map[types.NamespacedName]bool
@@ -49,8 +49,8 @@ func NewTable[E Entry[E]]() *Table[E] {
 	}
 }
 
-// Put replaces an entry, the zero value for none. An unsettled object may have any path. It returns the object that already has one of the
-// paths.
+// Put replaces the entry of an object. The zero value removes it. unsettled is true if the object may yet become ready, at any path. Put returns the
+// name of the object that already owns one of the paths, empty if there is none.
 func (t *Table[E]) Put(key types.NamespacedName, e E, unsettled bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +90,7 @@ func (t *Table[E]) Forget(key types.NamespacedName) {
 	delete(t.settled, key)
 }
 
-// precedes returns whether e owns a path that both have. The older one does.
+// precedes returns whether e and not other owns a path that both have. The older one owns it.
 func precedes[E Entry[E]](e, other E) bool {
 	if order := e.Created().Compare(other.Created()); order != 0 {
 		return order < 0
@@ -111,7 +111,7 @@ func (t *Table[E]) add(e E) {
 	}
 }
 
-// drop removes an entry, the zero value for none.
+// drop removes an entry. It ignores the zero value.
 func (t *Table[E]) drop(e E) {
 	var none E
 	if e == none {
@@ -128,7 +128,7 @@ func (t *Table[E]) drop(e E) {
 	}
 }
 
-// Find returns the entry of a path, the zero value if there is none. certain is false if there may be one anyway.
+// Find returns the entry with a path, the zero value if there is none. certain is false if an unsettled object may have the path.
 func (t *Table[E]) Find(path string) (e E, certain bool) {
 	digest := sha256.Sum256([]byte(path))
 	t.mu.RLock()
@@ -136,14 +136,14 @@ func (t *Table[E]) Find(path string) (e E, certain bool) {
 	return t.paths[digest], len(t.unsettled) == 0
 }
 
-// Get returns the entry of an object, the zero value if there is none.
+// Get returns the entry of an object, the zero value if it has none.
 func (t *Table[E]) Get(key types.NamespacedName) E {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.entries[key]
 }
 
-// FindBearers returns the entries with a token, in any order. certain is false if there may be more.
+// FindBearers returns the entries with a token, in any order. certain is false if unsettled objects may have the token, too.
 func (t *Table[E]) FindBearers(token string) (found []E, certain bool) {
 	digest := sha256.Sum256([]byte(token))
 	t.mu.RLock()
@@ -159,14 +159,14 @@ func (t *Table[E]) IsReconciled(key types.NamespacedName) bool {
 	return ok
 }
 
-// Len returns the size of the table, zero if it is empty.
+// Len returns the number of entries.
 func (t *Table[E]) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.entries) + len(t.paths) + len(t.bearers) + len(t.unsettled) + len(t.settled)
 }
 
-// digestsOf omits empty secrets.
+// digestsOf returns the digests of the secrets that are not empty.
 func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 	for _, secret := range secrets {
 		if secret != "" {

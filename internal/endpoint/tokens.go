@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Refused is an error that a retry cannot fix: the object or its Secret must change first.
+// Refused is an error that a retry cannot fix: only a change of the object or its Secret can.
 type Refused struct {
 	reason string
 	error
@@ -38,7 +38,7 @@ type Credentials struct {
 	SigningTokens []string
 }
 
-// PathTokens returns the tokens that paths are derived from: the signing tokens if there is no other token.
+// PathTokens returns the tokens from which paths are derived: Tokens, or SigningTokens if there are no others.
 func (c Credentials) PathTokens() []string {
 	if len(c.Tokens) > 0 {
 		return c.Tokens
@@ -46,7 +46,7 @@ func (c Credentials) PathTokens() []string {
 	return c.SigningTokens
 }
 
-// SigningKeys returns the tokens for signatures: the other tokens if there is no signing token.
+// SigningKeys returns the tokens for signatures: SigningTokens, or Tokens if there are no others.
 func (c Credentials) SigningKeys() []string {
 	if len(c.SigningTokens) > 0 {
 		return c.SigningTokens
@@ -59,7 +59,7 @@ func (c Credentials) Equal(other Credentials) bool {
 	return slices.Equal(c.Tokens, other.Tokens) && slices.Equal(c.SigningTokens, other.SigningTokens)
 }
 
-// Tokens returns the tokens in a Secret that must have the key token. Errors are those of ReadCredentials.
+// Tokens returns the tokens in a Secret, which must have the key token. It returns the errors of ReadCredentials.
 func Tokens(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) ([]string, error) {
 	c, err := ReadCredentials(ctx, secrets, name, component)
 	if err == nil && len(c.Tokens) == 0 {
@@ -68,12 +68,12 @@ func Tokens(ctx context.Context, secrets client.Reader, name types.NamespacedNam
 	return c.Tokens, err
 }
 
-// ReadCredentials returns the tokens in a Secret, at least one. The error is a Refused if a retry cannot help. component is the folder of
-// config that permits the controller to read Secrets.
+// ReadCredentials returns the tokens in a Secret, at least one. It returns a Refused if a retry cannot help. component is the folder of config that
+// permits the controller to read Secrets.
 func ReadCredentials(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) (c Credentials, err error) {
 	secret := &corev1.Secret{}
 	if wrong := validation.NameIsDNSSubdomain(name.Name, false); len(wrong) > 0 {
-		// A retry cannot fix it, and all unknown paths would get 503.
+		// A retry cannot fix this, and all unknown paths would get 503.
 		return c, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot exist: %s", name, wrong[0]))
 	}
 	err = secrets.Get(ctx, name, secret)
@@ -98,8 +98,8 @@ func ReadCredentials(ctx context.Context, secrets client.Reader, name types.Name
 	return c, nil
 }
 
-// tokensIn returns the tokens in two keys of a Secret, the current one first. It removes white space around a token: editors and echo add a
-// newline, which no header can have.
+// tokensIn returns the tokens in two keys of a Secret, the current one first. It removes white space around tokens, because editors and echo add a
+// newline, which a header cannot contain.
 func tokensIn(secret *corev1.Secret, current, previous string) (tokens []string, err error) {
 	for _, key := range []string{current, previous} {
 		value := string(secret.Data[key])

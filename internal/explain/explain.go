@@ -19,11 +19,11 @@ import (
 type Cluster struct {
 	// Gates are the Gates that the user may read.
 	Gates []*v1alpha1.Gate
-	// Namespaces are the namespaces whose Gates are all in Gates, nil for all namespaces.
+	// Namespaces are the namespaces of which Gates has all Gates. Nil means all namespaces.
 	Namespaces []string
 	// Calendars are the calendars of the Gates.
 	Calendars timetable.Calendars
-	// Absent are Gates of other namespaces that certainly do not exist, as namespace/name.
+	// Absent are names of Gates in other namespaces that do not exist for certain, as namespace/name.
 	Absent []string
 	// Labels returns the labels of a namespace.
 	Labels func(namespace string) map[string]string
@@ -86,7 +86,7 @@ type Explanation struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
 	State    State    `json:"state"`
-	// Becomes is the next state of the object, soon or when it gets a release slot. Empty if the state does not change.
+	// Becomes is the next state of the object, reached soon or with a release slot. It is empty if the state does not change.
 	Becomes State `json:"becomes,omitempty"`
 	// Summary is a sentence about the state of the object. Notes have further facts.
 	Summary string   `json:"summary"`
@@ -95,9 +95,9 @@ type Explanation struct {
 	Gates []Gate `json:"gates"`
 	// Owners are the other field managers that own fields that hold the object, for example spec.suspend.
 	Owners []Owner `json:"owners,omitempty"`
-	// Remedies would change the state. All of them are needed: a held object is released only when all of its Gates open.
+	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its Gates open.
 	Remedies []Remedy `json:"remedies,omitempty"`
-	// Waiting is what waits while the object is held. Missing if it was not requested.
+	// Waiting is what waits while the object is held. It is missing if it was not requested.
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// Incomplete is true if Gates that govern the object may be missing, because the user may not read the Gates of all namespaces.
 	Incomplete bool `json:"incomplete,omitempty"`
@@ -106,7 +106,7 @@ type Explanation struct {
 // Owner is a field manager that owns a field that holds an object.
 type Owner struct {
 	Manager string `json:"manager"`
-	// At is when the manager last wrote. Missing if unknown.
+	// At is when the manager last wrote. It is missing if unknown.
 	At *metav1.Time `json:"at,omitempty"`
 }
 
@@ -117,7 +117,7 @@ type Remedy struct {
 	Effect string `json:"effect"`
 }
 
-// Explain explains the state of an object, which must have its managed fields.
+// Explain explains the state of an object. The object must have its managed fields.
 func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -160,7 +160,7 @@ func (k Cluster) about(t *target.Object) []verdict.Gate {
 	return gates
 }
 
-// without returns the effect of a Gate that the user may not read. It derives the effect from the name of the Gate on the object.
+// without returns the effect of a Gate that the user may not read, as far as the name of the Gate on the object shows it.
 func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	namespace, _, _ := strings.Cut(name, "/")
 	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)
@@ -175,8 +175,7 @@ func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	return verdict.Gate{Name: name, Effect: verdict.Missing}
 }
 
-// scope returns the scope of references. The flags of the controller are derived from the conditions of the object and the status of the
-// Gate.
+// scope returns the scope of references. It derives the flags of the controller from the conditions of the object and the status of the Gate.
 func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	return verdict.Scope{Labels: k.Labels, Own: k.Own, Reaches: func(from, to string) bool {
 		if from == t.GetNamespace() {
@@ -186,7 +185,7 @@ func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	}}
 }
 
-// Reaches returns whether a Gate may govern an object, according to the denied references in its status.
+// Reaches returns whether a Gate may govern an object, which is not the case if its status reports a denied reference to it.
 func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
@@ -198,7 +197,7 @@ func isDenied(t *target.Object) bool {
 	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
 }
 
-// definitionOf returns what the conditions of a Certificate show about the release of cert-manager.
+// definitionOf returns facts about the release of cert-manager, as far as the conditions of a Certificate show them.
 func definitionOf(t *target.Object) target.Definition {
 	approved := verdict.ApprovedOf(t)
 	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason
@@ -228,7 +227,7 @@ func stateOf(r verdict.Ruling) State {
 	return Free
 }
 
-// becomes returns the state of an object after the next step.
+// becomes returns the state of an object after the next step, given its current state.
 func becomes(is State, r verdict.Ruling) State {
 	switch {
 	case is.IsHeld() && r.Step.Outcome == verdict.Exempt:

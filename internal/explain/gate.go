@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// GateState is the state of a Gate for an object.
+// GateState is the state of a Gate with respect to an object.
 type GateState string
 
 // The states of a Gate.
@@ -39,22 +39,22 @@ type Gate struct {
 	WouldHold bool          `json:"wouldHold,omitempty"`
 	// Suspended is true if the Gate has spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
-	// Rules are the references through which the Gate governs the object: entries of spec.targets, or the annotation of the object. Empty
-	// if the Gate only has its name on the object.
+	// Rules are the references by which the Gate governs the object: entries of spec.targets, or the annotation of the object. They are empty if
+	// only the name of the Gate is on the object.
 	Rules []string `json:"rules"`
 	// Hidden is true if the user may not read the Gate.
 	Hidden bool `json:"hidden,omitempty"`
 	// Holds is true if the Gate holds the object.
 	Holds bool `json:"holds"`
-	// Reason and Message are those of the condition Opened. Period and Exception name what decided, as in status.lastTransition.
+	// Reason and Message are those of the condition Opened. Period and Exception name the cause, as in status.lastTransition.
 	Reason    string `json:"reason,omitempty"`
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Since is when the Gate changed to its state, and Until is when the state ends. Missing if unknown.
+	// Since is when the Gate changed to its state, and Until is when the state ends. Both are missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	Until *metav1.Time `json:"until,omitempty"`
-	// RequestedBy and RequestMessage are the requester and the message of the request that decided.
+	// RequestedBy and RequestMessage are the requester and the reason of the request that caused the state.
 	RequestedBy    string `json:"requestedBy,omitempty"`
 	RequestMessage string `json:"requestMessage,omitempty"`
 }
@@ -99,8 +99,7 @@ func (k Cluster) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	return is
 }
 
-// rules returns the references through which a Gate governs an object, such as spec.targets[2]: Kustomization *. The Gate is nil if it is
-// unknown.
+// rules returns the references by which a Gate governs an object, such as spec.targets[2]: Kustomization *. The Gate is nil if it is unknown.
 func (k Cluster) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
 	rules := []string{}
 	if g != nil {

@@ -11,30 +11,30 @@ import (
 
 // Approvals are the approvals of the waiting revision.
 type Approvals struct {
-	// Has is the number of users who have approved it, Needs is the required number.
+	// Has is the number of users who have approved it, and Needs is the required number.
 	Has   int `json:"has"`
 	Needs int `json:"needs"`
 }
 
-// gatedSource converts an object to a GatedSource, nil if it is none.
+// gatedSource converts an object to a GatedSource. It returns nil if the object is of another kind.
 func gatedSource(obj *unstructured.Unstructured) *v1alpha1.GatedSource {
 	if !target.Pins(obj.GroupVersionKind().GroupKind()) {
 		return nil
 	}
 	g := &v1alpha1.GatedSource{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, g); err != nil {
-		return nil // of another release
+		return nil // of another release, with other fields
 	}
 	return g
 }
 
-// NeedsApproval returns whether an object is a GatedSource whose revision waits for approvals. Gates may hold it as well.
+// NeedsApproval returns whether an object is a GatedSource whose revision waits for approvals. Gates may also hold it.
 func NeedsApproval(obj *unstructured.Unstructured) bool {
 	g := gatedSource(obj)
 	return g != nil && approvals(g) != nil
 }
 
-// Pinned names the source that a GatedSource has pinned. It returns false for other objects.
+// Pinned returns the pinned source of a GatedSource. It returns false for other objects.
 func Pinned(obj *unstructured.Unstructured) (Ref, bool) {
 	g := gatedSource(obj)
 	if g == nil {
@@ -43,7 +43,7 @@ func Pinned(obj *unstructured.Unstructured) (Ref, bool) {
 	return Ref{sourceVersion, g.Spec.SourceRef.Kind, g.Namespace, g.PinnedName()}, true
 }
 
-// pending sets the revision that a GatedSource has not promoted yet, from its status.
+// pending sets Waits to the revision that a GatedSource has not promoted yet, according to its status.
 func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	w.Reason = NothingNew
 	if p := g.Status.Pending; p != nil {

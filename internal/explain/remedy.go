@@ -23,7 +23,7 @@ import (
 // maxOpenFor bounds how long a suggested command opens a Gate.
 const maxOpenFor = time.Hour
 
-// OpenFlags returns the flags of a suggested command that opens a Gate, and the duration in words.
+// OpenFlags returns the flags of a suggested command that opens a Gate, and a text with the duration.
 func OpenFlags(g *v1alpha1.Gate) (flags, lasts string) {
 	d := openFor(g)
 	text := strings.TrimSuffix(strings.TrimSuffix(d.String(), "m0s"), "h0") // 1h, 20m, 10s
@@ -50,7 +50,7 @@ func openFor(g *v1alpha1.Gate) time.Duration {
 func (k Cluster) remedy(e *Explanation, r verdict.Ruling) {
 	switch {
 	case e.Becomes != "":
-		return // it changes by itself
+		return // it will change without a command
 	case e.State.IsHeld() || e.State == Suspended || e.State == Exempt && r.Plan.Exempt == target.Activates:
 		for _, g := range r.Verdict.Holders {
 			e.Remedies = append(e.Remedies, k.lift(g, r.Object)...)
@@ -70,7 +70,7 @@ func (k Cluster) remedy(e *Explanation, r verdict.Ruling) {
 	}
 }
 
-// lift returns the commands that end the hold of one Gate.
+// lift returns the commands that end the hold by one Gate.
 func (k Cluster) lift(g verdict.Gate, obj *target.Object) []Remedy {
 	switch g.Effect {
 	case verdict.Missing, verdict.Denied:
@@ -90,7 +90,7 @@ func (k Cluster) lift(g verdict.Gate, obj *target.Object) []Remedy {
 	}
 }
 
-// open returns the commands that open a closed Gate. It checks in memory whether a request does.
+// open returns the commands that open a closed Gate. It checks in memory whether an open request would open it.
 func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	if g.RequiredApprovals() > 0 {
 		return k.openApproved(g, done)
@@ -119,7 +119,7 @@ func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	return []Remedy{{k.onGate("status", g, ""), "shows why a request does not open it: " + d.Message}}
 }
 
-// openApproved returns the commands that open a Gate that requires approvals: the request, if there is none, and the approvals by other
+// openApproved returns the commands that open a Gate that requires approvals: a request, unless there is one already, and its approval by other
 // users.
 func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	free := g.DeepCopy()
@@ -143,7 +143,7 @@ func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	return all
 }
 
-// lasts describes how long a Gate stays open after a request, and whose close requests that ends.
+// lasts returns a text about how long a Gate stays open after a request, and whose close requests the request ends.
 func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	_, text := OpenFlags(g)
 	text = " for " + text
@@ -176,7 +176,7 @@ func (k Cluster) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return g
 }
 
-// dependencyRemedies returns commands that show the objects that keep a Gate closed.
+// dependencyRemedies returns commands that show the dependencies that keep a Gate closed.
 func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	var all []Remedy
 	for _, w := range g.Status.Dependencies {
@@ -191,7 +191,7 @@ func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	return all
 }
 
-// unname returns the command that removes the name of a Gate from the annotation of an object.
+// unname returns the command that removes the name of a Gate from the annotation on an object by which it refers to Gates.
 func unname(name string, obj *target.Object) Remedy {
 	rest := slices.DeleteFunc(verdict.NamedBy(&obj.Unstructured), func(n string) bool { return n == name })
 	for i := range rest {
@@ -208,7 +208,7 @@ func unname(name string, obj *target.Object) Remedy {
 	}
 }
 
-// onGate returns a command of the plugin for a Gate.
+// onGate returns a command of the plugin with a Gate as its argument.
 func (k Cluster) onGate(action string, g *v1alpha1.Gate, flags string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s -n %s %s", k.Command, action, g.Name, g.Namespace, flags))
 }
@@ -226,7 +226,7 @@ func (e *Explanation) resume() Remedy {
 	return Remedy{command("resume", e.Target), effect}
 }
 
-// addedOf returns the kind of an object if it was added to the built-in ones.
+// addedOf returns the kind of an object if it is an added kind. Otherwise, it returns false.
 func addedOf(ref Ref) (target.Kind, bool) {
 	return target.Added(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
@@ -239,7 +239,7 @@ func fieldOf(ref Ref) string {
 	return "spec.suspend"
 }
 
-// command returns the command that suspends or resumes an object: of the Flux CLI, or a patch for a kind that it does not support.
+// command returns the command that suspends or resumes an object: one of the Flux CLI, or a patch for kinds that the Flux CLI does not support.
 func command(action string, ref Ref) string {
 	kind, ok := addedOf(ref)
 	if !ok {

@@ -17,24 +17,24 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reason is what waits while an object is held.
+// Reason is the kind of what waits while an object is held.
 type Reason string
 
-// The kinds of waiting.
+// The kinds of what waits.
 const (
 	// NewRevision means that the source of the object has another revision than the one that is applied.
 	NewRevision Reason = "NewRevision"
-	// NothingNew means that the revision in effect is that of the source, or that no renewal is due.
+	// NothingNew means that the revision of the source is in effect, or that no renewal is due.
 	NothingNew Reason = "NothingNew"
-	// NotFetched means that the object is a source, or creates revisions itself: the next revision is unknown.
+	// NotFetched means that the object is a source, or creates revisions itself, so that the next revision is unknown.
 	NotFetched Reason = "NotFetched"
-	// Stopped means that the object is of an added kind, and is suspended: what it would do is unknown.
+	// Stopped means that the object is suspended and of an added kind, so that it is unknown what it would do.
 	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
-	// Passes means that one reconciliation of the object passes. Since is when that began.
+	// Passes means that the object has a pass, since Since.
 	Passes Reason = "Passes"
-	// SourceUnknown means that the source does not exist, has no artifact, or that the user may not read it.
+	// SourceUnknown means that the source does not exist, has no artifact, or may not be read by the user.
 	SourceUnknown Reason = "SourceUnknown"
 )
 
@@ -42,18 +42,18 @@ const (
 type Waiting struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
-	// Gates hold the object, as namespace/name. Empty if their names do not fit into its annotations.
+	// Gates are the Gates that hold the object, as namespace/name. They are empty if the names do not fit into its annotations.
 	Gates []string `json:"gates"`
-	// Revision is in effect. Empty if none is.
+	// Revision is the revision in effect, empty if there is none.
 	Revision string `json:"revision,omitempty"`
 	Reason   Reason `json:"reason"`
-	// Waits is the revision that waits. Empty unless a revision does.
+	// Waits is the revision that waits, empty if none does.
 	Waits string `json:"waits,omitempty"`
-	// Since is when it started to wait, or when the renewal is due. Missing if unknown.
+	// Since is when it began to wait, or when the renewal is due. It is missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Source is the object whose revision waits.
 	Source *Ref `json:"source,omitempty"`
-	// Approvals are the approvals of the waiting revision. Missing if none waits for approval.
+	// Approvals are the approvals of the waiting revision. They are missing if no revision waits for approval.
 	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
@@ -63,7 +63,7 @@ var shortReasons = map[Reason]string{
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
 }
 
-// Short returns a short text about what waits. Revisions are those of ShortRevision.
+// Short returns a short text about what waits, with revisions in the form of ShortRevision.
 func (w *Waiting) Short() string {
 	if w.Reason == NewRevision {
 		return ShortRevision(w.Waits)
@@ -74,9 +74,9 @@ func (w *Waiting) Short() string {
 // IsNew returns whether something may wait.
 func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 
-// IsHeld returns whether Gates hold an object at present, even while one reconciliation passes. The object must have its managed fields.
+// IsHeld returns whether Gates hold an object, even while it has a pass. The object must have its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
-	if _, ok := target.As[target.Pinner](obj); ok { // it is held without a write
+	if _, ok := target.As[target.Pinner](obj); ok { // because it is held without a write
 		return observe(obj).IsHeld()
 	}
 	if target.Of(obj) == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
@@ -85,7 +85,7 @@ func IsHeld(obj *unstructured.Unstructured) bool {
 	return observe(obj).IsHeld() || passing(obj) != nil
 }
 
-// passing returns the pass in progress, nil if there is none.
+// passing returns the pass that is in progress, nil if there is none.
 func passing(obj *unstructured.Unstructured) *verdict.Pass {
 	if text(obj, "metadata", "annotations", v1alpha1.PassAnnotation) == "" || len(verdict.HeldBy(obj)) == 0 || observe(obj) != target.Free {
 		return nil
@@ -104,7 +104,7 @@ func observe(obj *unstructured.Unstructured) target.State {
 	return target.Of(&t.Unstructured).Observe(t, verdict.Us)
 }
 
-// Wait returns what waits while an object is held. The source is that of SourceOf, nil if it does not exist or is unknown.
+// Wait returns what waits while an object is held. source is that of SourceOf, nil if it does not exist or is unknown.
 func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	w := Waiting{Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), Gates: verdict.HeldBy(obj), Revision: inEffect(obj), Reason: NotFetched}
 	if w.Gates == nil {
@@ -136,7 +136,7 @@ var (
 	updatedPath = fields.Path(helmChart, &helmChart.Status.Artifact.LastUpdateTime)
 )
 
-// inEffect returns the revision that is applied, or that a source has.
+// inEffect returns the revision that an object has applied, or that a source has.
 func inEffect(obj *unstructured.Unstructured) string {
 	if applier, ok := target.As[target.Applier](obj); ok {
 		return applier.Applied(obj)
@@ -144,7 +144,7 @@ func inEffect(obj *unstructured.Unstructured) string {
 	return target.Revision(&target.Object{Unstructured: *obj})
 }
 
-// compare compares the revision in effect with that of the source.
+// compare sets what waits from the revision in effect and that of the source.
 func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	w.Reason = SourceUnknown
 	applier, ok := target.As[target.Applier](obj)
@@ -164,7 +164,7 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	}
 }
 
-// renewal sets whether a renewal is due.
+// renewal sets what waits depending on whether a renewal is due.
 func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured, now time.Time) {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -175,7 +175,7 @@ func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured
 	}
 }
 
-// Compare orders by namespace, kind and name.
+// Compare orders Waiting by namespace, kind and name of the object.
 func (w *Waiting) Compare(other *Waiting) int {
 	return cmp.Or(strings.Compare(w.Target.Namespace, other.Target.Namespace), strings.Compare(w.Target.Kind, other.Target.Kind),
 		strings.Compare(w.Target.Name, other.Target.Name), slices.Compare(w.Gates, other.Gates))

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// waveNote describes the wave that an object waits for until it is released.
+// waveNote describes the wave for which the release of an object waits, empty if it waits for none.
 func waveNote(g verdict.Gate, r verdict.Ruling) string {
 	own := verdict.WaveOf(g.Object, &r.Object.Unstructured)
 	text := fmt.Sprintf("It is in wave %s of gate %s. %s.", own, g.Name, WaveOf(g.Object))

@@ -20,8 +20,8 @@ const (
 	maxReason    = 256
 )
 
-// stampOf returns the prefix of lines in which the API server has stamped an approval of this round. It has the UID of the object, so that
-// the line does not count on another one.
+// stampOf returns the prefix of lines in which the API server has stamped an approval of this round. It contains the UID of the object, so that the
+// line does not count if it is copied to another object.
 func stampOf(g *v1alpha1.GatedSource) string {
 	return annotations.ApproveRevision.FormatKeys(keysOf(g, ""))
 }
@@ -36,7 +36,7 @@ func FormatApproval(g *v1alpha1.GatedSource, revision string, at time.Time) stri
 	return annotations.ApproveRevision.Format(annotations.Value{At: at, Keys: keysOf(g, revision)})
 }
 
-// approve copies the approvals of this round from the annotation to the status, because Flux removes annotations by kubectl from an object
+// approve copies the approvals of this round from the annotation to the status, because Flux removes annotations that kubectl has added to an object
 // in Git.
 func (d *decision) approve() {
 	s := &d.g.Status
@@ -60,7 +60,7 @@ func (d *decision) approve() {
 	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
 }
 
-// HasNewApprovals returns whether the annotations contain approvals that the status lacks.
+// HasNewApprovals returns whether the annotations have approvals that are not in the status.
 func HasNewApprovals(g *v1alpha1.GatedSource) bool {
 	if g.RequiredApprovals() == 0 {
 		return false
@@ -77,12 +77,12 @@ func HasNewApprovals(g *v1alpha1.GatedSource) bool {
 // approval is the approval of one user.
 type approval struct{ v1alpha1.RevisionApproval }
 
-// isSame returns whether another approval is of the same revision and by the same user.
+// isSame returns whether both approvals are of the same revision by the same user.
 func (a approval) isSame(other v1alpha1.RevisionApproval) bool {
 	return a.Revision == other.Revision && a.ApprovedBy == other.ApprovedBy
 }
 
-// read parses a line that the API server has stamped, and returns whether it is an approval of this round.
+// read parses a line that the API server has stamped. It returns false if the line is not an approval of this round.
 func (d *decision) read(line string) (approval, bool) {
 	stamped, ok := strings.CutPrefix(line, stampOf(d.g))
 	revision, who, _ := strings.Cut(stamped, " ")
@@ -104,7 +104,7 @@ func approvers(g *v1alpha1.GatedSource, revision string) (names []string) {
 	return names
 }
 
-// approved returns the last revision that got enough approvals, empty if there is none.
+// approved returns the revision that was the last to get enough approvals, empty if there is none.
 func approved(g *v1alpha1.GatedSource) string {
 	for _, a := range slices.Backward(g.Status.Approvals) {
 		if len(approvers(g, a.Revision)) >= g.RequiredApprovals() {
@@ -114,7 +114,7 @@ func approved(g *v1alpha1.GatedSource) string {
 	return ""
 }
 
-// refused returns why the value of the annotation does not count. It is empty if the annotation is missing or counts.
+// refused returns why the value of the annotation does not count, empty if it counts or there is none.
 func (d *decision) refused() string {
 	value, asked := d.g.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	switch {

@@ -38,7 +38,7 @@ var (
 	timeoutField  = fields.Name(repository, &repository.Timeout)
 )
 
-// forms match the revisions that can be pinned. Those of Git and OCI have an optional name, and an immutable part.
+// forms has the patterns of revisions that can be pinned. Revisions of Git and OCI have an optional name and an immutable part.
 var forms = map[string]*regexp.Regexp{
 	sourcev1.GitRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?sha(?:1:([0-9a-f]{40})|256:([0-9a-f]{64}))$`),
 	sourcev1.OCIRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?(sha256:[0-9a-f]{64})$`),
@@ -71,7 +71,7 @@ func unpinnable(kind string, spec map[string]any) string {
 	return ""
 }
 
-// pin returns the spec of a source, pinned to a revision. It has no other inputs that change.
+// pin returns the spec of a source with its revision pinned. No field of the result can select another revision.
 func pin(kind string, original map[string]any, revision string) map[string]any {
 	spec := runtime.DeepCopyJSON(original)
 	delete(spec, suspendField)
@@ -81,8 +81,8 @@ func pin(kind string, original map[string]any, revision string) map[string]any {
 	switch kind {
 	case sourcev1.GitRepositoryKind:
 		set(parts[2]+parts[3], commitPath)
-		// With the branch, the revision has the same text as before. A tag is not a branch, and a commit that has moved to another branch
-		// is not on this one.
+		// With the branch, the revision keeps its text. A tag is not a branch, and a commit that has moved to another branch is no longer on this
+		// one.
 		if branch, _, _ := unstructured.NestedString(original, branchPath...); branch != "" && branch == parts[1] {
 			set(branch, branchPath)
 		}
@@ -97,7 +97,7 @@ func pin(kind string, original map[string]any, revision string) map[string]any {
 	return spec
 }
 
-// pinnedTo returns the revision that a spec is pinned to, empty if it is not.
+// pinnedTo returns the revision to which a spec is pinned, empty if it is not pinned.
 func pinnedTo(kind string, spec map[string]any) string {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(spec, path...)
@@ -141,7 +141,7 @@ func digestOf(kind string, spec map[string]any) string {
 	return fmt.Sprintf("%x", sha256.Sum256(encode(rest)))[:16]
 }
 
-// refField returns the field of a spec that has the revision.
+// refField returns the name of the spec field that selects the revision.
 func refField(kind string) string {
 	if kind == sourcev1.HelmChartKind {
 		return versionPath[0]
@@ -152,7 +152,7 @@ func refField(kind string) string {
 // isSuspended returns whether a spec suspends its source.
 func isSuspended(spec map[string]any) bool { return spec[suspendField] == true }
 
-// isSpec returns whether a source has a spec, ignoring its suspend field: users and other Gates may set that.
+// isSpec returns whether the spec of a source equals raw, except for the suspend field, which users and other Gates may set.
 func isSpec(spec map[string]any, raw []byte) bool {
 	spec = maps.Clone(spec)
 	delete(spec, suspendField)

@@ -19,9 +19,9 @@ type Source struct {
 	Revision string
 	// Current is true if source-controller has observed the current spec.
 	Current bool
-	// Unchanged is true if its artifact nevertheless has the content that the spec specifies at that revision.
+	// Unchanged is true if the artifact has the content that the current spec selects at that revision, although Current is false.
 	Unchanged bool
-	// Failed is true if source-controller could not fetch it with its current spec. Revision is that of an earlier artifact then.
+	// Failed is true if source-controller could not fetch it with its current spec. Revision is then that of an earlier artifact.
 	Failed bool
 	// GatedBy is the GatedSource that has pinned it, empty if it is not pinned.
 	GatedBy string
@@ -33,18 +33,18 @@ type Source struct {
 	Ready *metav1.Condition
 }
 
-// IsOf returns whether a GatedSource has pinned a source. It returns false for nil.
+// IsOf returns whether a GatedSource has pinned this source. It is false for a nil source.
 func (s *Source) IsOf(g *v1alpha1.GatedSource) bool { return s != nil && s.GatedBy == g.Name }
 
 // Gates is the combined state of all Gates that govern a GatedSource.
 type Gates struct {
-	// Open is true if all of them are open.
+	// Open is true if all Gates are open.
 	Open bool
-	// Reason is in CamelCase, and Message is a sentence. Both are empty while a Gate has not decided.
+	// Reason is in CamelCase, and Message is a sentence. Both are empty while a Gate is undecided.
 	Reason, Message string
 }
 
-// Input has the inputs of a decision at an instant. A source that does not exist is nil.
+// Input has the inputs of a decision at an instant. Sources that do not exist are nil.
 type Input struct {
 	Original, Pinned *Source
 	Gates            Gates
@@ -55,19 +55,19 @@ type Input struct {
 	Now     time.Time
 }
 
-// Step is the next action on a GatedSource. Its status is written first.
+// Step is the next action on a GatedSource. The caller writes the status first.
 type Step struct {
 	// Write is the new spec of the pinned source, nil if it needs no change.
 	Write map[string]any
-	// Promotes is true if Write is the spec in status.promoting. Otherwise it is that in status.pinned, which another client has changed.
+	// Promotes is true if Write is the spec in status.promoting. Otherwise, it is the spec in status.pinned, which another client has changed.
 	Promotes bool
-	// Again is true if the status must be written, and the decision repeated, before anything else is written.
+	// Again is true if the status must be written and the decision repeated before anything else is written.
 	Again bool
-	// Promoted is the promotion that has completed, nil if none has.
+	// Promoted is the promotion that was completed, nil if there was none.
 	Promoted *v1alpha1.Promotion
-	// Waits is the revision that starts to wait, nil if none does.
+	// Waits is the revision that has begun to wait, nil if there is none.
 	Waits *v1alpha1.SeenRevision
-	// Approved has new approvals, Voided has those that no longer count.
+	// Approved has new approvals, and Voided has approvals that no longer count.
 	Approved, Voided []v1alpha1.RevisionApproval
 }
 
@@ -81,13 +81,13 @@ type decision struct {
 	fault fault
 }
 
-// fault is why nothing can be promoted. If it stalls, only a change of a spec or of an object can fix it.
+// fault is why nothing can be promoted. If it is stalled, only a change of a spec or of an object can fix it.
 type fault struct {
 	reason, message string
 	stalls          bool
 }
 
-// Decide updates the status of a GatedSource and returns the next step. It is called again after each write.
+// Decide updates the status of a GatedSource, and returns the next step. Call it again after each write.
 func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	d := &decision{Input: in, g: g, kind: g.Spec.SourceRef.Kind}
 	if g.Spec.Suspend {
@@ -113,7 +113,7 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	return d.step
 }
 
-// Wrote records the spec as the API server stored it, so that it is recognized later. It returns whether that differs.
+// Wrote records the spec of the pinned source as the API server stored it, to recognize it later. It returns whether that has changed the status.
 func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 	p := g.Status.Pinned
 	if s.Promotes {
@@ -128,10 +128,10 @@ func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 	return true
 }
 
-// Acts returns whether there is more to write than the observations in the status.
+// Acts returns whether the step writes more than observations in the status.
 func (s Step) Acts() bool { return s.Again || s.Write != nil }
 
-// findFault returns why nothing can be promoted.
+// findFault returns why nothing can be promoted, zero if nothing prevents it.
 func (d *decision) findFault() fault {
 	ref, o, named := d.g.Spec.SourceRef, d.Original, d.original()
 	switch {
@@ -165,7 +165,7 @@ func (d *decision) original() string { return fmt.Sprintf("%s '%s'", d.kind, d.g
 
 func (d *decision) pinned() string { return fmt.Sprintf("%s '%s'", d.kind, d.g.PinnedName()) }
 
-// observe records the newest revision, and a change of the spec of the source, which voids approvals.
+// observe records the newest revision, and whether the spec of the source has changed, which voids approvals.
 func (d *decision) observe() {
 	s, at := &d.g.Status, metav1.NewTime(d.Now)
 	if d.fault != (fault{}) {
@@ -190,7 +190,7 @@ func (d *decision) observe() {
 	s.Seen = s.Seen[:min(len(s.Seen), v1alpha1.MaxSeen)]
 }
 
-// complete records that the pinned source has the spec that was being promoted.
+// complete records that the pinned source has the spec that was in status.promoting.
 func (d *decision) complete() {
 	p := d.g.Status.Promoting
 	if p == nil || !d.isOurs() || !isSpec(d.Pinned.Spec, p.Spec.Raw) {
@@ -201,7 +201,7 @@ func (d *decision) complete() {
 
 func (d *decision) isOurs() bool { return d.Pinned.IsOf(d.g) }
 
-// isTaken returns whether an older GatedSource has a right to the pinned source. A pinned source that is already ours stays ours.
+// isTaken returns whether an older GatedSource pins the same source. A pinned source that is already ours stays ours.
 func (d *decision) isTaken() bool { return d.Older != "" && !d.isOurs() }
 
 // promoted records a promotion, and starts the next round.
@@ -241,7 +241,7 @@ func (d *decision) adopt() {
 	}
 }
 
-// selectRevision returns the revision to pin, according to the spec and the approvals, and the reason. It is empty if there is none.
+// selectRevision returns the revision to pin, and the reason. It depends on the spec and the approvals. It is empty if there is none.
 func (d *decision) selectRevision() (revision, reason string) {
 	s := &d.g.Status
 	switch {
@@ -255,8 +255,8 @@ func (d *decision) selectRevision() (revision, reason string) {
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
 
-// knownRevision returns a revision in the form in which it was observed or promoted, empty if it was not. The first one need not be known:
-// it is the revision that ran before the GatedSource existed. But a suspended source must have fetched it.
+// knownRevision returns a revision in the form in which it was observed or promoted, empty if it never was. The first revision need not be known,
+// because it is the one that ran before the GatedSource existed, but a suspended source must have fetched it.
 func (d *decision) knownRevision(revision string) string {
 	for _, is := range approvableRevisions(d.g) {
 		if same(d.kind, is, revision) {
@@ -280,15 +280,15 @@ func approvableRevisions(g *v1alpha1.GatedSource) (revisions []string) {
 	return revisions
 }
 
-// moves returns whether the pin must move to a revision. A change of the spec of the source is promoted with the newest revision, or with
-// one that was approved since.
+// moves returns whether the pin must move to a revision. If the spec of the source has changed, it moves with the newest revision, or with one that
+// was approved since.
 func (d *decision) moves(want, reason string) bool {
 	gated := d.g.Status.Pinned
 	return gated == nil || !same(d.kind, gated.Revision, want) ||
 		gated.Digest != d.g.Status.Digest && (reason == v1alpha1.RevisionApprovedReason || d.g.RequiredApprovals() == 0)
 }
 
-// promote records the next pin in the status, and writes the pinned source once that is stored.
+// promote records the next pin in the status. The pinned source is written once the status is stored.
 func (d *decision) promote(want, reason string) {
 	s := &d.g.Status
 	next := pin(d.kind, d.Original.Spec, want)
@@ -302,7 +302,7 @@ func (d *decision) promote(want, reason string) {
 	d.step.Again = true
 }
 
-// restore restores the pinned source after another client has changed or deleted it, regardless of Gates.
+// restore restores a pinned source that another client has changed or deleted, regardless of Gates.
 func (d *decision) restore() {
 	gated := d.g.Status.Pinned
 	switch {
@@ -312,7 +312,7 @@ func (d *decision) restore() {
 	}
 }
 
-// recordWaiting records the revision that waits.
+// recordWaiting records which revision waits.
 func (d *decision) recordWaiting(want string, moves bool) {
 	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending
@@ -337,7 +337,7 @@ func (d *decision) recordWaiting(want string, moves bool) {
 	}
 }
 
-// seenAt returns when a revision was first observed, or now.
+// seenAt returns when a revision was first observed, now if it is new.
 func (d *decision) seenAt(revision string) metav1.Time {
 	for _, is := range d.g.Status.Seen {
 		if is.Revision == revision {

@@ -30,7 +30,7 @@ func (d *decision) report(want string, moves bool) {
 	}
 }
 
-// suspended keeps the status. A GatedSource that was created with spec.suspend gets a condition Ready.
+// suspended keeps the status. It only adds the condition Ready to a GatedSource that was created with spec.suspend.
 func (d *decision) suspended() {
 	d.g.Status.ObservedGeneration = d.g.Generation
 	if meta.FindStatusCondition(d.g.Status.Conditions, fluxmeta.ReadyCondition) == nil {
@@ -44,7 +44,7 @@ func (d *decision) set(c metav1.Condition) {
 	meta.SetStatusCondition(&d.g.Status.Conditions, c)
 }
 
-// approved returns the condition Approved: whether a revision waits, and for what.
+// approved returns the condition Approved, which reports whether a revision waits, and for what.
 func (d *decision) approved(want string, moves bool) metav1.Condition {
 	s, g := &d.g.Status, d.g
 	c := metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse}
@@ -77,7 +77,7 @@ func (d *decision) approved(want string, moves bool) metav1.Condition {
 	return c
 }
 
-// stopped returns that the followed source is suspended, empty if it is not.
+// stopped returns the message that the followed source is suspended, empty if it is not.
 func (d *decision) stopped() string {
 	if !isSuspended(d.Original.Spec) {
 		return ""
@@ -85,7 +85,7 @@ func (d *decision) stopped() string {
 	return msgIsSuspended
 }
 
-// unseen returns that newer revisions are unknown, because the followed source cannot be fetched. It is empty if it can.
+// unseen returns the message that newer revisions are unknown because the followed source cannot be fetched, empty if it can be.
 func (d *decision) unseen() string {
 	if d.fault != (fault{}) || !d.Original.Failed {
 		return ""
@@ -93,7 +93,7 @@ func (d *decision) unseen() string {
 	return fmt.Sprintf(msgCannotFetch, d.original(), d.Original.Ready.Reason)
 }
 
-// waiting returns the missing approvals, and how to approve.
+// waiting returns a message about the missing approvals, and how to approve.
 func (d *decision) waiting() string {
 	g, revision := d.g, d.g.Status.Pending.Revision
 	by, note := approvers(g, revision), ""
@@ -107,7 +107,7 @@ func (d *decision) waiting() string {
 		revision, len(by), g.RequiredApprovals(), note, d.unseen(), g.Namespace, g.Name, v1alpha1.ApproveRequestedAtAnnotation, stampOf(g), annotations.ShellQuote(revision))
 }
 
-// ready returns the condition Ready: whether the pinned source is as decided.
+// ready returns the condition Ready, which reports whether the pinned source is in the decided state.
 func (d *decision) ready(approved metav1.Condition) metav1.Condition {
 	gated, p := d.g.Status.Pinned, d.Pinned
 	c := metav1.Condition{Type: fluxmeta.ReadyCondition, Status: metav1.ConditionFalse}
@@ -146,7 +146,7 @@ func (d *decision) behind() string {
 	}
 }
 
-// unfetched returns the effect if the pinned source cannot be fetched.
+// unfetched returns a message about the effect if the pinned source cannot be fetched.
 func (d *decision) unfetched() string {
 	gated, p := d.g.Status.Pinned, d.Pinned
 	runs := msgStaysNoCopy

@@ -27,18 +27,18 @@ const (
 // Priority is the priority of an item.
 type Priority struct {
 	Class Class
-	// Place is the position of an item among those that a Gate enqueues together, from zero on. Within a class the first item of each Gate
-	// comes first, then the second: no Gate waits for all the work of another one.
+	// Place is the position of an item among those that a Gate enqueues together, from zero. Within a class, the first items of all Gates come
+	// first, then the second ones, so that no Gate waits for all the work of another one.
 	Place int
 }
 
-// compare returns less than zero if u comes first.
+// compare returns a negative number if u comes before other.
 func (u Priority) compare(other Priority) int {
 	return cmp.Or(cmp.Compare(other.Class, u.Class), cmp.Compare(u.Place, other.Place))
 }
 
 // Queue has items ordered by priority. Items of equal priority leave in the order in which they were added. It implements Queue of
-// k8s.io/client-go/util/workqueue, which has each item once.
+// k8s.io/client-go/util/workqueue, which adds each item only once.
 type Queue[T comparable] struct {
 	mu sync.Mutex
 	// priorities has the priorities of items that wait or will be added.
@@ -56,9 +56,8 @@ type Queue[T comparable] struct {
 // New returns a queue without items.
 func New[T comparable]() *Queue[T] { return NewFair(func(T) string { return "" }) }
 
-// NewFair returns a queue without items, in which groups take turns: however many items one group has, each other group waits for at most
-// one of them before its own next item. The item with the highest priority of a group has its turn first. Items of class Resync come after
-// all others.
+// NewFair returns an empty queue in which groups take turns. A group waits for at most one item of each other group before its own next item,
+// however many items they have. The item with the highest priority of a group leaves first. Items of class Resync come after all others.
 func NewFair[T comparable](of func(T) string) *Queue[T] {
 	return &Queue[T]{priorities: map[T]Priority{}, waiting: map[T]*item[T]{}, group: of, groups: map[string]*group[T]{}}
 }
@@ -78,15 +77,15 @@ func (i *item[T]) rank() int {
 	return 0
 }
 
-// before returns whether a group has its turn before another one. mu must be held.
+// before returns whether a group has its turn before another one. The caller must hold mu.
 func (q *Queue[T]) before(a, b *group[T]) bool {
 	first, second := a.order[0], b.order[0]
 	rank := first.rank()
 	return cmp.Or(cmp.Compare(rank, second.rank()), cmp.Compare(max(a.turn[rank], q.turn[rank]), max(b.turn[rank], q.turn[rank])), cmp.Compare(first.came, second.came)) < 0
 }
 
-// Prioritize raises the priority of an item until it leaves: at once if it waits, otherwise when it is next added. Without it, an item is
-// the first of class Resync.
+// Prioritize raises the priority of an item until it leaves. It applies at once if the item waits, and otherwise when it is added. Items without a
+// priority come first in class Resync.
 func (q *Queue[T]) Prioritize(item T, priority Priority) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +107,7 @@ func (q *Queue[T]) Push(key T) {
 	i := &item[T]{key: key, group: name, priority: q.priorities[key], came: q.came}
 	q.waiting[key] = i
 	if q.groups[name] == nil {
-		// Its turn comes after that of the groups that have waited for one.
+		// Its turn comes after the groups that already wait for one.
 		q.groups[name] = &group[T]{turn: [2]int{q.turn[0] + 1, q.turn[1] + 1}}
 	}
 	heap.Push(&q.groups[name].order, i)
@@ -142,7 +141,7 @@ func (q *Queue[T]) Pop() T {
 	return i.key
 }
 
-// move reorders a waiting item. mu must be held.
+// move updates the position of a waiting item. The caller must hold mu.
 func (q *Queue[T]) move(key T) {
 	if i := q.waiting[key]; i != nil {
 		q.came++

@@ -4,16 +4,16 @@ package slots
 import "time"
 
 const (
-	// tick is the shortest time between two batches. Faster paces release several at once.
+	// tick is the shortest time between two batches. A faster pace releases several targets per batch.
 	tick = time.Second
 
-	// arrears bounds how many overdue releases are caught up after a delay. The others stay late: a restart after an hour must not release
-	// an hour's worth at once.
+	// arrears bounds how many overdue releases are made up for after a delay, so that a restart after an hour does not release an hour's worth at
+	// once.
 	arrears = 2 * tick
 )
 
-// Due returns how many releases a pace permits now, and when the following one is permitted. next is the previous value of that time, zero
-// for the first call. This is the virtual scheduling algorithm of ITU-T I.371.
+// Due returns how many releases a pace permits now, and when the next one is permitted. next is the time that the previous call returned, zero for
+// the first call. This is the virtual scheduling algorithm of ITU-T I.371.
 func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	interval := time.Minute / time.Duration(perMinute)
 	if next.IsZero() || next.After(now.Add(interval+arrears)) {

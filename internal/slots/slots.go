@@ -2,8 +2,8 @@ package slots
 
 import "sync"
 
-// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. It is safe for concurrent use. It is in memory
-// only: after a restart, all waiting keys queue again.
+// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. It is safe for concurrent use. A restart loses it: then
+// all waiting keys queue again.
 type Slots[Q, K comparable] struct {
 	mu     sync.Mutex
 	queues map[Q]*queue[K]
@@ -12,7 +12,7 @@ type Slots[Q, K comparable] struct {
 // queue is the state of one queue.
 type queue[K comparable] struct {
 	waiting map[K]Item
-	// called have a slot. taken are those whose slot is used by a release that is being written.
+	// called has the keys with a slot. taken has those whose slot is used by a release that is being written.
 	called   map[K]Item
 	taken    map[K]bool
 	released int64
@@ -25,7 +25,7 @@ func (t *Slots[Q, K]) HasSlot(q Q, key K) bool {
 	return t.hasSlot(q, key)
 }
 
-// hasSlot is HasSlot with mu held.
+// hasSlot is like HasSlot. The caller must hold mu.
 func (t *Slots[Q, K]) hasSlot(q Q, key K) bool {
 	of, ok := t.queues[q]
 	if ok {
@@ -34,8 +34,8 @@ func (t *Slots[Q, K]) hasSlot(q Q, key K) bool {
 	return ok
 }
 
-// Take takes the slots of a key in some queues, for the release that is written next. If one of the slots is missing, it takes none and
-// returns false. Call Leave after the write. If the write fails, the slots stay.
+// Take takes the slots of a key in the given queues, for a release that is about to be written. If one of the slots is missing, it takes none and
+// returns false. Call Leave after the write. If the write fails, the key keeps its slots.
 func (t *Slots[Q, K]) Take(key K, queues ...Q) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *Slots[Q, K]) Take(key K, queues ...Q) bool {
 	return true
 }
 
-// Wait returns whether a key has a slot. If not, it queues the key.
+// Wait returns whether a key has a slot. If it has none, it adds the key to the queue.
 func (t *Slots[Q, K]) Wait(q Q, key K, item Item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *Slots[Q, K]) Wait(q Q, key K, item Item) bool {
 	return false
 }
 
-// Leave records that a key no longer waits, and whether it was released. A taken slot counts even if it was recalled since.
+// Leave records that a key no longer waits, and whether it was released. A taken slot counts even if it was withdrawn since.
 func (t *Slots[Q, K]) Leave(q Q, key K, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +84,8 @@ type Eligible[K comparable] struct {
 	Some map[K]bool
 }
 
-// Call assigns slots to the next n eligible keys of a queue, see Take. It returns them, and how many other keys are eligible. An unused
-// slot remains.
+// Call assigns slots to the next n eligible keys of a queue, see Take. It returns these keys, and how many other keys are eligible. Unused slots
+// stay assigned.
 func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,7 @@ func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K,
 	return taken, len(rest)
 }
 
-// Recall withdraws the slots of keys that were not enqueued.
+// Recall withdraws the slots of keys whose release was not enqueued.
 func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	}
 }
 
-// Recorded subtracts releases that the status has now.
+// Recorded subtracts releases that are in the status now.
 func (t *Slots[Q, K]) Recorded(q Q, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,14 +137,14 @@ func (t *Slots[Q, K]) Counts(q Q) (waiting, released int64) {
 	return int64(len(of.waiting) + len(of.called)), of.released
 }
 
-// Forget removes a queue. Its keys wait again when they next call Wait.
+// Forget removes a queue. Its keys are added again when they next call Wait.
 func (t *Slots[Q, K]) Forget(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queues, q)
 }
 
-// get returns a queue, and creates it if it is missing. mu must be held.
+// get returns a queue, and creates it if it is missing. The caller must hold mu.
 func (t *Slots[Q, K]) get(q Q) *queue[K] {
 	if t.queues == nil {
 		t.queues = map[Q]*queue[K]{}

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Item has what determines the order of a waiting key.
+// Item determines the position of a waiting key.
 type Item struct {
 	Namespace, Name string
-	// Expiry is zero if there is none.
+	// Expiry is zero if the key does not expire.
 	Expiry time.Time
-	// Failed is true if the last release failed. Others of the namespace come first then.
+	// Failed is true if the last release failed. Then other keys of the namespace come first.
 	Failed bool
 }
 
-// Take returns the next n keys, and the rest. Namespaces take turns, beginning with the one after last, the namespace of the previous key.
-// Within a namespace, those that expire soonest come first.
+// Take returns the next n keys, and the others. Namespaces take turns, starting with the one after last, the namespace of the previous key. Within a
+// namespace, the keys that expire first come first.
 func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, left []K) {
 	queues := map[string][]K{}
 	for _, key := range keys {

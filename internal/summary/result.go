@@ -15,7 +15,7 @@ type Result struct {
 	Ruling verdict.Ruling
 	// Gates govern the target or have their names on it.
 	Gates []verdict.Gate
-	// Wrote is true if the target was held or released. Its conditions follow.
+	// Wrote is true if the target was held or released. The next pass sets its conditions.
 	Wrote bool
 	// Failure is why the target has not reached the desired state, nil if it has.
 	Failure *Failure
@@ -56,7 +56,7 @@ func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
 	case waits && held:
 		return Held
 	case waits && closed && r.Ruling.Plan.Exempt != target.NotExempt:
-		return Exempt // only other Gates hold it
+		return Exempt // because only other Gates hold it
 	case r.Failure != nil && r.Failure.Reason == v1alpha1.WriteFailedReason:
 		if held && state != target.Free && state != target.Passing {
 			return Held

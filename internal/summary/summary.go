@@ -29,7 +29,7 @@ const (
 	WouldHold
 )
 
-// Gate identifies a Gate. A Gate that is created again under the same name has another UID.
+// Gate identifies a Gate. A recreated Gate with the same name has another UID.
 type Gate struct {
 	types.NamespacedName
 	UID types.UID
@@ -41,11 +41,11 @@ type Entry struct {
 	Outcome Outcome
 	// Pending means that the target does not have the desired state yet.
 	Pending bool
-	// Failure is the cause, nil if no failure is.
+	// Failure is why the target does not have the desired state, nil if that is not due to a failure.
 	Failure *Failure
-	// Uncounted is true if the entry is not about a target, but about a GateLock for example.
+	// Uncounted is true if the entry is about something other than a target, such as a GateLock.
 	Uncounted bool
-	// outdated is true if the Gate has decided since the last reconciliation of the target started.
+	// outdated is true if the Gate has decided again since the last reconciliation of the target started.
 	outdated bool
 }
 
@@ -62,7 +62,7 @@ type Failure struct {
 // Sums counts the targets of a Gate by outcome.
 type Sums struct {
 	Total, Held, WouldHold, SuspendedByOthers, Exempt, Pending, Failed int64
-	// Awaits is true if the Gate has decided, but its targets are not marked as pending yet.
+	// Awaits is true if the Gate is deciding, so that its targets may not be marked as pending yet.
 	Awaits bool
 }
 
@@ -71,8 +71,8 @@ func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
 // Summary counts the outcomes of targets by Gate. The zero value is ready for use. It is safe for concurrent use.
 type Summary struct {
-	// Changed is called with a Gate whose sums or failures have changed, and whether it is settled. Concurrent changes may call it in any
-	// order.
+	// Changed is called with each Gate whose sums or failures have changed, and whether it is settled. After concurrent changes, the calls may come
+	// in any order.
 	Changed func(gate Gate, settled bool)
 	// Completed is called once all expected targets have been reconciled.
 	Completed func()
@@ -96,8 +96,8 @@ type counted struct {
 	failures map[target.Key]Failure
 }
 
-// StartReconcile records that a reconciliation of a target starts. It does not see later decisions of Gates: for these, the target stays
-// pending until the next reconciliation.
+// StartReconcile records that a reconciliation of a target starts. If a Gate decides afterwards, the target stays pending until the next
+// reconciliation, which takes that decision into account.
 func (t *Summary) StartReconcile(key target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,8 +106,8 @@ func (t *Summary) StartReconcile(key target.Key) {
 	}
 }
 
-// Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the slice. A failure with the same reason keeps its
-// time.
+// Put replaces the outcomes of a target, one for each Gate that governs it. It keeps entries, which must not be changed. A failure with the same
+// reason keeps its time.
 func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -164,7 +164,7 @@ func (t *Summary) Evict(key target.Key) {
 	t.put(key, nil, time.Time{})
 }
 
-// MarkPending records that a Gate has decided and its targets must be reconciled. Until then, they are pending.
+// MarkPending records that a Gate has decided. Its targets are pending until they are reconciled.
 func (t *Summary) MarkPending(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -195,10 +195,10 @@ func (t *Summary) Await(gate Gate) {
 	t.setAwaits(gate.UID, true)
 }
 
-// StopAwaiting records that a Gate does not decide after all, because it is suspended.
+// StopAwaiting records that a Gate stops deciding because it is suspended.
 func (t *Summary) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
 
-// Forget records that a Gate was deleted. Its sums remain until its last target is updated.
+// Forget records that a Gate was deleted. Its sums are kept until its last target is updated.
 func (t *Summary) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +216,7 @@ func (t *Summary) ForgetKind(kind schema.GroupKind) {
 	}
 }
 
-// Expect records at the start which targets must be reconciled.
+// Expect records at the start which targets must be reconciled before the sums are complete.
 func (t *Summary) Expect(keys ...target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -247,7 +247,7 @@ func (t *Summary) Sums(gate Gate) Sums {
 	return Sums{}
 }
 
-// Outcome returns the outcome of a target for a Gate, Other if it has not been reconciled.
+// Outcome returns the outcome of a target for a Gate. It returns Other if the target has not been reconciled.
 func (t *Summary) Outcome(key target.Key, gate Gate) Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -281,7 +281,7 @@ func (t *Summary) Failures(gate Gate) []Failure {
 	return all
 }
 
-// store stores the outcomes of a target. mu must be held, as for all functions below.
+// store stores the outcomes of a target. The caller must hold mu, as for all functions below.
 func (t *Summary) store(key target.Key, entries []Entry) {
 	if t.targets == nil {
 		t.targets = map[target.Key][]Entry{}
@@ -303,7 +303,7 @@ func (t *Summary) setAwaits(uid types.UID, awaits bool) {
 	t.save(uid, known)
 }
 
-// edit returns the counts of a Gate, to be changed and then saved.
+// edit returns the counts of a Gate. The caller changes them and calls save.
 func (t *Summary) edit(uid types.UID) *counted {
 	known := t.gates[uid]
 	if known == nil {
@@ -315,7 +315,7 @@ func (t *Summary) edit(uid types.UID) *counted {
 	return known
 }
 
-// save stores the counts of a Gate, and evicts the Gate if they are zero.
+// save stores the counts of a Gate. If they are zero, it evicts the Gate.
 func (t *Summary) save(uid types.UID, known *counted) {
 	if t.gates == nil {
 		t.gates = map[types.UID]*counted{}
@@ -328,7 +328,7 @@ func (t *Summary) save(uid types.UID, known *counted) {
 	}
 }
 
-// count adds the outcome of a target by times.
+// count adds the outcome of a target to the counts, by times. A negative number subtracts it.
 func (c *counted) count(e Entry, key target.Key, by int64) {
 	s := &c.sums
 	if !e.Uncounted {
@@ -385,7 +385,7 @@ func failureIn(entries []Entry, gate Gate) *Failure {
 	return nil
 }
 
-// sameIn returns whether a Gate already has the same outcome in entries.
+// sameIn returns whether entries have the same outcome for the same Gate.
 func sameIn(entries []Entry, e Entry) bool {
 	for _, was := range entries {
 		if was.Gate == e.Gate {

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Ambiguity is a warning about a valid schedule that users often misread: a cron expression that restricts both the day of month and the
-// day of week, or has a step that does not divide its field evenly.
+// Ambiguity is a warning about a valid schedule that users often misread, because a cron expression restricts both the day of month and the day of
+// week, or has a step that does not divide its field evenly.
 type Ambiguity struct {
 	// Field is the path of the schedule, such as spec.openPeriods[0].schedule.
 	Field string
@@ -52,7 +52,7 @@ func IsAmbiguous(p *v1alpha1.Period) bool {
 	return err == nil && expression.EitherDay()
 }
 
-// appendAmbiguity appends the ambiguities of a period to found. Messages call the period noun.
+// appendAmbiguity appends the ambiguities of a period to found. noun is the word for the period in messages.
 func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alpha1.Period) []Ambiguity {
 	if p.Schedule == nil {
 		return found
@@ -77,7 +77,7 @@ func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alph
 	return found
 }
 
-// SumUp returns one message for all ambiguities of an object, empty if there are none.
+// SumUp returns a message about all ambiguities of an object, empty if there are none.
 func SumUp(all []Ambiguity) string {
 	switch len(all) {
 	case 0:

@@ -24,34 +24,34 @@ const (
 )
 
 const (
-	// calendarPast is how far back a calendar is read, because a request may have begun that long ago.
+	// calendarPast is how far back a calendar is read, because a request that is in force may have begun that long ago.
 	calendarPast = v1alpha1.MaxWindow
-	// MaxCalendarAge is how long an expanded calendar is used before it is expanded again.
+	// MaxCalendarAge is the age at which an expanded calendar is expanded again.
 	MaxCalendarAge = 24 * time.Hour
 	// calendarAhead is how far ahead a calendar is read.
 	calendarAhead = 2 * 366 * 24 * time.Hour
-	// maxEvent bounds the name of an event, maxBroken the error of a calendar, both in bytes.
+	// maxEvent bounds the name of an event, and maxBroken the error of a calendar, both in bytes.
 	maxEvent  = 128
 	maxBroken = 512
 )
 
-// CalendarFile identifies an entry of a ConfigMap and the time zone in which to read it. It is parsed once for all CalendarKeys of a Gate.
+// CalendarFile is a key: an entry of a ConfigMap, and the time zone in which it is read. It is parsed once for all CalendarKeys of a Gate.
 type CalendarFile struct {
-	// Namespace and Name identify the ConfigMap, Key the entry.
+	// Namespace and Name are those of the ConfigMap, and Key is the key of the entry.
 	Namespace, Name, Key string
 	// Zone applies to dates and times without a zone.
 	Zone string
 }
 
-// CalendarKey identifies a calendar: a file, and the selection of its events.
+// CalendarKey is the key of a calendar: a file, and the selection of its events.
 type CalendarKey struct {
 	CalendarFile
 	Selection
 }
 
-// Selection selects the events of a file that are a period.
+// Selection selects the events of a file that make up a period.
 type Selection struct {
-	// Categories is a list in JSON, empty for all events.
+	// Categories is a JSON list of categories, empty for all events.
 	Categories string
 	// Opens is true if the period opens the Gate. An event that may be superseded counts only in close periods.
 	Opens bool
@@ -63,11 +63,11 @@ type Calendar struct {
 	Period schedule.Period
 	// Err is why the calendar is broken, nil if it is not.
 	Err error
-	// NotCounted describes the events that do not count although they could leave a gap in a freeze, empty if there are none.
+	// NotCounted describes the events that do not count although that could leave a gap in a freeze, empty if there are none.
 	NotCounted string
 	// Warnings are about parts of the file that may be mistakes.
 	Warnings []*ical.Error
-	// Cost of the period and of parsing its file. A broken calendar has a cost, too.
+	// Cost is the cost of the period and of parsing its file. A broken calendar has a cost, too.
 	Cost CalendarCost
 }
 
@@ -86,7 +86,7 @@ const maxConfigMaps = 16
 var ErrOverBudget = fmt.Errorf(msgOverBudget+
 	msgOverBudgetRemedy, maxConfigMaps, mostPerGate.Occurrences, mostPerGate.Bytes)
 
-// add returns the sum of two costs, and whether it is within the budget of a Gate.
+// add returns the sum of two costs. It returns false if the sum exceeds the budget of a Gate.
 func (c CalendarCost) add(other CalendarCost) (sum CalendarCost, ok bool) {
 	sum = CalendarCost{c.Occurrences + other.Occurrences, c.Effort + other.Effort, c.Bytes + other.Bytes}
 	return sum, sum.Occurrences <= mostPerGate.Occurrences && sum.Effort <= mostPerGate.Effort && sum.Bytes <= mostPerGate.Bytes
@@ -100,7 +100,7 @@ type BrokenCalendar struct {
 	CalendarKey
 	// Path is the field path of the calendar, Period is the name of its period.
 	Path, Period string
-	// Cause is the error in one line. Causes has the same as a list.
+	// Cause is the error on one line. Causes has the parts of the error as a list.
 	Cause  string
 	Causes []string
 }
@@ -127,13 +127,13 @@ func (f *Files) text(key string) (string, error) {
 	return "", errors.New(msgNoEntry)
 }
 
-// CalendarsOf returns the calendars of a Gate, without those in ConfigMaps over its budget.
+// CalendarsOf returns the calendars of a Gate, except those in ConfigMaps beyond maxConfigMaps.
 func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
 	within, _ := referredCalendars(g)
 	return within
 }
 
-// referredCalendars returns the calendars in the first maxConfigMaps ConfigMaps that a Gate refers to, and those in the other ConfigMaps.
+// referredCalendars returns the calendars of a Gate: those in the first maxConfigMaps ConfigMaps, and those in other ConfigMaps.
 func referredCalendars(g *v1alpha1.Gate) (within, over []CalendarKey) {
 	names := map[string]bool{}
 	add := func(p *v1alpha1.Period, opens bool) {
@@ -312,7 +312,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	return schedule.Between(p.Name, time.Time{}, time.Time{})
 }
 
-// causes returns the errors of a file, each in one line.
+// causes returns the errors of a file, each on one line.
 func causes(err error) (all []string) {
 	several := ical.Errors(nil)
 	if !errors.As(err, &several) {

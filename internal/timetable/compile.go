@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// InvalidDuration returns the error for a value that is outside the bounds of a field, or not a duration.
+// InvalidDuration returns the error for a value that is not a duration or out of the bounds of its field.
 func InvalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
 	if _, err := v1alpha1.ParseDuration(d.String()); err != nil {
 		bounds += msgDurationExamples
@@ -20,11 +20,11 @@ func InvalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *fiel
 	return field.Invalid(path, d.String(), bounds)
 }
 
-// compiler compiles a spec. It collects all errors, so that a user sees them at once.
+// compiler compiles a spec. It collects all errors, so that the user gets them at once.
 type compiler struct {
 	errs field.ErrorList
 	zone *schedule.Zone
-	// gate whose periods are compiled, nil for those of an exception.
+	// gate is the Gate whose periods are compiled, nil for those of an exception.
 	gate      *v1alpha1.Gate
 	calendars Calendars
 	broken    []BrokenCalendar
@@ -93,8 +93,8 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 // periodName matches the names of periods that the CRD allows.
 var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// period compiles one period. names are those of the periods before it. After an error, the result must not be used. opens is true for an
-// open period: fractions of a second are rounded so that the Gate never opens early or closes late.
+// period compiles one period. names has the names of the periods before it. If there is an error, the result must not be used. opens is true for an
+// open period. Fractions of a second are rounded so that the Gate never opens early or closes late.
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {
 	case p.Name == "":

@@ -34,7 +34,7 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	if !from.Before(until) {
 		c.add(field.Invalid(path.Child("until"), *p.Until, msgUntilLater))
 	}
-	if form != time.RFC3339 { // if a DST gap moves until before from, the period is empty, as a weekly one is on that day
+	if form != time.RFC3339 { // if a DST gap moves until before from, the period is empty, like a weekly period on that day
 		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
 	}
 	if opens {
@@ -43,7 +43,7 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	return schedule.Between(p.Name, from, schedule.RoundUp(until))
 }
 
-// dateTime returns the time of d, in UTC if it is local, and the layout of its form, which is empty if d is invalid.
+// dateTime parses d. t is in UTC if d has no offset. form is the layout of d, empty if d is invalid.
 func (c *compiler) dateTime(path *field.Path, d v1alpha1.DateTime) (t time.Time, form string) {
 	if found := dateTime.FindStringSubmatch(string(d)); found != nil {
 		switch {

@@ -74,14 +74,14 @@ func (c *compiler) everyWeeks(path *field.Path, p *v1alpha1.Period, days *schedu
 	days.EveryWeeks, days.Anchor = int(*p.EveryWeeks), schedule.DayOf(anchor)
 }
 
-// refuseEmpty reports a list that is set but empty: it would mean every day.
+// refuseEmpty reports a list that is set but empty, because it would mean every day.
 func refuseEmpty[T any](c *compiler, path *field.Path, list []T) {
 	if list != nil && len(list) == 0 {
 		c.add(field.Invalid(path, list, msgNoDay))
 	}
 }
 
-// numbers returns the valid numbers of list, which are from -most to most without 0, and reports the others.
+// numbers returns the numbers in list from -most to most without 0, and reports all others.
 func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause string) (all []int) {
 	refuseEmpty(c, path, list)
 	for i, n := range list {

@@ -17,8 +17,7 @@ const (
 	maxNameLength = 253
 )
 
-// ValidateException returns the errors of a GateException, each with the path of its field. They include those that the schema of the CRD
-// reports.
+// ValidateException returns the errors of a GateException, each with the path of its field, including errors that the schema of the CRD would find.
 func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	_, errs := exceptionRules(e)
 	return errs
@@ -68,8 +67,8 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 	return made, c.errs
 }
 
-// MayClose returns whether an exception may be intended to close its Gate. That includes one with an unknown default, and one with neither
-// periods nor a default.
+// MayClose returns whether an exception may have been meant to close its Gate. This includes exceptions with an unknown default, and those with
+// neither periods nor a default.
 func MayClose(spec *v1alpha1.GateExceptionSpec) bool {
 	return len(spec.ClosePeriods) > 0 || spec.Default != "" && spec.Default != v1alpha1.StateOpened ||
 		len(spec.OpenPeriods) == 0 && spec.Default == ""
@@ -131,13 +130,13 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// Excess returns the exceptions over the limit, of those that count, in the order of precedence. The newest ones that only close are
-// dropped first, because most of these need no approval and must not break approved ones, and then the newest others.
+// Excess returns the exceptions over the limit, of those that count, in their order of precedence. The newest ones that only close are dropped
+// first, because most of them need no approval and must not break approved ones. Then the newest of the others are dropped.
 func Excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
 	return counts[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }
 
-// broken returns an exception that opens nothing, and keeps the Gate closed where the original could close it.
+// broken returns the effect of a broken exception: it opens nothing, and keeps the Gate closed where the exception could close it.
 func broken(e *v1alpha1.GateException) schedule.Exception {
 	return schedule.Exception{
 		Name: e.Name, From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time, Broken: true, Closes: MayClose(&e.Spec),

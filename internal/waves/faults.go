@@ -27,7 +27,7 @@ func (r *Release) fault(sizes []int) *Fault {
 	return nil
 }
 
-// cycle returns waiting targets that depend on each other in a cycle, nil if there is none.
+// cycle returns a cycle of waiting targets that depend on each other, nil if there is none.
 func (r *Release) cycle() []target.Key {
 	done := map[target.Key]bool{}
 	for _, key := range r.keys {
@@ -41,8 +41,8 @@ func (r *Release) cycle() []target.Key {
 	return nil
 }
 
-// circleFrom returns a cycle that can be reached from a target, without targets that are done. It is not recursive, because a chain may be
-// as long as there are targets.
+// circleFrom returns a cycle that can be reached from a target without passing targets in done, nil if there is none. It is not recursive, because a
+// chain can have as many elements as there are targets.
 func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []target.Key {
 	path, next, on := []target.Key{start}, []int{0}, map[target.Key]int{start: 0}
 	for len(path) > 0 {
@@ -65,7 +65,7 @@ func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []targe
 	return nil
 }
 
-// needs returns the targets, other than those of earlier waves, that a target waits for.
+// needs returns the targets for which a target waits, except those of earlier waves.
 func (r *Release) needs(key target.Key) []target.Key {
 	m := r.Members[key]
 	if m.Phase != Held {

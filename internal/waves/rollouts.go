@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use. It is safe for concurrent use. It
-// is in memory only: after a restart, all targets are reconciled once.
+// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use. It is safe for concurrent use. A restart
+// loses it: then all targets are reconciled once.
 type Rollouts struct {
-	// gates is the number of rollouts. It is read for each event of a target.
+	// gates is the number of rollouts. It is atomic because it is read for each event of a target.
 	gates atomic.Int64
 
 	mu       sync.Mutex
@@ -27,7 +27,7 @@ type rollout struct {
 	members map[target.Key]entry
 }
 
-// entry is a member, and the generation of the Gate whose waves were evaluated.
+// entry is a member, and the generation of the Gate with whose waves it was evaluated.
 type entry struct {
 	Member
 	generation int64
@@ -51,8 +51,8 @@ func (b *Rollouts) Has(key target.Key) bool {
 	return false
 }
 
-// Put stores the state of a target for a generation of a Gate. A failed target stays failed until it is ready, even if Flux retries it. It
-// returns whether the state has changed, and whether the target is new.
+// Put stores the state of a target for a generation of a Gate. A failed target stays failed until it is ready, even if Flux retries it. changed is
+// true if the state has changed, and added if the target is new.
 func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +74,7 @@ func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Me
 	return !known || !same, !known
 }
 
-// Keep removes a target from all Gates except some, and returns the Gates that had it.
+// Keep removes a target from all Gates except the given ones. It returns the Gates from which it was removed.
 func (b *Rollouts) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
 	if b.IsEmpty() {
 		return nil
@@ -100,7 +100,7 @@ func (b *Rollouts) Forget(gate types.UID) {
 	}
 }
 
-// Members returns the targets of a Gate, and whether all of them were evaluated for its generation.
+// Members returns the targets of a Gate. It returns false if some of them have not been evaluated for this generation.
 func (b *Rollouts) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 	Blocked
 	// Progressing means that the target is released and not ready yet.
 	Progressing
-	// Rechecking means that the target was ready since its release and is being reconciled again, as at each of its intervals. It counts as
-	// ready: of many targets, some are always in this phase.
+	// Rechecking means that the target was ready after its release and is being reconciled again, as at each resync interval. It counts as ready,
+	// because some of many targets are always in this phase.
 	Rechecking
 	// Ready means that the target is released and ready.
 	Ready
@@ -32,21 +32,21 @@ const (
 	Skipped
 )
 
-// isTried returns whether Flux is reconciling a target, so that the result is unknown.
+// isTried returns whether Flux is still reconciling the target, so that the result is unknown.
 func (p Phase) isTried() bool { return p == Progressing || p == Rechecking }
 
 // Member is a target of a Gate.
 type Member struct {
-	// Matches has the bit of each wave that matches the target.
+	// Matches is a bit mask of the waves that match the target.
 	Matches uint16
 	Phase   Phase
-	// Needs are the targets that must be ready before it.
+	// Needs are the targets that must be ready before this one.
 	Needs []target.Key
 	// Message is why it is in its phase, empty if unknown.
 	Message string
 }
 
-// wave returns the last wave that matches a member. A member that no wave matches is in an additional wave after all others.
+// wave returns the last wave that matches a member. rest is the wave of members that no wave matches, after all others.
 func (m Member) wave(rest int) int {
 	if m.Matches == 0 {
 		return rest
@@ -54,17 +54,17 @@ func (m Member) wave(rest int) int {
 	return bits.Len16(m.Matches) - 1
 }
 
-// Progress is the persistent progress of a release.
+// Progress is the progress of a release that is stored in the status.
 type Progress struct {
-	// Done is the number of finished waves. The wave after them is the current one.
+	// Done is the number of finished waves. The current wave is the next one.
 	Done int
-	// ReadySince is when all targets of the current wave and those before were ready, zero if they are not.
+	// ReadySince is since when all targets of the current wave and earlier waves have been ready, zero if they are not.
 	ReadySince time.Time
-	// Excused is the number of waves that the release no longer waits for.
+	// Excused is the number of waves for which the release no longer waits.
 	Excused int
-	// Accepted is true if a user has requested to proceed despite faults of the waves.
+	// Accepted is true if a user has requested to proceed in spite of faults of the waves.
 	Accepted bool
-	// Failed are targets that have failed and not been ready since, in the order in which they were reported.
+	// Failed are the targets that have failed and have not been ready since, in the order in which they were reported.
 	Failed []target.Key
 }
 
@@ -83,13 +83,13 @@ const (
 // Fault is a mistake in the waves of a Gate.
 type Fault struct {
 	Kind FaultKind
-	// Waves are the two that overlap, or the empty one.
+	// Waves has the two waves that overlap, or the empty one.
 	Waves []int
-	// Targets has the one that two waves match, or those of the cycle.
+	// Targets has the target that two waves match, or those in the cycle.
 	Targets []target.Key
 }
 
-// Waiting is a target that a release waits for.
+// Waiting is a target for which a release waits.
 type Waiting struct {
 	Key target.Key
 	Member
@@ -102,10 +102,10 @@ type Decision struct {
 	Over bool
 	// May has the held targets that may be released now.
 	May map[target.Key]bool
-	// Fault or Stops keep the release from continuing. Stops has the failed targets, in the order in which they were reported.
+	// Fault and Stops are why the release has stopped. Stops has the failed targets, in the order in which they were reported.
 	Fault *Fault
 	Stops []Waiting
-	// Waiting has the targets that the next wave waits for, failed ones first.
+	// Waiting has the targets for which the next wave waits, failed ones first.
 	Waiting []Waiting
 	// Sizes has the number of targets of each wave, the last one being those that no wave matches. Ready is the number of targets of the
 	// current wave that are ready or skipped.
@@ -130,7 +130,7 @@ type Release struct {
 // rest returns the wave of the targets that no wave matches.
 func (r *Release) rest() int { return len(r.Soaks) }
 
-// IsNeeded returns whether any target is still to be released.
+// IsNeeded returns whether there are targets to release.
 func (r *Release) IsNeeded() bool {
 	for _, m := range r.Members {
 		if m.Phase == Held || m.Phase == Blocked {
@@ -140,8 +140,7 @@ func (r *Release) IsNeeded() bool {
 	return false
 }
 
-// Decide returns how a release with some progress continues at an instant. proceed is a request to proceed now: despite the present fault,
-// or with the next wave.
+// Decide decides how a release continues. proceed is a request to proceed now, in spite of the current fault or with the next wave.
 func (r *Release) Decide(p Progress, proceed bool, now time.Time) Decision {
 	r.sort()
 	d := Decision{Progress: p, Sizes: make([]int, r.rest()+1)}
@@ -168,7 +167,7 @@ func (r *Release) Decide(p Progress, proceed bool, now time.Time) Decision {
 	return d
 }
 
-// sort sorts the members, so that reports do not change between reconciliations.
+// sort sorts the members, so that reports are the same in each reconciliation.
 func (r *Release) sort() {
 	r.keys = r.keys[:0]
 	for key := range r.Members {
@@ -181,7 +180,7 @@ func compare(a, b target.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
 }
 
-// advance starts waves one after the other, as long as all waves before are ready.
+// advance starts waves one after the other, as long as all earlier ones are ready.
 func (r *Release) advance(d *Decision, now time.Time) {
 	for d.Done <= r.rest() {
 		ready := r.evaluateWave(d)
@@ -202,7 +201,7 @@ func (r *Release) advance(d *Decision, now time.Time) {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 }
 
-// evaluateWave records which targets of the current wave, and of those before it, are not ready. It returns whether all are ready.
+// evaluateWave records which targets of the current wave and earlier waves are not ready. It returns whether all are ready.
 func (r *Release) evaluateWave(d *Decision) bool {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 	failed := d.Failed
@@ -239,7 +238,7 @@ func (r *Release) evaluateWave(d *Decision) bool {
 	return len(d.Waiting) == 0
 }
 
-// rank is the position of a key in keys, after all if it is missing.
+// rank returns the index of a key in keys, or len(keys) if it is missing.
 func rank(keys []target.Key, key target.Key) int {
 	if i := slices.Index(keys, key); i >= 0 {
 		return i
@@ -247,7 +246,7 @@ func rank(keys []target.Key, key target.Key) int {
 	return len(keys)
 }
 
-// waitsAfter returns whether a target of a later wave must be released.
+// waitsAfter returns whether a target of a later wave still has to be released.
 func (r *Release) waitsAfter(wave int) bool {
 	for _, m := range r.Members {
 		if (m.Phase == Held || m.Phase == Blocked) && m.wave(r.rest()) > wave {
@@ -257,7 +256,7 @@ func (r *Release) waitsAfter(wave int) bool {
 	return false
 }
 
-// call records which held targets may be released: those of the current wave and of earlier ones whose dependencies are ready.
+// call records which held targets may be released: those of the current and of earlier waves whose dependencies are ready.
 func (r *Release) call(d *Decision) {
 	d.May = map[target.Key]bool{}
 	for key, m := range r.Members {
@@ -269,8 +268,7 @@ func (r *Release) call(d *Decision) {
 	}
 }
 
-// lacks returns whether a target that another one depends on is not ready. A target of a later wave does not count, because Flux waits for
-// it.
+// lacks returns whether a target that is needed by another one is not ready. Targets of later waves do not count, because Flux waits for them.
 func (r *Release) lacks(need target.Key, d *Decision) bool {
 	m, ok := r.Members[need]
 	wave := m.wave(r.rest())
