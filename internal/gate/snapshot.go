@@ -12,7 +12,7 @@ import (
 
 // Snapshot holds all inputs of a decision on a Gate. It is not safe for concurrent use.
 type Snapshot struct {
-	// Gate has the requests and dependencies in its status.
+	// Gate is the Gate. Its status has the accepted requests and the state of its dependencies.
 	Gate *v1alpha1.Gate
 	// Calendars has the calendars of the periods of the Gate. A missing calendar counts as broken.
 	Calendars timetable.Calendars

@@ -34,7 +34,7 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	if !from.Before(until) {
 		c.add(field.Invalid(path.Child("until"), *p.Until, msgUntilLater))
 	}
-	if form != time.RFC3339 { // if a DST gap moves until before from, the period is empty, like a weekly period on that day
+	if form != time.RFC3339 { // a period whose until is not after from only because of a DST gap is empty
 		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
 	}
 	if opens {

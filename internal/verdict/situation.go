@@ -53,7 +53,7 @@ const (
 	ForFacts
 	// ForLock means that a GateLock still locks the target for a Gate that releases it.
 	ForLock
-	// ForShard means that the target has no names of Gates, and a Gate of another shard is not open.
+	// ForShard means that a Gate of another shard is not open, and that the target has no names of Gates.
 	ForShard
 	// ForSlot means that a Gate releases its targets at a pace or in waves.
 	ForSlot
