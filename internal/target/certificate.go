@@ -175,8 +175,8 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 	return plan
 }
 
-// lever returns the spec fields that hold the renewal of a Certificate. It returns nil if this release of cert-manager has no such fields, or if
-// another client has set them. ignored is true if cert-manager misreads the window, so that the renewal is disabled instead.
+// lever returns the spec fields that hold the renewal of a Certificate. It returns nil if cert-manager does not support spec.renewal and
+// another client determines when to renew. ignored is true if cert-manager misreads the window, so that the renewal is disabled instead.
 func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) (lever map[string]any, ignored bool) {
 	before := Lever(obj)
 	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
@@ -206,9 +206,9 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	return until, false
 }
 
-// deferral returns a renewal window that starts at the deadline. It is as long as the lifetime of the certificate, so that the next certificate has
-// a renewal time, too. Without one, cert-manager does not report it as ready. It must be the only window, because cert-manager ignores all windows
-// but one if that one starts after the certificate expires.
+// deferral returns a renewal window that starts at the deadline. It is as long as the lifetime of the certificate, so that the next
+// certificate has a renewal time, too. Without one, cert-manager does not report it as ready. It must be the only window, because
+// cert-manager ignores all other windows if one starts after the certificate expires.
 func deferral(o observed, deadline time.Time) map[string]any {
 	at := deadline.UTC()
 	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{

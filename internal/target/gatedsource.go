@@ -34,7 +34,7 @@ var pinnable = map[schema.GroupKind]bool{
 // which source-controller records its value.
 type Content struct{ Spec, Observed []string }
 
-// ContentOf has these fields by kind. It lacks the kinds whose revision does not identify the content.
+// ContentOf has these fields by kind. Kinds whose revision does not identify the content, such as HelmChart, are missing.
 var ContentOf = map[string][]Content{
 	sourcev1.GitRepositoryKind: {
 		content(gitRepository, &gitRepository.Spec.Ignore, &gitRepository.Status.ObservedIgnore),
@@ -81,7 +81,7 @@ func (gatedSource) Observe(obj *Object, _ Identity) State {
 // heldBecause has the reasons of the condition Approved for an object that Gates hold.
 var heldBecause = map[string]bool{"GateClosed": true, "GateNotFound": true, "AccessDenied": true}
 
-// Plan implements Adapter. It has no lever. If no revision waits, the object is exempt.
+// Plan implements Adapter. It returns no lever. If no revision waits, the object is exempt.
 func (gatedSource) Plan(obj *Object, _ State, _ Terms, _ time.Time) Plan {
 	if _, waits, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "pending"); !waits {
 		return Plan{Exempt: Idle}

@@ -22,7 +22,7 @@ func (o *Object) DeepCopyObject() runtime.Object {
 	return &Object{Unstructured: *o.DeepCopy()}
 }
 
-// GetConditions returns status.conditions. It returns nil if they do not have the standard form.
+// GetConditions returns status.conditions without malformed ones.
 func (o *Object) GetConditions() []metav1.Condition {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, conditionsPath...)
 	list, _ := value.([]any)
@@ -108,9 +108,10 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 	}
 }
 
-// Trim removes everything from an object that is not needed to hold it. It keeps the metadata, the fields that hold the object, the fields that its
-// adapter reads, and its revision. Of the managed fields, it keeps those for the fields and the annotations of a hold. It removes an annotation of a
-// hold that is not ours, because any user with write access to the object may have written or copied it. Trim is idempotent.
+// Trim removes everything from an object that is not needed to hold it. It keeps the metadata, the fields that hold the object, the fields
+// that its adapter reads, and its revision. Of the managed fields, it keeps the owners of the fields and the annotations that record a hold
+// or a pass. It removes the annotation HeldBy if it is not ours, because any user with write access to the object may have written or
+// copied it. Trim is idempotent.
 func Trim(obj *unstructured.Unstructured, us Identity) {
 	a := Of(obj)
 	if a == nil {
@@ -186,7 +187,7 @@ func managedFields(obj *unstructured.Unstructured) []any {
 	return entries
 }
 
-// reduce returns the managed fields without all fields but those at the paths.
+// reduce returns the managed fields restricted to the fields at the paths.
 func reduce(entries []any, paths ...[]string) []any {
 	var reduced []any
 	for _, item := range entries {

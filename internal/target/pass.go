@@ -29,7 +29,7 @@ var (
 // ReadyOf returns the condition Ready of an object, nil if it has none.
 func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.ReadyCondition) }
 
-// Handled returns the reconcile request that Flux has handled last for a trimmed object, empty if there is none.
+// Handled returns the last reconcile request of a trimmed object that Flux has handled, empty if there is none.
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
 // Progress is what Flux has reported about an object: the last handled reconcile request, the last attempted revision, and the last observed

@@ -25,7 +25,7 @@ type Renewer interface {
 
 // Activator is the role of adapters whose objects can issue a Secret that is activated later.
 type Activator interface {
-	// StagedSecret returns the name of the Secret into which the object issues.
+	// StagedSecret returns the name of the Secret with the issued certificate.
 	StagedSecret(obj *Object) string
 }
 

@@ -90,10 +90,10 @@ type Definition struct {
 
 // Plan is how to hold an object.
 type Plan struct {
-	// Lever has the spec fields of an apply configuration that holds the object. It is nil if the object is exempt. An apply configuration without
-	// them releases the object, unless another client holds it, too.
+	// Lever has the spec fields of an apply configuration that holds the object. It is nil if the object is exempt or is held without a write.
+	// An apply configuration without them releases the object, unless another client holds it, too.
 	Lever map[string]any
-	// Stale is true if the object is held in a different way now.
+	// Stale is true if the object is currently held in another way.
 	Stale bool
 	// Exempt is why the object is not held although a Gate is closed.
 	Exempt Exemption
@@ -101,7 +101,7 @@ type Plan struct {
 	Bypassed bool
 	// Ignored is true if cert-manager misreads our renewal window, so that Lever disables the renewal instead.
 	Ignored bool
-	// Recheck is when the plan changes without a write, zero for never.
+	// Recheck is when the plan changes even if the object does not, zero for never.
 	Recheck time.Time
 }
 
@@ -126,7 +126,7 @@ const (
 	Unsupported
 )
 
-// Lasts returns whether an exemption lasts as long as the Gate is closed. Then the names of the Gates stay on the object.
+// Lasts returns whether an exemption lasts as long as the Gate is closed. If so, the names of the Gates are recorded on the object.
 func (e Exemption) Lasts() bool { return e >= Imminent }
 
 // table has the adapters of the supported kinds.
