@@ -60,7 +60,7 @@ func (d *decision) approve() {
 	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
 }
 
-// HasNewApprovals returns whether the annotations have approvals that are not in the status.
+// HasNewApprovals returns whether the annotations have approvals that are not in the status, or a value that was not stamped.
 func HasNewApprovals(g *v1alpha1.GatedSource) bool {
 	if g.RequiredApprovals() == 0 {
 		return false

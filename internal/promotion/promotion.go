@@ -19,7 +19,7 @@ type Source struct {
 	Revision string
 	// Current is true if source-controller has observed the current spec.
 	Current bool
-	// Unchanged is true if the artifact has the content that the current spec selects at that revision, although Current is false.
+	// Unchanged is true if the artifact has the content that the current spec selects at that revision, even if Current is false.
 	Unchanged bool
 	// Failed is true if source-controller could not fetch it with its current spec. Revision is then that of an earlier artifact.
 	Failed bool
@@ -81,7 +81,7 @@ type decision struct {
 	fault fault
 }
 
-// fault is why nothing can be promoted. If it is stalled, only a change of a spec or of an object can fix it.
+// fault is why nothing can be promoted. If stalls is true, only a change of a spec or of an object can fix it.
 type fault struct {
 	reason, message string
 	stalls          bool
@@ -201,7 +201,7 @@ func (d *decision) complete() {
 
 func (d *decision) isOurs() bool { return d.Pinned.IsOf(d.g) }
 
-// isTaken returns whether an older GatedSource pins the same source. A pinned source that is already ours stays ours.
+// isTaken returns whether the pinned source belongs to an older GatedSource. If it is already ours, it stays ours.
 func (d *decision) isTaken() bool { return d.Older != "" && !d.isOurs() }
 
 // promoted records a promotion, and starts the next round.
@@ -241,7 +241,8 @@ func (d *decision) adopt() {
 	}
 }
 
-// selectRevision returns the revision to pin, and the reason. It depends on the spec and the approvals. It is empty if there is none.
+// selectRevision returns the revision to pin according to the spec and the approvals, and the reason. The revision is empty if there is
+// none.
 func (d *decision) selectRevision() (revision, reason string) {
 	s := &d.g.Status
 	switch {
@@ -302,7 +303,8 @@ func (d *decision) promote(want, reason string) {
 	d.step.Again = true
 }
 
-// restore restores a pinned source that another client has changed or deleted, regardless of Gates.
+// restore restores a pinned source that another client has changed or deleted, or whose owner reference does not match the deletion policy.
+// It ignores the Gates.
 func (d *decision) restore() {
 	gated := d.g.Status.Pinned
 	switch {

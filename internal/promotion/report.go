@@ -30,7 +30,8 @@ func (d *decision) report(want string, moves bool) {
 	}
 }
 
-// suspended keeps the status. It only adds the condition Ready to a GatedSource that was created with spec.suspend.
+// suspended only updates the observed generation. It adds the condition Ready if the GatedSource has none because it was created with
+// spec.suspend.
 func (d *decision) suspended() {
 	d.g.Status.ObservedGeneration = d.g.Generation
 	if meta.FindStatusCondition(d.g.Status.Conditions, fluxmeta.ReadyCondition) == nil {
@@ -134,7 +135,7 @@ func (d *decision) ready(approved metav1.Condition) metav1.Condition {
 	return c
 }
 
-// behind returns how many revisions are newer than the pinned one.
+// behind returns a message about the number of revisions that are newer than the pinned one, empty if there are none.
 func (d *decision) behind() string {
 	switch n := d.g.Status.Waiting; n {
 	case 0:
@@ -146,7 +147,7 @@ func (d *decision) behind() string {
 	}
 }
 
-// unfetched returns a message about the effect if the pinned source cannot be fetched.
+// unfetched returns a message about a pinned source that cannot be fetched, and about the revision that stays in use.
 func (d *decision) unfetched() string {
 	gated, p := d.g.Status.Pinned, d.Pinned
 	runs := msgStaysNoCopy
