@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use. It is safe for concurrent use. A restart
-// loses it: then all targets are reconciled once.
+// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use. It is safe for concurrent use. It
+// is lost in a restart, after which all targets are reconciled once.
 type Rollouts struct {
 	// gates is the number of rollouts. It is atomic because it is read for each event of a target.
 	gates atomic.Int64
@@ -27,7 +27,7 @@ type rollout struct {
 	members map[target.Key]entry
 }
 
-// entry is a member, and the generation of the Gate with whose waves it was evaluated.
+// entry is a member, and the generation of the Gate for which it was evaluated.
 type entry struct {
 	Member
 	generation int64
@@ -100,7 +100,8 @@ func (b *Rollouts) Forget(gate types.UID) {
 	}
 }
 
-// Members returns the targets of a Gate. It returns false if some of them have not been evaluated for this generation.
+// Members returns the targets of a Gate. It returns false if some of them have not been evaluated for this generation. A Gate that is not
+// known has no targets.
 func (b *Rollouts) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

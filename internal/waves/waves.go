@@ -21,8 +21,8 @@ const (
 	Blocked
 	// Progressing means that the target is released and not ready yet.
 	Progressing
-	// Rechecking means that the target was ready after its release and is being reconciled again, as at each resync interval. It counts as ready,
-	// because some of many targets are always in this phase.
+	// Rechecking means that the target was ready after its release and is being reconciled again, as at each resync interval. It counts as
+	// ready, because with many targets, some are always in this phase.
 	Rechecking
 	// Ready means that the target is released and ready.
 	Ready
@@ -56,9 +56,9 @@ func (m Member) wave(rest int) int {
 
 // Progress is the progress of a release that is stored in the status.
 type Progress struct {
-	// Done is the number of finished waves. The current wave is the next one.
+	// Done is the number of finished waves, and the index of the current wave.
 	Done int
-	// ReadySince is since when all targets of the current wave and earlier waves have been ready, zero if they are not.
+	// ReadySince is the time since which all targets of the current wave and earlier waves have been ready, zero if they are not.
 	ReadySince time.Time
 	// Excused is the number of waves for which the release no longer waits.
 	Excused int
@@ -201,7 +201,8 @@ func (r *Release) advance(d *Decision, now time.Time) {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 }
 
-// evaluateWave records which targets of the current wave and earlier waves are not ready. It returns whether all are ready.
+// evaluateWave records which targets of the current wave and earlier waves are not ready. It returns whether all are ready. Targets of
+// excused waves count as ready.
 func (r *Release) evaluateWave(d *Decision) bool {
 	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 	failed := d.Failed
@@ -268,7 +269,8 @@ func (r *Release) call(d *Decision) {
 	}
 }
 
-// lacks returns whether a target that is needed by another one is not ready. Targets of later waves do not count, because Flux waits for them.
+// lacks returns whether a target on which another one depends is not ready. Targets of later waves do not count, because Flux waits for
+// them. Those of excused waves count only while they are held.
 func (r *Release) lacks(need target.Key, d *Decision) bool {
 	m, ok := r.Members[need]
 	wave := m.wave(r.rest())
