@@ -16,7 +16,7 @@ import (
 // ServerTime is the time that an API server returned, rounded down to the second, and the local times before and after the request.
 type ServerTime struct{ Before, Reported, After time.Time }
 
-// Skew returns how far the local clock is at least ahead of the API server's clock, negative if it is behind.
+// Skew returns the smallest possible clock skew: positive if the local clock is ahead of the API server's clock, negative if it is behind.
 func (a ServerTime) Skew() time.Duration {
 	switch {
 	case a.Before.After(a.Reported.Add(time.Second)):

@@ -106,7 +106,7 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 	return found
 }
 
-// open returns when a Gate is open in the next days. It is never open with an invalid spec. If a calendar cannot be read, the result is empty.
+// open returns when a Gate is open in the next 30 days. It returns nil if the spec is invalid or a calendar cannot be read.
 func (s Inputs) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
 	snapshot := gate.NewSnapshot(g, s.Calendars, s.Exceptions...)
 	intervals, errs := snapshot.Intervals(now, now.Add(ahead))

@@ -34,7 +34,7 @@ type Controller struct {
 // ControllerLabel is the label of all objects of the controller.
 const ControllerLabel = "app.kubernetes.io/name=gating-controller"
 
-// ControllerOf reads a Deployment.
+// ControllerOf returns the controller in a Deployment.
 func ControllerOf(d *unstructured.Unstructured) Controller {
 	c := Controller{Namespace: d.GetNamespace(), Name: d.GetName(), Replicas: 1, labels: d.GetLabels()}
 	if n, ok, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); ok {
@@ -83,8 +83,8 @@ func kindsIn(args []string) (kinds []string) {
 	return kinds
 }
 
-// Reach returns a function that returns whether objects of a namespace may refer to another namespace, nil if no controller is known. It permits
-// references across namespaces if at least one controller does.
+// Reach returns a function that reports whether objects of a namespace may refer to another namespace, nil if no controller is known. It
+// permits references across namespaces if at least one controller does.
 func Reach(controllers []Controller) func(from, to string) bool {
 	if len(controllers) == 0 {
 		return nil

@@ -125,7 +125,7 @@ func fieldsOf(t reflect.Type) func(yield func(reflect.Type, string) bool) {
 
 const maxNamed = 5
 
-// some returns the first names as a text.
+// some joins up to maxNamed names, and counts the others.
 func some(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

@@ -63,11 +63,11 @@ func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bo
 	return "", true
 }
 
-// overdue is how long a due change of a Gate may be missing before its controller counts as not running.
+// overdue is how late a transition of a Gate may be before its controller counts as not running.
 const overdue = time.Minute
 
-// SignOfLife returns whether a controller runs. If there are leases, they decide. Otherwise, all Gates that are not suspended must be up to date,
-// without an overdue change of state.
+// SignOfLife returns whether a controller runs. If there are leases, one of them must be held. Otherwise, there must be Gates that are not
+// suspended, and all of those must be up to date, without an overdue transition.
 func SignOfLife(gates []v1alpha1.Gate, leases []unstructured.Unstructured, now time.Time) bool {
 	elected := false
 	for i := range leases {
