@@ -82,7 +82,7 @@ type Gating struct {
 	WritesAtOnce int
 	// Backoff limits the retries of Gates, by UID.
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]
-	// Stamped returns whether the API server stamps requesters and approvers. If it is nil, it does not.
+	// Stamped returns whether the API server stamps requesters and approvers. If Stamped is nil, it does not.
 	Stamped func(context.Context) (bool, error)
 	// Calendars is shared with the exception controller. Nil creates a separate reader.
 	Calendars *calendars.Reader

@@ -114,7 +114,7 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 	return &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
 }
 
-// isCurrent returns whether the version in the watch was read, on the same day. The caller must hold the mutex.
+// isCurrent returns whether the version in the watch is the one that was read last, on the same day. The caller must hold the mutex.
 func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(timetable.MaxCalendarAge)) {
 		return false
@@ -123,7 +123,7 @@ func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	return ok && *f.latest == configMapVersion{seen.UID, seen.ResourceVersion}
 }
 
-// version returns a key that changes with the content of the ConfigMap and with the day.
+// version returns a key that changes with the content of the ConfigMap and with the day. It is empty if the ConfigMap has not been read.
 func (f *followedConfigMap) version() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

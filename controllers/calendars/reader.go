@@ -130,7 +130,7 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 		} else if !errors.Is(c.Err, timetable.ErrOverBudget) {
 			r.budget.drop(key)
 		} else if f := followed[configMapKey(key)]; f != nil && !r.budget.has(key) {
-			f.evict(key) // the calendar exceeds any budget, so it must not stay in memory
+			f.evict(key) // it exceeds the budget of each Gate, so it must not stay in memory
 		}
 	}
 	changed := r.budget.divide()
@@ -144,7 +144,7 @@ func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, 
 	r.read[by] = readCalendars{of, calendars}
 }
 
-// reread enqueues the Gates with a calendar that starts or stops to exceed the budget. The caller must hold mu.
+// reread enqueues the Gates with a calendar that starts or stops exceeding the budget. The caller must hold mu.
 func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	for _, key := range changed {
 		f := r.Followed[configMapKey(key)]
@@ -163,7 +163,7 @@ func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 	}
 }
 
-// IsCached returns whether reading the calendars of a Gate takes no request to the API server.
+// IsCached returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
 func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
@@ -193,8 +193,9 @@ func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, except
 	return r.Compiled.Lookup(g, calendars, exceptions...), nil
 }
 
-// forException returns the calendars of the Gate of an exception, as the gate controller has read them. If some have not been read yet, it returns
-// ErrPending for an exception with a lead time. Other exceptions do not depend on calendars and get none.
+// forException returns the calendars of the Gate of an exception, as the gate controller has read them. If some have not been read yet, it
+// returns ErrPending for an exception with a lead time. Other exceptions, and those of suspended or deleted Gates, do not depend on
+// calendars and get none.
 func (r *Reader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,7 +264,7 @@ func (r *Reader) Forget(by types.UID) {
 	r.Compiled.Forget(by)
 }
 
-// unlock releases mu. Then it enqueues the Gates and stops the watches that were recorded under it.
+// unlock releases mu. Then it enqueues the Gates and stops the watches that were recorded while it was held.
 func (r *Reader) unlock() {
 	enqueued, stop := r.enqueued, r.stop
 	r.enqueued, r.stop = nil, nil
@@ -296,7 +297,7 @@ func (r *Reader) Start(ctx context.Context) error {
 	return nil
 }
 
-// Faults returns a failure for each calendar of a decision that cannot be read.
+// Faults returns a failure for each broken calendar of a decision, each once.
 func Faults(d gate.Decision) (faults []v1alpha1.TargetFailure) {
 	seen := map[string]bool{}
 	for i := range d.Broken {

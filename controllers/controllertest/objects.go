@@ -190,8 +190,7 @@ func Keys(gates []*v1alpha1.Gate) []string {
 	return target.ParseHeldBy(target.FormatHeldBy(all))
 }
 
-// ExpectReleased checks that nothing of a hold is left on a target but the condition. The condition must name the Gate by if it still governs the
-// target.
+// ExpectReleased checks that only the condition is left of a hold. It must name the Gate if that still governs the target.
 func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
 	var gates []verdict.Gate
@@ -203,7 +202,7 @@ func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Expect(obj, Suspension{Approved: "True GateOpened " + verdict.Judge(verdict.Observed{}, gates).Released()})
 }
 
-// ExpectUntouched checks that a Gate has left nothing on a target.
+// ExpectUntouched checks that a target shows no sign of a Gate.
 func (w *World) ExpectUntouched(obj *target.Object) {
 	w.Helper()
 	w.Expect(obj, Suspension{})

@@ -79,7 +79,7 @@ func (c *ClockWatch) Start(ctx context.Context) error {
 	}
 }
 
-// stepped returns by how much the wall clock was set between two readings.
+// stepped returns how far the wall clock has moved relative to the monotonic clock between two readings.
 func stepped(before, now ClockReading) time.Duration {
 	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
 }
@@ -94,7 +94,7 @@ func (c *ClockWatch) Add(step func(context.Context)) {
 	c.steps = append(c.steps, step)
 }
 
-// Source returns a source that enqueues the requests that list returns, each time the clock was set. A nil ClockWatch enqueues none.
+// Source returns a source that enqueues the requests that list returns whenever the clock was set. A nil ClockWatch enqueues none.
 func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		c.Add(func(ctx context.Context) {

@@ -120,7 +120,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 	return e.enqueue(ctx, class, g, all, namespaces)
 }
 
-// enqueue enqueues the given targets and GateLocks, and those on which the name of the Gate is.
+// enqueue enqueues the given targets and the GateLocks of the given namespaces, and the targets and GateLocks that name the Gate.
 func (e *Handlers) enqueue(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys view.KeySet, namespaces view.UniqueKeys[string]) error {
 	name := client.ObjectKeyFromObject(g)
 	named, err := e.Selector.Named(ctx, name.String())

@@ -32,7 +32,8 @@ func (e *Handlers) ForNamespaces(ctx context.Context) toolscache.ResourceEventHa
 	}
 }
 
-// Namespace enqueues the targets for which a new namespace or its new labels change the Gates, and the GateLock of a new namespace.
+// Namespace enqueues the targets that Gates start or stop governing because a namespace is new or has new labels, and the GateLock of a new
+// namespace.
 func (e *Handlers) Namespace(ctx context.Context, before, after *metav1.PartialObjectMetadata) {
 	if before == nil && len(e.indexed(ctx, view.TargetField, after.Name)) > 0 {
 		e.Queues.Locks(after.Name)

@@ -12,7 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// heldCertificates collects when certificates expire whose renewal is held. It lists them at each scrape, so that deleted certificates disappear.
+// heldCertificates collects the validity of certificates whose renewal is held. It lists them at each scrape, so that deleted certificates
+// disappear.
 type heldCertificates struct {
 	begins, expires *prometheus.Desc
 	list            func(context.Context) ([]*target.Object, error)

@@ -113,7 +113,7 @@ func ForGate(name string, g *v1alpha1.Gate, now time.Time) Details {
 	return ForDecision(name, gate.Decision{State: last.State, Reason: opened.Reason, By: last.DecidedBy(), Request: ledger.DecidedBy(g, now)}, now)
 }
 
-// ForException returns the details of an event on an exception: its name, its Gate, and the approver by unless it is empty.
+// ForException returns the details of an event on an exception: its name, its Gate, and the approver by, which may be empty.
 func ForException(obj *v1alpha1.GateException, by string, now time.Time) Details {
 	return Details{GateKey: view.GateKeyFor(obj).String(), ExceptionKey: obj.Name, ApproverKey: by, eventv1.MetaTokenKey: Token(now)}
 }

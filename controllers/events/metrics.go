@@ -18,9 +18,10 @@ import (
 type Metrics struct {
 	Registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
-	// empty and own report diagnostics. They are absent if there are none.
+	// Empty and own report diagnostics. They are absent if there are none.
 	Empty, own *prometheus.GaugeVec
-	// stopped is 1 for a release in waves that has stopped. wave is the number of the current wave. Both are absent without a release in waves.
+	// stopped is 1 for a release in waves that has stopped, absent otherwise. wave is the number of the current wave, absent if no release in
+	// waves is in progress.
 	stopped, wave *prometheus.GaugeVec
 	// newer and since report the waiting revisions of GatedSources. They are absent if no revision waits.
 	newer, since       *prometheus.GaugeVec

@@ -50,8 +50,8 @@ type Reconciler struct {
 	Calendars *calendars.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, truncated to seconds. An exception is deleted only if it has also expired by that time. If it
-	// is nil, only Clock counts.
+	// ServerTime returns the time of the API server, truncated to seconds. An exception is deleted only if it has also expired by that time.
+	// If ServerTime is nil, only Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
 	// Stamped returns whether the API server stamps the authors and approvers of exceptions. If it does not, approvals are ignored.
 	Stamped func(context.Context) (bool, error)
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// calendarRetry is when to check again whether the calendars of the Gate of an exception have been read.
+// calendarRetry is how long to wait before checking again whether the calendars of a Gate have been read.
 const calendarRetry = time.Second
 
 // process handles approvals, writes the status, and deletes or finalizes an exception that has ended.
@@ -147,7 +147,8 @@ func removalTime(obj *v1alpha1.GateException) time.Time {
 // exceptionInterval bounds the wait for an instant, because the clock may be set meanwhile.
 const exceptionInterval = 10 * time.Minute
 
-// reconcile decides on an exception and writes its status at most once. It returns when to reconcile it again, zero if only an event needs to.
+// reconcile decides on an exception and writes its status at most once. It returns when to reconcile it again, zero if only events trigger
+// that.
 func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, view.GateKeyFor(obj))
 	if err != nil {
@@ -294,7 +295,7 @@ func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
-// announce emits an event if an exception starts or stops to apply.
+// announce emits an event if an exception starts or stops applying.
 func (r *Reconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before *v1alpha1.GateException, d gate.ExceptionDecision, now time.Time) {
 	details, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
 	switch {

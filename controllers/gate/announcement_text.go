@@ -20,7 +20,7 @@ const (
 	maxList = 400
 )
 
-// announcementText returns when a Gate changes its state and why, to follow the name of the Gate in a message.
+// announcementText returns the part of a message after the name of the Gate: when its state changes, and why.
 func announcementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	verb := "closes"
 	if n.State == v1alpha1.StateOpened {
@@ -57,7 +57,7 @@ func formatDelay(d time.Duration) string {
 	return text
 }
 
-// Describe returns which targets a state change affects, to follow announcementText in a message.
+// Describe returns the part of a message after announcementText: which targets the state change affects.
 func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	audit := ""
 	if obj.Audits() {
@@ -111,7 +111,7 @@ func list(all []*target.Object) string {
 	return andMore(names, len(all))
 }
 
-// cancellationText returns which announced state changes will not happen, to follow the name of the Gate in a message.
+// cancellationText returns the part of a message after the name of the Gate: which announced state changes will not happen.
 func cancellationText(all []v1alpha1.Announcement) string {
 	var names []string
 	for _, a := range all[:min(len(all), maxListed)] {

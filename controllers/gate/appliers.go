@@ -70,7 +70,7 @@ func ownApplierKey(g *v1alpha1.Gate) string {
 	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }
 
-// governedAppliers returns the appliers of a Gate that the Gate itself governs, and their sources. Their labels are read from the cache first.
+// governedAppliers returns the appliers of a Gate, and sources of these, that the Gate itself governs. The sources are read from the cache.
 func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *Appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.Scope(ctx)
 	for _, root := range applier.Appliers(g.Labels) {
@@ -82,7 +82,7 @@ func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, r
 			return nil, err
 		}
 		if obj == nil {
-			continue // the labels in the cache are out of date
+			continue // the labels of the Gate are out of date
 		}
 		known := applier.Objects{root: obj}
 		for _, ref := range known.Sources(root) {

@@ -25,15 +25,15 @@ const stampsTimeout = 2 * time.Second
 type Decider struct {
 	// Clock is read again after slow reads.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If it is nil, only
-	// Clock counts.
+	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If ServerTime is
+	// nil, only Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// ServerClock measures how far Clock is behind the API server. A Gate closes by the faster of the two clocks. If it is nil, Clock counts as not
-	// behind.
+	// ServerClock measures how far Clock is behind the API server. A Gate closes by the clock that is ahead. If ServerClock is nil, Clock
+	// counts as not behind.
 	ServerClock *ServerClock
 	// Dependencies reads the dependencies of Gates.
 	Dependencies *view.DependencyReader
-	// Stamped returns whether the API server stamps requesters and approvers. If it is nil, it does not.
+	// Stamped returns whether the API server stamps requesters and approvers. If Stamped is nil, it does not.
 	Stamped func(context.Context) (bool, error)
 	// Skew is how far Clock was ahead of the API server, negative if it was behind.
 	Skew *prometheus.GaugeVec

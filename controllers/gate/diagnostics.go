@@ -42,7 +42,7 @@ type referenceCheck struct {
 	// generation is that of the Gate, total the number of its targets, and resync the time of its next resync, all at the time of the check.
 	generation, total int64
 	resync            time.Time
-	// refs are the references that match nothing, each with since when.
+	// refs are the references that match nothing, each with the time of the first check that found this.
 	refs []emptyReference
 	// reported is true once an event has reported them.
 	reported bool
@@ -133,7 +133,7 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 	}
 }
 
-// emptyMessage returns a message with the names of the references that match nothing. of is the number of all of them.
+// emptyMessage returns a message with the names of the references that match nothing. of is the number of all references in spec.targets.
 func emptyMessage(names []string, of int) string {
 	text := andMore(names[:min(len(names), maxNamed)], len(names))
 	verb := "match"

@@ -79,7 +79,7 @@ func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	return nil
 }
 
-// notifyDecision emits the events about a decision. Later calls do nothing.
+// notifyDecision emits the events about a new decision. Later calls do nothing.
 func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	d := p.decision
 	if p.written || !d.IsNew {

@@ -39,7 +39,7 @@ type released struct {
 	waves *waveDecision
 }
 
-// release grants slots to those targets of a Gate that are due.
+// release grants slots to as many targets of a Gate as its pace and its waves permit now.
 func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) released {
 	before := released{status: obj.Status.Release, stop: gate.CurrentStop(obj)}
 	if obj.Spec.Release == nil || obj.Status.LastTransition.State == v1alpha1.StateClosed || obj.Audits() {
@@ -64,7 +64,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	return r.grantSlots(obj, released{status: &status, stop: before.stop}, now, rollout.Eligible{All: true})
 }
 
-// end ends the release of a Gate that has closed, or that has no pace anymore and releases all its targets at once.
+// end ends the release of a Gate that has closed, has no spec.release anymore, or has mode Audit.
 func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	if obj.Spec.Release != nil && obj.Status.Release != nil {
 		waiting, n := r.slots.Counts(obj.UID)
@@ -96,7 +96,7 @@ func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	return released{status: &status}
 }
 
-// grantSlots grants slots to those eligible targets that are due.
+// grantSlots grants slots to as many eligible targets as the pace permits now.
 func (r releaser) grantSlots(obj *v1alpha1.Gate, done released, now time.Time, may rollout.Eligible) released {
 	perMinute, status := obj.Spec.Release.PerMinute, done.status
 	waiting, n := r.slots.Counts(obj.UID)

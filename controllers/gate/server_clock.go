@@ -63,7 +63,7 @@ func (c *ServerClock) rotate(now time.Time) {
 	}
 }
 
-// Behind returns how far the controller's clock is at least behind, zero if it is not behind.
+// Behind returns a lower bound of how far the controller's clock is behind, zero if it is not behind.
 func (c *ServerClock) Behind() time.Duration {
 	if c == nil {
 		return 0

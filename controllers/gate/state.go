@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// State is the state of Gates in memory, which a restart loses. The zero value is ready for use.
+// State is the state of Gates in memory. It is lost in a restart. The zero value is ready for use.
 type State struct {
 	mu    sync.Mutex
 	gates map[types.UID]*gateState
@@ -148,8 +148,8 @@ func (m *State) recordChange(g *v1alpha1.Gate) {
 	known.changed = true
 }
 
-// takeChange returns whether a Gate has changed its state since the last call, and by which scheduled transition, nil if by none. Call it when all
-// targets have reached that state.
+// takeChange returns whether a Gate has changed its state since the last call, and by which scheduled transition, nil if there was none.
+// Call it when all targets have reached that state.
 func (m *State) takeChange(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()

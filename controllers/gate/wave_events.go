@@ -21,8 +21,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// waves emits the events about the release of a Gate. Only the target that has stopped the release gets an event, too, for alerts that select
-// targets.
+// waves emits the events about the release of a Gate. Of the targets, only the one that has stopped the release gets an event, for alerts
+// that select targets.
 func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent, now time.Time) {
 	name := client.ObjectKeyFromObject(obj).String()
 	for i, one := range all {
@@ -90,7 +90,7 @@ func (p *proceed) refusal(why string) waveEvent {
 		v1alpha1.ProceedRequestedAtAnnotation, p.Value, cmp.Or(p.err, why))), p.RequestedBy, p.Message, nil}
 }
 
-// event returns the event about an accepted request to proceed.
+// event returns the event about a request to proceed.
 func (p *proceed) event(names []string, before waves.Progress, d waves.Decision) waveEvent {
 	if p.err != "" || before.Done == len(names) {
 		return p.refusal(msgNoRelease)

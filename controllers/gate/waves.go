@@ -84,7 +84,8 @@ func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus,
 	return r.grantSlots(obj, done, now, rollout.Eligible{All: true})
 }
 
-// waveProgress returns the progress of a release from the status of a Gate. It ignores finished waves that are no longer in the spec.
+// waveProgress returns the progress of a release from the status of a Gate. Finished waves count only as far as they match the waves of the
+// spec.
 func waveProgress(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
 	names := gate.WaveNames(obj)
 	p := waves.Progress{ReadySince: timeOrZero(w.ReadySince), Accepted: w.FaultsAccepted}

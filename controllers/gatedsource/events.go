@@ -53,7 +53,8 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// readyFailure returns the condition Ready if it reports a failure, otherwise nil.
+// readyFailure returns the reason and message of the condition Ready if it reports a failure, otherwise nil. Without a pinned revision, the
+// failure counts only if the GatedSource is stalled.
 func readyFailure(g *v1alpha1.GatedSource) *metav1.Condition {
 	ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Pinned == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {

@@ -41,7 +41,7 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 	if s.pinned, in.Pinned, err = r.source(ctx, s.before, s.before.PinnedName(), live); err != nil {
 		return s, err
 	}
-	if !in.Pinned.IsOf(s.before) { // a GatedSource never changes the source that it has pinned
+	if !in.Pinned.IsOf(s.before) { // a pinned source stays with its GatedSource
 		if in.Older, err = r.older(ctx, s.before); err != nil {
 			return s, err
 		}
@@ -61,7 +61,7 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 		if all, err = r.Gates.Live(ctx, obj, s.now); err != nil {
 			return s, err
 		}
-	case r.isSharded(): // a live round uses these to decide
+	case r.isSharded(): // only a live round considers Gates of other shards
 		all = slices.DeleteFunc(slices.Clone(gates), func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
 	}
 	s.gates, in.Gates = gates, combined(all, s.now)

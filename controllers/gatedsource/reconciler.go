@@ -143,7 +143,7 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 		switch {
 		case readErr != nil:
 			return s.failed(v1alpha1.ReadFailedReason, readErr)
-		case latest == nil: // the event of the object follows
+		case latest == nil: // it was deleted, and its event follows
 			return &promotionState{now: s.now}, nil
 		}
 		obj = latest

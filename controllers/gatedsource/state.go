@@ -64,7 +64,7 @@ func (s *promotionState) current() *target.Object {
 	return obj
 }
 
-// entries returns the outcome for each Gate that this process reconciles. Gates with mode Audit are in Other, see audit.
+// entries returns the outcome for each Gate that this process reconciles. The outcome for Gates with mode Audit is Other, see audit.
 func (s *promotionState) entries() []summary.Entry {
 	var entries []summary.Entry
 	for _, g := range s.gates {
@@ -128,7 +128,7 @@ func (s *promotionState) closedGates() []string {
 	return names
 }
 
-// nextCheck returns when to reconcile the GatedSource again without an event, zero if only an event needs to.
+// nextCheck returns when to reconcile the GatedSource again without an event, zero for never.
 func (s *promotionState) nextCheck(sharded bool) time.Time {
 	next := s.Recheck
 	switch {

@@ -197,7 +197,8 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 	return parts, gates, nil
 }
 
-// namedIn returns the Gates to which suspended targets of a namespace refer by annotation. all is false if some targets could not be read.
+// namedIn returns the Gates to which targets of a namespace refer by annotation, for the kinds that can be suspended. all is false if some
+// targets could not be read.
 func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
 	named, all = map[string]bool{}, true
 	if namespace == v1alpha1.AnyName { // targets that refer to a Gate are locked by the GateLock of their namespace
@@ -218,8 +219,8 @@ func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[s
 	return named, all
 }
 
-// refsIn returns the references of a Gate that lock targets in a namespace, or those that span namespaces. It returns false if the GateLock must not
-// have the Gate. Only targets that are held by suspending them are locked.
+// refsIn returns the references of a Gate that lock targets in a namespace, or those that span namespaces. It returns false if they are no
+// reason to add the Gate to the GateLock. Only targets that are held by suspending them are locked.
 func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)

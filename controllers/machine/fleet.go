@@ -43,7 +43,8 @@ type fleet struct {
 // writer writes a MachineCertificateRefresh. After a conflict, the next pass decides again.
 type writer = ownwrites.Writer[*v1alpha1.MachineCertificateRefresh]
 
-// prepare reads the Gates and sets the policy. After a failed refresh, no refresh begins until an event permits it.
+// prepare reads the Gates and sets the policy. After a failed refresh, none begins until the Gates open again, the spec changes or a
+// reconciliation is requested.
 func (f *fleet) prepare(ctx context.Context) error {
 	var err error
 	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector.Kubernetes()); err != nil {
@@ -148,7 +149,7 @@ func (f *fleet) act(ctx context.Context, d machinecerts.Decision) error {
 	return errors.Join(failed...)
 }
 
-// refused returns whether the API server has refused a write for another reason than a conflict.
+// refused returns whether the API server has refused a write for a reason other than a conflict.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !ownwrites.Raced(err) && status.Status().Code >= 400 && status.Status().Code < 500

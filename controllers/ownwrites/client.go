@@ -33,7 +33,7 @@ type Client struct {
 	Live client.Reader
 	// Versions has the versions of the reconciled objects, which are all of one kind.
 	Versions *Versions[types.NamespacedName]
-	// Caches are evicted when an object is deleted or recreated.
+	// Caches evict an object that is deleted, or deleted and created again.
 	Caches []Cache
 }
 

@@ -86,7 +86,7 @@ func (v *Versions[K]) IsBehind(key K, version string) bool {
 	return false
 }
 
-// IsOwn returns whether this process has written a version of an object, and has not reconciled a later version.
+// IsOwn returns whether this process has written a version of an object, and has not reconciled that version or a later one yet.
 func (v *Versions[K]) IsOwn(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

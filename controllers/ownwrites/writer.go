@@ -34,8 +34,8 @@ type Writer[T Object[T]] struct {
 	Client client.Client
 	// Base is the object as it was last read or written. It must not be changed.
 	Base T
-	// Live reads from the API server after a conflict. The write is repeated if Unchanged returns true: the two versions differ only in the status
-	// and in fields that the write does not depend on. If Unchanged is nil, no write is repeated.
+	// Live reads from the API server after a conflict. The write is repeated if the status is the same and Unchanged returns true, which means
+	// that the two versions differ only in fields that the write does not depend on. If Unchanged is nil, no write is repeated.
 	Live      client.Reader
 	Unchanged func(base, latest T) bool
 }
@@ -61,8 +61,8 @@ func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
 	})
 }
 
-// write changes and patches a copy of the object. After a conflict, it starts over with the latest version, unless the status or another field that
-// the change depends on differs, because another process has written it then.
+// write changes and patches a copy of the object. After a conflict, it starts over with the latest version, unless the status or another
+// field that the change depends on differs, which means that another process has written it.
 func (w *Writer[T]) write(ctx context.Context, change func(T) bool, patch func(T) error) error {
 	for retry := 0; ; retry++ {
 		written := w.Base.DeepCopy()

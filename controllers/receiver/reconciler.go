@@ -28,7 +28,8 @@ import (
 
 // PathTable has the objects that are served at secret paths.
 type PathTable[T any] interface {
-	// Load prepares an object and returns its path, empty if it has none. It returns a PathError if only a change of the object or its Secret helps.
+	// Load prepares an object and returns its path, empty if it has none. It returns a PathError if only a change of the object or its Secret
+	// can fix the error.
 	Load(ctx context.Context, obj T) (string, error)
 	// Forget removes an object.
 	Forget(key types.NamespacedName)

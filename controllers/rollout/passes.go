@@ -27,7 +27,7 @@ type passKey struct {
 	value  string
 }
 
-// Record records a pass of a target for a Gate. It returns false if the pass was recorded before.
+// Record records a pass of a target for a Gate. It returns false if the pass was recorded before and has not changed.
 func (p *Passes) Record(gate types.UID, key target.Key, pass verdict.Pass) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

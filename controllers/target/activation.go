@@ -81,7 +81,7 @@ func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) 
 	}
 }
 
-// failure returns the failure of the activation, nil if it succeeded.
+// failure returns the failure of the activation, nil if it has not failed.
 func (a *activationRun) failure() *summary.Failure {
 	if a.decision.Outcome != activation.Refused {
 		return nil

@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 			break
 		}
 		if obj == nil {
-			return ctrl.Result{}, nil // the event of the object follows
+			return ctrl.Result{}, nil // it was deleted, and its event follows
 		}
 		now = r.Clock.Now()
 		res, err = r.pass(ctx, obj, now)
@@ -233,7 +233,7 @@ func (r *Reconciler) report(ctx context.Context, res Result) (Result, error) {
 		res.Failure, failed = a.failure(), a.err
 	}
 	if r.Targets.Definition(target.KeyOf(obj).GroupKind).NoConditions {
-		return res, failed // emit the events even if setting the conditions failed
+		return res, failed // the kind cannot store our conditions; the events have been emitted
 	}
 	list := res.Ruling.Conditions(activated)
 	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(now))

@@ -26,7 +26,7 @@ type writer struct {
 	Versions *ownwrites.Versions[target.Key]
 }
 
-// holdConfig has the parts of the apply configuration of a target that hold it.
+// holdConfig has the parts of the apply configuration of a target that hold it or record a pass.
 type holdConfig struct {
 	// names are the Gates that hold the target.
 	names []string
@@ -94,7 +94,7 @@ func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []meta
 		if !ok || early || was.Status != condition.Status {
 			condition.LastTransitionTime = now
 		}
-		if condition.LastTransitionTime.Before(&least) { // the clock of another client is ahead
+		if condition.LastTransitionTime.Before(&least) { // another clock is ahead
 			condition.LastTransitionTime = least
 		}
 		if !byApply {

@@ -26,7 +26,7 @@ var (
 	// ErrNotInstalled is returned for a supported kind that is not installed in the cluster.
 	ErrNotInstalled = errors.New(msgNotInstalled)
 
-	// ErrNotRead is returned for a kind whose objects are being read. Each of them has an event later.
+	// ErrNotRead is returned for a kind whose objects are being read. An event follows for each of them.
 	ErrNotRead = errors.New(msgBeingRead)
 
 	// errNotReadable is returned for a kind whose objects could not be read so far, for example for lack of permissions.
@@ -106,7 +106,7 @@ type Definitions struct {
 
 // found is a kind in the cluster.
 type found struct {
-	// installed is true if the definition of the kind exists. The version is empty if the kind is not served yet.
+	// installed is true if the cluster has the kind. version is empty if the kind is not served yet.
 	installed  bool
 	version    string
 	definition target.Definition
@@ -114,7 +114,7 @@ type found struct {
 	Fault UnsupportedError
 }
 
-// find finds a kind in the cluster. It keeps the version before as long as it is served.
+// find finds a kind in the cluster. It keeps the previous version as long as that is served.
 func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before string) (found, error) {
 	added, ok := target.Added(kind)
 	if ok && added.IsBuiltIn() {

@@ -46,7 +46,8 @@ func DependencyIndexKeys(obj client.Object) []string {
 type observation struct {
 	ready   bool
 	message string
-	// failure is the reason why the object cannot be read, as in status.targets.failures. retry is the error if a retry may succeed.
+	// failure is the reason why the object cannot be read, as in status.targets.failures, empty if it can be. retry is the error if a retry
+	// may succeed.
 	failure string
 	retry   error
 }

@@ -56,8 +56,8 @@ type GateIndex struct {
 	Newest func(*v1alpha1.Gate) *v1alpha1.Gate
 }
 
-// For returns the target's Gates at an instant, each once: those that govern it, and those whose names are on it. It uses the version in the cache,
-// or that with the last decision of this process if the cache is behind. The Gates must not be changed.
+// For returns the target's Gates at an instant, each once: those that govern it, and those whose names are in its annotations. It uses the
+// version in the cache, or that with the last decision of this process if the cache is behind. The Gates must not be changed.
 func (i *GateIndex) For(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
 	for _, key := range IndexKeys(&obj.Unstructured) {
@@ -148,7 +148,7 @@ func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha
 	return g, nil
 }
 
-// absent returns the effect of a Gate whose name is on a target, but which the cache does not have.
+// absent returns the effect of a Gate whose name is in the annotations of a target, but which the cache does not have.
 func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object) (verdict.Gate, error) {
 	key := ParseKey(name)
 	exists, err := i.Exists(ctx, key)

@@ -2,15 +2,15 @@ package view
 
 import "time"
 
-// CacheDelay is when to check again if the cache was behind. Usually an event triggers that earlier.
+// CacheDelay is how long to wait before checking again if the cache was behind. Usually an event arrives earlier.
 const CacheDelay = time.Second
 
-// Recheck is when to reconcile an object again. Zero means when an event enqueues it.
+// Recheck is when to reconcile an object again. If it is zero, only events trigger that.
 type Recheck struct {
 	At time.Time
 }
 
-// NotLaterThan moves the recheck to an instant if it is later or zero. A zero instant has no effect.
+// NotLaterThan moves the recheck to an instant if the recheck is later or zero. A zero instant has no effect.
 func (r *Recheck) NotLaterThan(at time.Time) {
 	if r.At.IsZero() || !at.IsZero() && at.Before(r.At) {
 		r.At = at

@@ -110,7 +110,7 @@ func KeysFor(targets []*target.Object) []target.Key {
 	return keys
 }
 
-// Fault is a failure without a target. If it has a cause, a retry may succeed.
+// Fault is a failure of a reference, a dependency or a calendar, but not of a target. If it has a cause, a retry may succeed.
 type Fault struct {
 	v1alpha1.TargetFailure
 	Cause error
@@ -121,7 +121,7 @@ func NewFault(kind, namespace, name, reason, message string) Fault {
 	return Fault{TargetFailure: v1alpha1.TargetFailure{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message}}
 }
 
-// Faults returns the reasons why references of a Gate match no targets.
+// Faults returns why references of a Gate match no targets, or not all of them.
 func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []Fault {
 	var faults []Fault
 	for i := range g.Spec.Targets {

@@ -34,7 +34,7 @@ type TargetReader interface {
 	// Get returns an object from the cache, nil if it does not exist. It may return ErrNotRead.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
 
-	// Readable returns ErrNotInstalled, an UnsupportedError or ErrNotReadable for a kind whose objects cannot be read.
+	// Readable returns ErrNotInstalled, an UnsupportedError or errNotReadable for a kind whose objects cannot be read.
 	Readable(ctx context.Context, adapter target.Adapter) error
 
 	// Read returns a whole object from the API server, nil if it does not exist. It may return ErrNotInstalled or an UnsupportedError.
