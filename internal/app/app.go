@@ -50,7 +50,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// shutdownTimeout bounds the shutdown. It is longer than the responses to accepted webhooks take, and shorter than the grace period in
+// shutdownTimeout bounds the shutdown. It leaves time to respond to accepted webhooks, and is shorter than the grace period in
 // config/manager.
 const shutdownTimeout = 11 * time.Second
 
@@ -104,8 +104,8 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// lowerMemoryLimit lowers the memory limit in GOMEMLIMIT by a tenth. config/manager sets it to the limit of the Pod, and the Go runtime does not
-// manage all of that memory.
+// lowerMemoryLimit lowers the memory limit of the Go runtime by a tenth if GOMEMLIMIT sets one. config/manager sets it to the memory limit
+// of the Pod, but the Go runtime does not manage all of that memory.
 func lowerMemoryLimit() {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
@@ -225,8 +225,8 @@ func newManager(o Options, shard labels.Selector, serverClock *gatecontroller.Se
 	return mgr, nil
 }
 
-// cacheOptions restricts the cache to the Gates of this shard. Exceptions and targets are not sharded: those of a Gate need not have its
-// labels.
+// cacheOptions returns options for a cache that has only the Gates of this shard. Exceptions and targets are not sharded, because they need
+// not have the labels of their Gates.
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),
@@ -237,7 +237,7 @@ func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cach
 	}
 }
 
-// watchable returns an error if the namespace to watch is unknown: the cache treats an empty name as all namespaces.
+// watchable returns an error if the namespace to watch is unknown, because the cache treats an empty name as all namespaces.
 func watchable(watch runtimectrl.WatchOptions) error {
 	if !watch.AllNamespaces && os.Getenv(runtimectrl.EnvRuntimeNamespace) == "" {
 		return fmt.Errorf("--watch-all-namespaces=false watches the namespace in the environment variable %s, which is empty", runtimectrl.EnvRuntimeNamespace)
@@ -245,7 +245,7 @@ func watchable(watch runtimectrl.WatchOptions) error {
 	return nil
 }
 
-// namespaces returns the namespaces to watch, empty for all.
+// namespaces returns the namespaces to watch, nil for all.
 func namespaces(watch runtimectrl.WatchOptions) map[string]cache.Config {
 	if watch.AllNamespaces {
 		return nil

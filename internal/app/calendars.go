@@ -49,7 +49,7 @@ func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metric
 	return addServer(mgr, "calendars", server)
 }
 
-// allGates returns a cache with the Gates of all shards: calendars and the web UI are not sharded.
+// allGates returns a cache with the Gates of all shards, because calendars and the web UI are not sharded.
 func allGates(mgr ctrl.Manager, o Options) (cache.Cache, error) {
 	if o.Watch.LabelSelector == "" {
 		return mgr.GetCache(), nil

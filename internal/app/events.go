@@ -25,7 +25,7 @@ func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (k
 		return nil, fmt.Errorf("unable to create the client of events: %w", err)
 	}
 	queued := func(address string, to ...events.RecorderOption) (*eventQueue, error) {
-		// The recorder of Flux adds the same annotations.
+		// Kubernetes events go through the recorder of Flux, too, so that they have the same annotations as posted events.
 		recorder, err := events.NewRecorder(ctrl.Log, address, v1alpha1.FieldManager, append(to, events.WithScheme(mgr.GetScheme()))...)
 		if err != nil {
 			return nil, fmt.Errorf("unable to create event recorder: %w", err)
@@ -74,7 +74,7 @@ func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 // maxQueuedEvents bounds the memory of events that wait for a receiver. It fits one event per target of a Gate with ten thousand.
 const maxQueuedEvents = 16384
 
-// eventQueue records events in the background. The recorder of Flux posts synchronously and retries for many seconds. An unavailable
+// eventQueue records events in the background. The recorder of Flux posts synchronously and retries for many seconds, and an unavailable
 // notification-controller or a busy API server must not delay holds.
 type eventQueue struct {
 	recordEvent
@@ -89,7 +89,8 @@ func newEventQueue(recorder kuberecorder.EventRecorder) *eventQueue {
 	return q
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica accepts webhooks, and emits events about refused ones.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica accepts webhooks, and emits events
+// about refused ones.
 func (q *eventQueue) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
@@ -105,7 +106,7 @@ func (q *eventQueue) Start(ctx context.Context) error {
 }
 
 func (q *eventQueue) add(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
-	// The caller may change the object.
+	// The caller may change the object afterwards.
 	object = object.DeepCopyObject()
 	select {
 	case q.events <- func() { q.recorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", message) }:

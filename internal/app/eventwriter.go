@@ -18,14 +18,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// eventRetry is the backoff while the API server is unavailable, and eventPatience is how long to retry. Functions that take a wait.Backoff
-// end once it reaches its cap.
+// eventRetry is the backoff while the API server is unavailable, and eventPatience is how long to retry. It is used through DelayFunc,
+// because functions that take a wait.Backoff stop when it reaches its cap.
 var eventRetry = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 15, Jitter: 0.1}
 
 const eventPatience = 10 * time.Minute
 
-// eventWriter is a record.EventRecorder that returns once the event is written. The recorder of client-go drops events after a burst of a
-// thousand, but a Gate with ten thousand targets may emit more. Repeated events are combined as in client-go.
+// eventWriter is a record.EventRecorder that returns when the event has been written, or cannot be written. The recorder of client-go drops
+// events after a burst of a thousand, but a Gate with ten thousand targets may emit more. Repeated events are combined as in client-go.
 type eventWriter struct {
 	recordEvent
 
@@ -82,7 +82,7 @@ func (w *eventWriter) write(object runtime.Object, annotations map[string]string
 	return w.retry(func(context.Context) (bool, error) { return w.put(result) })
 }
 
-// put returns whether the event is written, and an error if a retry cannot help.
+// put writes an event. It returns false if the write must be retried, and an error if a retry cannot help.
 func (w *eventWriter) put(result *kuberecorder.EventCorrelateResult) (bool, error) {
 	event := result.Event
 	write := func() (*corev1.Event, error) {
@@ -91,7 +91,7 @@ func (w *eventWriter) put(result *kuberecorder.EventCorrelateResult) (bool, erro
 				return written, err
 			}
 		}
-		event.ResourceVersion = "" // the event does not exist, or no longer does
+		event.ResourceVersion = "" // the event does not exist yet, or no longer exists
 		return w.sink.Create(event)
 	}
 	written, err := write()

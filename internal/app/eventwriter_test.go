@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// events is an API server for events alone.
+// eventsOnly is a fake API server that has only events.
 type eventsOnly struct {
 	record.EventSink
 	created, patched []*corev1.Event
@@ -130,7 +130,7 @@ func TestAnEventIsTriedAgainAsLongAsThatMayHelp(t *testing.T) {
 	}
 }
 
-// The failures last for about seven minutes, and for more than ten.
+// The failures last for about seven minutes in one case, and for more than ten in the other.
 func TestAnEventWaitsForAServerThatIsAwayForMinutesButNotForEver(t *testing.T) {
 	for failures, written := range map[int]int{12: 1, 40: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestEachRecorderHasOneQueue(t *testing.T) {
 	toAll(slow, fast).Eventf(configMap("a"), corev1.EventTypeNormal, "GateOpened", "%s", "opened")
 	toAll(slow, fast).Event(configMap("b"), corev1.EventTypeNormal, "GateOpened", "100%")
 	go func() { stopped <- fast.Start(ctx) }()
-	for len(fast.events) > 0 { // the other one hangs all the while
+	for len(fast.events) > 0 { // the other queue is still blocked
 		if ctx.Err() != nil {
 			t.Fatal("not written")
 		}

@@ -69,7 +69,7 @@ func TestThePageOfFlagsMarksTheFlagsOfFlux(t *testing.T) {
 	} {
 		options.BindFlags(flux)
 	}
-	// main.go of each Flux controller defines these four.
+	// Each Flux controller defines these four flags in its main.go.
 	flux.String("metrics-addr", ":8080", "")
 	flux.String("events-addr", "", "")
 	flux.String("health-addr", ":9440", "")

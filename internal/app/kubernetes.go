@@ -22,7 +22,7 @@ type kubernetesCheck struct {
 	server discovery.ServerVersionInterface
 }
 
-// NeedLeaderElection returns false: each replica logs.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, so that each replica logs the warnings.
 func (kubernetesCheck) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable. It never fails.
@@ -31,8 +31,8 @@ func (k kubernetesCheck) Start(context.Context) error {
 	return nil
 }
 
-// logKubernetesVersion logs a message if Kubernetes is too old for a feature. It is not an error: the features that are missing report
-// errors.
+// logKubernetesVersion logs a message if Kubernetes is older than the tested versions or too old for a feature. This is not an error,
+// because the features that do not work report errors themselves.
 func logKubernetesVersion(log logr.Logger, server discovery.ServerVersionInterface) {
 	found, err := server.ServerVersion()
 	if err != nil {
@@ -40,7 +40,7 @@ func logKubernetesVersion(log logr.Logger, server discovery.ServerVersionInterfa
 		return
 	}
 	major, minor := found.Major, found.Minor
-	if found.EmulationMajor != "" { // it emulates an older version
+	if found.EmulationMajor != "" { // the API server emulates an older version
 		major, minor = found.EmulationMajor, found.EmulationMinor
 	}
 	is, err := version.ParseGeneric(major + "." + minor)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// server is an API server of a version.
+// server is a fake API server with a version.
 type server struct {
 	info *version.Info
 	err  error

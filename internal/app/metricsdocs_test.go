@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
-// ofCertificates are collected at each scrape. A test of the controllers checks them.
+// ofCertificates has the metrics that are collected at each scrape. A test of the controllers checks them.
 var ofCertificates = map[string]string{
 	"gating_certificate_held_expiration_timestamp_seconds": "name, namespace", "gating_certificate_held_not_before_timestamp_seconds": "name, namespace",
 }
@@ -48,7 +48,7 @@ func described(t *testing.T, of prometheus.Collector) map[string]string {
 	return labels
 }
 
-// ours returns the labels of all metrics that the product has.
+// ours returns the labels of all metrics of the product.
 func ours(t *testing.T) map[string]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -101,7 +101,7 @@ func TestThePageOfMetricsHasEachMetricOnceWithItsLabels(t *testing.T) {
 	}
 }
 
-// dashboard is what a test reads of config/monitoring/dashboard.json.
+// dashboard has the parts of config/monitoring/dashboard.json that a test reads.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int

@@ -30,9 +30,9 @@ type Options struct {
 	// ZoneInfo is a zip or a folder with time zones that replace the built-in ones.
 	ZoneInfo string
 
-	// AllowCrossNamespaceRefs is the opposite of Flux's flag, so that the zero value forbids
-	// these references. They are forbidden by default, unlike in the Flux controllers: the
-	// controller suspends targets with its own permissions, not with those of the Gate's author.
+	// AllowCrossNamespaceRefs is the inverse of the flag of Flux, so that the zero value forbids these references. Unlike in the Flux
+	// controllers, they are forbidden by default, because the controller suspends targets with its own permissions and not with those of the
+	// Gate's author.
 	AllowCrossNamespaceRefs bool
 
 	Client         runtimeclient.Options
@@ -43,8 +43,8 @@ type Options struct {
 	IntervalJitter jitter.IntervalOptions
 }
 
-// The clients limit their rate only if the API server has no priority and fairness. A Gate that closes writes each target twice: with
-// Flux's default of 50 per second, ten thousand targets would take seven minutes.
+// The clients limit their rate only if the API server has no priority and fairness. When a Gate closes, each target is written twice. With
+// Flux's default of 50 requests per second, ten thousand targets would take seven minutes.
 const (
 	defaultQPS   = "500"
 	defaultBurst = "1000"
@@ -100,7 +100,7 @@ func (n *negated) String() string { return strconv.FormatBool(!bool(*n)) }
 
 func (n *negated) Type() string { return "bool" }
 
-// Set reads the value of the flag. A value that is invalid changes nothing.
+// Set reads the value of the flag. An invalid value changes nothing.
 func (n *negated) Set(text string) error {
 	value, err := strconv.ParseBool(text)
 	if err == nil {

@@ -25,7 +25,7 @@ func addPages(mgr ctrl.Manager, gates cache.Cache, o Options) error {
 	if o.UIAddr == "" {
 		return nil
 	}
-	// The web UI has its own client, so that viewers and holds do not delay each other.
+	// The web UI has its own client, so that its requests and holds do not delay each other.
 	direct, err := client.New(rest.CopyConfig(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("unable to create the client of the web UI: %w", err)

@@ -11,12 +11,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// serverTimeTimeout bounds how long a Gate that could open waits for the time. It also delays the Gates behind it in the same worker.
+// serverTimeTimeout bounds how long a Gate that could open waits for the time of the API server. The next Gates in the queue of the same
+// worker wait as well.
 const serverTimeTimeout = 2 * time.Second
 
-// serverTime returns a function that gets the time of the API server, rounded down to the second, from a header of the response. A response
-// from before the request does not count. The status of the response is ignored, so the controller needs no permission. The function
-// bypasses the rate limit of the client, which is for writes.
+// serverTime returns a function that gets the time of the API server, rounded down to the second, from a header of the response. It
+// requests a response that is not cached. The status of the response is ignored unless it is a server error, so the controller needs no
+// permission. The function bypasses the rate limit of the client, which is for writes.
 func serverTime(mgr ctrl.Manager) (func(context.Context) (time.Time, error), error) {
 	base, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
