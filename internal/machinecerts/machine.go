@@ -47,7 +47,7 @@ type Machine struct {
 	Record *Record
 }
 
-// expiry returns when the certificates expire, false if that is unknown.
+// expiry returns when the certificates expire. It returns false if that is unknown.
 func (m *Machine) expiry() (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, m.Expiry)
 	return at, err == nil
@@ -68,7 +68,7 @@ func (r Record) String() string {
 	r.RequestedAt, r.Expiry = r.RequestedAt.UTC(), r.Expiry.UTC()
 	content, err := json.Marshal(r)
 	if err != nil {
-		// Only a year of more than four digits does not marshal.
+		// Only a time with a year of more than four digits cannot be marshaled.
 		return fmt.Sprintf(`{"refresh":%q}`, r.Refresh)
 	}
 	return string(content)

@@ -10,12 +10,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/machinecerts"
 )
 
-// node is a Machine and what the provider does with it.
+// node is a Machine with the state of the provider.
 type node struct {
 	machinecerts.Machine
-	// working says that the provider is at it, also if the status does not.
+	// working is true while the provider refreshes the certificates, even if the status does not show that.
 	working bool
-	// fault of the provider: "" for none.
+	// fault is how the provider fails, empty if it does not.
 	fault string
 }
 
@@ -29,7 +29,7 @@ func (n *node) expires() time.Time {
 	return at
 }
 
-// provider does the next thing with a node that the provider would do.
+// provider takes the next step of the provider.
 func (n *node) provider(now time.Time) {
 	switch {
 	case n.working:
@@ -51,7 +51,7 @@ func (n *node) finish(now time.Time) {
 	case "stuck":
 		return
 	case "fails":
-		if n.Request != machinecerts.None { // else its write conflicts
+		if n.Request != machinecerts.None { // otherwise, its write would conflict
 			n.Status = machinecerts.StatusFailed
 		}
 	case "never advances":
@@ -63,18 +63,17 @@ func (n *node) finish(now time.Time) {
 	n.working = false
 }
 
-// model is a Gate that does what is decided, with writes that may never be made
-// because the process ends.
+// model carries out the decisions for one policy. The process can end before any write.
 type model struct {
 	*rapid.T
 	gate  machinecerts.Policy
 	nodes []*node
 	now   time.Time
-	// stopped is what the status of the Gate has.
+	// stopped is true if the status reports a failed refresh.
 	stopped bool
-	// failed is whether a refresh has failed since the Gate was opened.
+	// failed is true if a refresh has failed since the Gate was opened.
 	failed bool
-	// left is how many writes are made before the process ends.
+	// left is the number of writes before the process ends.
 	left int
 }
 
@@ -101,7 +100,7 @@ func (m *model) node(name string) *node {
 	panic(name)
 }
 
-// write makes a write, unless the process has ended.
+// write calls do. It returns false, and does not call do, if the process has ended.
 func (m *model) write(do func()) bool {
 	m.left--
 	if m.left < 0 {
@@ -111,7 +110,7 @@ func (m *model) write(do func()) bool {
 	return true
 }
 
-// reconcile does what is decided until nothing is left to do or the process ends.
+// reconcile carries out decisions until nothing is left to do or the process ends.
 func (m *model) reconcile(writes int) {
 	m.left = writes
 	for range 20 {
@@ -153,7 +152,7 @@ func (m *model) end(e machinecerts.End) bool {
 	})
 }
 
-// begin checks the laws of a new request, in other words than the decision.
+// begin makes a request. It checks the laws of requests independently of the decision.
 func (m *model) begin(n *node) {
 	left := n.expires().Sub(m.now)
 	switch {
@@ -179,7 +178,7 @@ func (m *model) begin(n *node) {
 	n.Record = &machinecerts.Record{Refresh: m.gate.Name, RequestedAt: m.now, Expiry: n.expires()}
 }
 
-// check is called after each action.
+// check checks the laws of the whole fleet. It is called after each action.
 func (m *model) check() {
 	ours := 0
 	for _, n := range m.nodes {
@@ -197,7 +196,7 @@ func (m *model) check() {
 
 func (m *model) any() *node { return m.nodes[rapid.IntRange(0, len(m.nodes)-1).Draw(m.T, "node")] }
 
-// person sets or removes a request manually. Removing removes everything.
+// person sets or removes a request manually. This replaces a request of the controller, too.
 func (m *model) person() {
 	n := m.any()
 	n.Request = rapid.SampledFrom([]machinecerts.Request{machinecerts.Others, machinecerts.None}).Draw(m.T, "request")
@@ -242,7 +241,7 @@ func TestLawsOfARefresh(t *testing.T) {
 	})
 }
 
-// settle runs all actors until nothing is due any longer.
+// settle runs all actors without faults, and fails the test if a Machine that is due is not refreshed in the end.
 func (m *model) settle() {
 	var due []*node
 	for _, n := range m.nodes {
@@ -254,7 +253,7 @@ func (m *model) settle() {
 			due = append(due, n)
 		}
 	}
-	// Earlier failures may stop the batch once more, a crash in progress too.
+	// Earlier failures may stop the refreshes once more, and so may a refresh that was in progress at a crash.
 	for range 2 + len(m.nodes) {
 		m.gate.Open = false
 		m.reconcile(100)
@@ -276,7 +275,7 @@ func (m *model) settle() {
 	}
 }
 
-// The first law of people: what they have set is never changed.
+// The controller never changes what another client has set.
 func TestRequestByOthersIsNeverChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)

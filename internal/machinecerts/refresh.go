@@ -1,10 +1,10 @@
 // Package machinecerts decides which Machine of Cluster API gets new certificates next, and when. It has no client and no clock, and uses
 // only the standard library.
 //
-// The provider Canonical Kubernetes refreshes the certificates of a Machine with an annotation that has their new lifetime, the request. It
-// reports a status, first in-progress. In the end it removes the request, sets the status to done and writes the new expiry. If it fails,
-// it sets the status to failed, keeps the request and tries again. It never restarts a refresh that is in progress: after a crash it waits
-// until the request is removed, and then removes the status.
+// The provider Canonical Kubernetes refreshes the certificates of a Machine if it has a request: an annotation with their new lifetime. The
+// provider reports a status, first in-progress. In the end, it removes the request, sets the status to done and writes the new expiry. If
+// it fails, it sets the status to failed, keeps the request and tries again. It never restarts a refresh that is in progress. After a
+// crash, it waits until the request is removed, and then removes the status.
 package machinecerts
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Policy is what a MachineCertificateRefresh permits at an instant.
 type Policy struct {
-	// Name is namespace/name of the MachineCertificateRefresh. Empty for requests whose record was removed.
+	// Name is namespace/name of the MachineCertificateRefresh. It is empty for requests whose record was removed.
 	Name string
 	// Open is true if all Gates are open.
 	Open bool
@@ -40,9 +40,9 @@ const (
 	Done Outcome = iota
 	// Failed means that the refresh failed or timed out.
 	Failed
-	// TooShort means that they have been refreshed, but are already due again.
+	// TooShort means that the certificates have been refreshed, but are already due again.
 	TooShort
-	// Withdrawn means that a Gate closed before the provider started.
+	// Withdrawn means that the request was withdrawn before the provider started, for example because a Gate closed.
 	Withdrawn
 	// TakenOver means that another client has changed the request.
 	TakenOver
@@ -126,7 +126,7 @@ func Decide(policy Policy, machines []Machine, now time.Time) Decision {
 	return d
 }
 
-// compare orders Machines by urgency, the most urgent first.
+// compare orders Machines by urgency: those of the control plane first, and then by expiry.
 func compare(a, b Machine) int {
 	if a.ControlPlane != b.ControlPlane {
 		if a.ControlPlane {
@@ -144,7 +144,7 @@ func (m *Machine) busy() bool {
 	return m.Request != None || m.Record != nil || m.Status == StatusInProgress
 }
 
-// stuck returns whether a request by another client keeps others waiting.
+// stuck returns whether a failed request by another client blocks the other Machines of the cluster.
 func (m *Machine) stuck() bool { return m.Request == Others && m.Status == StatusFailed }
 
 // consider counts a Machine, records when to check it again, and returns whether
@@ -181,7 +181,7 @@ func (p Policy) Imminent(expiry, now time.Time) bool {
 	return !p.Strict && !expiry.Add(-p.Margin).After(now)
 }
 
-// end returns whether a refresh has ended, and how.
+// end returns how a refresh has ended. It returns false if it has not ended.
 func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	over := func(outcome Outcome, format string, args ...any) (End, bool) {
 		return End{Machine: m.Name, Outcome: outcome, Message: fmt.Sprintf(format, args...)}, true

@@ -28,7 +28,7 @@ func closed(change ...func(*machinecerts.Policy)) machinecerts.Policy {
 func strict(g *machinecerts.Policy) { g.Strict = true }
 func idle(g *machinecerts.Policy)   { g.Idle = true }
 
-// machine is a worker whose certificates expire in a time from now.
+// machine returns a worker whose certificates expire some time from now.
 func machine(name string, expires time.Duration, change ...func(*machinecerts.Machine)) machinecerts.Machine {
 	m := machinecerts.Machine{
 		Name: "fleet/" + name, Cluster: "fleet/c1", Selected: true, Expiry: now.Add(expires).Format(time.RFC3339),
@@ -59,7 +59,7 @@ func expiry(s string) func(*machinecerts.Machine) {
 	return func(m *machinecerts.Machine) { m.Expiry = s }
 }
 
-// asked means that a Gate has requested a refresh some time ago, when the certificates had their present expiry.
+// asked returns a change that adds a request that was made some time ago, when the certificates had their current expiry.
 func asked(gate string, ago time.Duration) func(*machinecerts.Machine) {
 	return func(m *machinecerts.Machine) {
 		at, err := time.Parse(time.RFC3339, m.Expiry)
@@ -73,7 +73,7 @@ func asked(gate string, ago time.Duration) func(*machinecerts.Machine) {
 
 const us = "ops/nights"
 
-// ends returns the refreshes that are over as "name outcome".
+// ends returns the ended refreshes as "name outcome".
 func ends(d machinecerts.Decision) []string {
 	names := []string{"done", "failed", "too short", "withdrawn", "taken over"}
 	var all []string
@@ -184,7 +184,7 @@ func TestOneMachineAtATime(t *testing.T) {
 	}
 }
 
-// A provider that is busy with a Machine would not see a new request for it.
+// A provider that is busy with a Machine ignores a new request for it.
 func TestAMachineThatTheProviderIsBusyWithIsNotBegun(t *testing.T) {
 	d := machinecerts.Decide(opened(), []machinecerts.Machine{machine("a", day, status("in-progress"))}, now)
 	if len(d.Next) > 0 || d.Due != 1 {
@@ -287,7 +287,7 @@ func TestRecheckTimes(t *testing.T) {
 			d := machinecerts.Decide(tc.gate, []machinecerts.Machine{tc.machine, machine("late", 300*day), machine("gone", 35*day, deleting)}, now)
 			want := now.Add(tc.want)
 			if tc.want == 0 {
-				want = now.Add(270 * day) // that of the late one
+				want = now.Add(270 * day) // the recheck for the Machine late
 			}
 			if !d.Recheck.Equal(want) {
 				t.Errorf("got %s, want %s", d.Recheck, want)
