@@ -58,7 +58,7 @@ func readAndParse(path string, files fs.FS) (*Database, error) {
 	return d, nil
 }
 
-// zoneName matches the names that the definition of Gates accepts. No other file of tzdata matches, except SECURITY.
+// zoneName matches the names that the CRD of Gates accepts. No other file of tzdata matches, except SECURITY.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9._+/-]{0,63}$`)
 
 // maxFile bounds the size of one file in bytes. The largest zone has 4 KiB, tzdata.zi has 110 KiB.
@@ -96,8 +96,8 @@ func read(files fs.FS) (*Database, error) {
 
 var versionLine = regexp.MustCompile(`^(?:# version )?((20[0-9]{2})[a-z]{1,2}(?:-[0-9a-z]{1,40})?)$`)
 
-// version returns the version and the day of the release from the first file that has a version, the last day of its year if it has
-// no day. tzdata.zi has only the version.
+// version returns the version and the day of the release from the first file that has a version, or the last day of its year if it has no
+// day. tzdata.zi has only the version. If no file has a version, name is empty.
 func version(files fs.FS) (name string, released time.Time) {
 	for _, file := range []string{VersionFile, "version", "tzdata.zi"} {
 		if info, err := fs.Stat(files, file); err != nil || info.Size() > maxFile {
@@ -121,7 +121,7 @@ func version(files fs.FS) (name string, released time.Time) {
 	return "", time.Time{}
 }
 
-// digest returns a substitute for a version: the same for a zip and a folder with the same zones, and valid as a label value.
+// digest returns a substitute for a version. It is the same for a zip and a folder with the same zones, and is valid as a label value.
 func (d *Database) digest() string {
 	sum := sha256.New()
 	for _, name := range d.Names() {
@@ -148,7 +148,7 @@ func (d *Database) parse() error {
 	return nil
 }
 
-// replaces returns an error if a zone of another database is missing: Gates may refer to it.
+// replaces returns an error if a zone of another database is missing, because Gates may refer to it.
 func (d *Database) replaces(other *Database) error {
 	var missing []string
 	for _, name := range other.Names() {

@@ -29,7 +29,7 @@ func all(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// with returns the same files and one more, or one with other content.
+// with returns a copy of files in which the file name has the content data.
 func with(files fstest.MapFS, name, data string) fstest.MapFS {
 	files = maps.Clone(files)
 	files[name] = &fstest.MapFile{Data: []byte(data)}
@@ -88,7 +88,7 @@ func TestAFolderAndAZipHaveTheSameVersion(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreNoZones has the files of Debian, of macOS, and of a ConfigMap in a Pod.
+// TestFilesThatAreNoZones uses files as in Debian, in macOS, and in a ConfigMap that is mounted into a Pod.
 func TestFilesThatAreNoZones(t *testing.T) {
 	files := with(with(with(all(t), "posix/UTC", "x"), "right/UTC", "x"), "SECURITY", "x")
 	for _, name := range []string{"zone.tab", "leapseconds", "localtime", "posixrules", "tzdata.zi"} {

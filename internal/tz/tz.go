@@ -43,7 +43,7 @@ func current() *Database {
 }
 
 // Use replaces the database with that of a zip or a folder, see [Open]. An empty path means the data that is compiled in. The new data must
-// have every zone of that data; after an error, the database is the same as before. Call Use before the first zone is loaded.
+// have every zone of the built-in data. After an error, the database is unchanged. Call Use before the first zone is loaded.
 func Use(path string) error {
 	if path == "" {
 		inUse.Store(nil)
@@ -63,8 +63,8 @@ func Use(path string) error {
 // Version returns the version of the database, such as 2026f. For data without a version, it returns a digest, such as sha256-0123456789ab.
 func Version() string { return current().Version }
 
-// Released returns the day of the release of the database. If only the year is known, it returns the last day of that year; if
-// nothing is known, the zero time.
+// Released returns the day of the release of the database. If only the year is known, it returns the last day of that year. If nothing is
+// known, it returns the zero time.
 func Released() time.Time { return current().Released }
 
 // Names returns the names of all zones, sorted.

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// asChild has the tests say what zones they see, and run none.
+// asChild is an environment variable with which the test program prints its UTC offsets instead of running tests.
 const asChild = "TZ_TEST_AS_CHILD"
 
 func TestMain(m *testing.M) {
@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// offsets returns the UTC offset of New York in a summer as this package knows it, and
-// as the machine does.
+// offsets returns the UTC offset of New York in summer, from this package and from the machine.
 func offsets() string {
 	summer := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 	offset := func(loc *time.Location, err error) string {
@@ -74,7 +73,7 @@ func TestEveryZoneOfGoIsThere(t *testing.T) {
 	}
 }
 
-// TestZonesThatChangedIn2026 has UTC offsets that differ from those of 2025c.
+// TestZonesThatChangedIn2026 checks UTC offsets that differ from those of 2025c.
 func TestZonesThatChangedIn2026(t *testing.T) {
 	winter := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	for name, want := range map[string]int{"America/Vancouver": -7, "America/Edmonton": -6, "America/Winnipeg": -5, "America/Havana": -4, "Africa/Casablanca": 0} {

@@ -50,7 +50,7 @@ func pack(folder, day, file string) error {
 }
 
 // archive returns a zip with the version, the day of the release and all zones. The same zones give the same bytes. Files are not
-// compressed, as Go needs it for a zip in the variable ZONEINFO.
+// compressed, because Go reads no compressed files from a zip in the variable ZONEINFO.
 func archive(d *tz.Database, day string) ([]byte, error) {
 	var packed bytes.Buffer
 	z := zip.NewWriter(&packed)

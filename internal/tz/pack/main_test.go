@@ -44,7 +44,7 @@ func TestPackKeepsAllNames(t *testing.T) {
 	}
 }
 
-// update runs update.sh with what replaces the commands of Debian, and returns what it prints.
+// update runs update.sh with replacements for the commands of Debian, and returns its output.
 func update(t *testing.T, commands map[string]string, env string, args ...string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()
@@ -70,7 +70,7 @@ func TestWithoutANetworkOnlyAnUpdateFails(t *testing.T) {
 	}
 }
 
-// debian returns a tar that stands for Debian's package. dpkg-deb unpacks it.
+// debian returns the path of a tar that replaces Debian's package, and a replacement for dpkg-deb that unpacks it.
 func debian(t *testing.T, version, news string) (path string, dpkg map[string]string) {
 	t.Helper()
 	var packed bytes.Buffer

@@ -20,7 +20,7 @@ import (
 // Offset is the UTC offset in seconds of every zone on a machine with wrong zones. No zone of the database has it.
 const Offset = 11*60*60 + 11*60
 
-// wrong is the file of a zone that has always had Offset, see RFC 9636.
+// wrong returns the file of a zone that has always had Offset, see RFC 9636.
 func wrong() []byte {
 	file := append([]byte("TZif"), make([]byte, 28)...)
 	file = binary.BigEndian.AppendUint32(file, 0) // transitions
@@ -58,7 +58,7 @@ func Run(m interface{ Run() int }) int {
 	return m.Run()
 }
 
-// Zip writes files into a zip, uncompressed: Go reads no others in the variable ZONEINFO.
+// Zip writes files into a zip without compression, because Go reads no compressed files from a zip in the variable ZONEINFO.
 func Zip(name string, files fs.FS) (err error) {
 	file, err := os.Create(name) //nolint:gosec // a test names it
 	if err != nil {
@@ -83,7 +83,7 @@ func Zip(name string, files fs.FS) (err error) {
 	return errors.Join(err, z.Close())
 }
 
-// Fresh writes a zip with the built-in data, as if it had been released on a day. kubectl gate check does not warn about its age.
+// Fresh writes a zip with the built-in data, as if it had been released on a day, so that kubectl gate check does not warn about its age.
 func Fresh(name string, day time.Time) error {
 	return Zip(name, builtIn(tz.Version()+"\n"+day.Format(time.DateOnly)+"\n"))
 }
@@ -116,7 +116,7 @@ func archive(name string) error {
 	return Zip(name, files)
 }
 
-// Machines returns ways to run a command on machines with wrong zones, by name.
+// Machines returns functions that make a command run as on a machine with wrong zones, by name.
 func Machines(t *testing.T) map[string]func(*exec.Cmd) {
 	t.Helper()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "zoneinfo.zip")
@@ -137,7 +137,7 @@ func Machines(t *testing.T) map[string]func(*exec.Cmd) {
 	return machines
 }
 
-// mounted runs a command with a folder mounted over that of the system, in its own mount namespace.
+// mounted makes a command run in its own mount namespace, with a folder mounted over the zones of the system.
 func mounted(c *exec.Cmd, dir string) {
 	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	c.Args = append([]string{"sh", "-c", `mount --bind "$0" /usr/share/zoneinfo && exec "$@"`, dir, c.Path}, c.Args[1:]...)
