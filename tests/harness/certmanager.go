@@ -56,8 +56,7 @@ func (c *ControlPlane) CreateIssuer(ctx context.Context, namespace string) error
 	})
 }
 
-// NewCertificate returns a Certificate with a lifetime. cert-manager renews it a given time after its issuance. Its Secret has the same
-// name.
+// NewCertificate returns a Certificate with a lifetime. cert-manager renews it renewAfter after its issuance. Its Secret has the same name.
 func NewCertificate(key client.ObjectKey, lifetime, renewAfter time.Duration) *unstructured.Unstructured {
 	obj := Object(certManagerAPI, "Certificate", key)
 	obj.Object["spec"] = map[string]any{

@@ -79,7 +79,8 @@ func (c *ControlPlane) installWebhook(ctx context.Context, url string, ca []byte
 	return Eventually(ctx, readyTimeout, "the webhook is asked", func() error { return c.webhookAsked(ctx) })
 }
 
-// webhookAsked tries to create a Certificate without a name, which only the webhook refuses.
+// webhookAsked returns an error unless the API server refuses a Certificate without a common name and DNS names, which only the webhook
+// does.
 func (c *ControlPlane) webhookAsked(ctx context.Context) error {
 	probe := Object(certManagerAPI, "Certificate", client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "probe"})
 	probe.Object["spec"] = map[string]any{"secretName": "probe", "issuerRef": map[string]any{"name": issuer}}

@@ -72,7 +72,7 @@ type ControlPlane struct {
 	users atomic.Int64
 }
 
-// CRDs are the folders with the CRDs of the objects that Gates govern, by the name of the project.
+// CRDs are the projects with the CRDs of objects that Gates govern. The folders of their CRDs have the same names, see CRDPath.
 var CRDs = []string{
 	"kustomize-controller", "source-controller", "helm-controller",
 	"image-reflector-controller", "image-automation-controller",
@@ -86,7 +86,7 @@ const (
 	Machines = addOn + "machines"
 )
 
-// CRDPath returns the path of the CRDs of one of CRDs, or of Lock or Machines.
+// CRDPath returns the path of the CRDs of a project in CRDs, or of Lock or Machines.
 func CRDPath(project string) string {
 	if name, ok := strings.CutPrefix(project, addOn); ok {
 		return filepath.Join(Root(), "config", name, "crd.yaml")
@@ -99,7 +99,7 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	return startControlPlane(here(), projects...)
 }
 
-// StartControlPlaneWith is StartControlPlane with additional arguments for the API server.
+// StartControlPlaneWith is like StartControlPlane, with additional arguments for the API server.
 func StartControlPlaneWith(args []string, projects ...string) (*ControlPlane, error) {
 	at := here()
 	at.args = append(at.args, args...)
@@ -114,7 +114,7 @@ type place struct {
 
 // here returns a place on loopback, for a control plane without Pods.
 func here() place {
-	// no controller creates the service accounts of namespaces
+	// The admission plugin ServiceAccount is disabled, because no controller creates the service accounts of namespaces.
 	return place{host: loopback(), port: freePort(), args: []string{"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"}}
 }
 
@@ -141,8 +141,8 @@ func startControlPlane(at place, projects ...string) (*ControlPlane, error) {
 	return c, nil
 }
 
-// lessGarbageCollection returns the environment that trades memory for a fifth of the CPU of a server. Without the limit, an API server
-// with 10,000 targets would exhaust the memory of the machine. GOGC in the environment of the tests takes precedence.
+// lessGarbageCollection returns the environment of a server that reduces its CPU time by a fifth, but uses more memory. Without the limit, an
+// API server with 10,000 targets would exhaust the memory of the machine. GOGC in the environment of the tests takes precedence.
 func lessGarbageCollection() []string {
 	if os.Getenv("GOGC") != "" {
 		return nil
@@ -183,7 +183,7 @@ func (c *ControlPlane) start(ctx context.Context, at place) (err error) {
 
 // connect creates the clients for the API server at a URL.
 func (c *ControlPlane) connect(url string) (err error) {
-	// The client of a test stands for many clients.
+	// Its rate is not limited, because the client of a test stands for many clients.
 	c.Config = &rest.Config{Host: url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.serving}}
 	if c.Config.CertData, c.Config.KeyData, err = c.pki.user("admin", "system:masters"); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// documented are the kinds of objects that the commands of a page create.
+// documented are the kinds of objects that the commands of pages create.
 var documented = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateReceiverKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.CalendarFeedKind),

@@ -1,6 +1,6 @@
 package harness
 
-// StartEmulated is StartControlPlane with an API server that emulates an older version of Kubernetes, such as 1.34: it has the APIs and the
+// StartEmulated is like StartControlPlane, but its API server emulates an older version of Kubernetes, such as 1.34. It has the APIs and
 // features of that version, see https://kubernetes.io/docs/concepts/cluster-administration/compatibility-version/.
 func StartEmulated(version string, projects ...string) (*ControlPlane, error) {
 	at := here()

@@ -165,7 +165,7 @@ func (p *FaultProxy) CutWatches() {
 	}
 }
 
-// watch returns the context of a watch, and a function to call at its end. The context ends after length, unless that is zero.
+// watch returns the context of a watch, and a function to call at its end. The context ends after length, or after a day if length is zero.
 func (p *FaultProxy) watch(r *http.Request, length time.Duration) (context.Context, func()) {
 	if length == 0 {
 		length = 24 * time.Hour
@@ -219,10 +219,10 @@ func (p *FaultProxy) Counts() map[string]int {
 // Stop stops the proxy and closes all connections.
 func (p *FaultProxy) Stop() error { return p.server.Close() }
 
-// faults are the kinds of faults. Those that only writes can have come first.
+// faults are the kinds of faults. Those that affect only writes come first.
 var faults = []string{"conflict", "answer-lost", "answer-late", "too-many", "internal", "unavailable", "timeout", "no-answer", "broken"}
 
-// writeFaults is the number of faults that only writes can have.
+// writeFaults is the number of faults that affect only writes.
 const writeFaults = 3
 
 // One in oneHangs requests without a response hangs for longer than clients wait.

@@ -63,8 +63,8 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	return err
 }
 
-// build builds the gating-controller into bin, which links it only after a change, and returns a copy. Test packages may build
-// concurrently.
+// build builds the gating-controller in bin, where it is linked only after a change, and copies it to ControllerBinary. It locks bin,
+// because test packages may build concurrently.
 func (c *ControlPlane) build(ctx context.Context) error {
 	bin := filepath.Join(Root(), "bin")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
@@ -108,7 +108,7 @@ func (c *ControlPlane) RemoveComponent(ctx context.Context, name string) error {
 func (c *ControlPlane) ControllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
 
 // StartGatingController starts the controller as its service account, so that it has exactly the permissions of config/rbac. Call Install
-// first. With --enable-leader-election, several controllers are replicas.
+// first. Several controllers with --enable-leader-election are replicas.
 func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string) (*Process, error) {
 	kubeconfig, err := c.KubeconfigFor(controllerUser, controllerGroups...)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *ControlPlane) StartGatingControllerThrough(ctx context.Context, proxy *
 	return c.startGatingController(ctx, env, "", append([]string{"--health-addr=0"}, args...)...)
 }
 
-// startGatingController waits until it is ready if it has a health endpoint.
+// startGatingController starts the controller. If health is set, it waits until the controller is ready.
 func (c *ControlPlane) startGatingController(ctx context.Context, env []string, health string, args ...string) (*Process, error) {
 	webhooks := FreeAddress()
 	env = append(env, "RUNTIME_NAMESPACE="+RuntimeNamespace)

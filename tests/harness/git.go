@@ -17,7 +17,7 @@ type GitServer struct {
 	dir    string
 }
 
-// StartGitServer starts a server without repositories, and keeps them in a folder.
+// StartGitServer starts a server without repositories. It stores repositories in the folder dir.
 func StartGitServer(ctx context.Context, dir string) (*GitServer, error) {
 	path, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
 	if err != nil {

@@ -48,7 +48,7 @@ ip link add one type veth peer name other
 "$1" --version`
 
 // Isolate runs this program again, as the first process of new namespaces, and returns its exit code. That process has an empty /run,
-// /var/log and /var/lib/kubelet, and an isolated network. Its other writes go to a folder.
+// /var/log and /var/lib/kubelet, and an isolated network. Its temporary files are in folder.
 func Isolate(ctx context.Context, folder string) (code int, err error) {
 	endWithGo()
 	before, err := podCgroups()
@@ -71,7 +71,7 @@ func Isolate(ctx context.Context, folder string) (code int, err error) {
 	return again.ProcessState.ExitCode(), errors.Join(err, removeCgroups(before))
 }
 
-// IsolatedFolder returns the folder that Isolate was called with.
+// IsolatedFolder returns the folder with which Isolate was called.
 func IsolatedFolder() string { return os.Getenv(isolated) }
 
 // podCgroups returns the cgroups that containerd has created for Pods on this machine, and their parents. Namespaces do not hide them.

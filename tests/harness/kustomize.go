@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// kustomizing is held by Kustomize: kyaml keeps the schemas in global variables.
+// kustomizing is held by Kustomize, because kyaml keeps the schemas in global variables.
 var kustomizing sync.Mutex
 
-// Kustomize returns what "kubectl kustomize" prints for a folder. It runs in this process: each run of kubectl parses the schemas of
-// Kubernetes, which takes half a second of processor time.
+// Kustomize returns what "kubectl kustomize" prints for a folder. It runs in this process, because each run of kubectl parses the schemas
+// of Kubernetes, which takes half a second of CPU time.
 func Kustomize(folder string) (string, error) {
 	kustomizing.Lock()
 	defer kustomizing.Unlock()

@@ -110,8 +110,8 @@ runtime_type = 'io.containerd.runc.v2'
 BinaryName = '%s'
 `
 
-// kubeletConfig has a parameter for the CA of its clients. It is for a machine with other work: no quality of service, and no eviction of
-// Pods.
+// kubeletConfig has a parameter for the CA of its clients. It is for a machine that also runs other programs, so it enforces no quality of
+// service and evicts no Pods.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: ` + nodeAddress + `

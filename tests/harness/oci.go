@@ -26,7 +26,7 @@ const (
 type Registry struct {
 	server *httptest.Server
 	mu     sync.Mutex
-	// content by its path below /v2/<repository>/.
+	// content has the pushed content by its path below /v2/.
 	content map[string]served
 }
 

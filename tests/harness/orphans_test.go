@@ -42,14 +42,14 @@ func asGo() error {
 	return tests.Run()
 }
 
-// asTests starts a control plane on a thread that ends, and prints its processes.
+// asTests starts a control plane on a thread that ends, and prints the process IDs.
 func asTests() error {
 	endWithGo()
 	var c *ControlPlane
 	var err error
 	thread := make(chan int)
 	go func() {
-		// A thread ends with a goroutine that does not unlock it.
+		// The thread ends because the goroutine ends without unlocking it.
 		runtime.LockOSThread()
 		c, err = StartControlPlane()
 		thread <- syscall.Gettid()

@@ -26,7 +26,7 @@ type people struct {
 	known map[string]*Person
 }
 
-// Person returns the user with a name, the same one each time.
+// Person returns the user with a name and groups. Further calls return the same Person.
 func (c *ControlPlane) Person(name string, groups ...string) (*Person, error) {
 	c.people.Lock()
 	defer c.people.Unlock()

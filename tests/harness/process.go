@@ -35,7 +35,7 @@ type program struct {
 type Process struct {
 	// Log is the path of its output.
 	Log string
-	// Webhooks is the URL at which it accepts webhooks, if it does.
+	// Webhooks is the URL at which it accepts webhooks, empty if it does not.
 	Webhooks string
 
 	program program
@@ -104,7 +104,7 @@ var forks = sync.OnceValue(func() chan<- func() {
 })
 
 // fork starts a command that the kernel kills when this process ends. The kernel does so when the thread that started the command ends, so
-// a thread that lives as long as the process starts it.
+// the command is started by a thread that lives as long as this process.
 func fork(cmd *exec.Cmd) error {
 	// Only this process handles Ctrl-C, and then stops the others in order.
 	if cmd.SysProcAttr == nil {

@@ -21,11 +21,11 @@ import (
 // parallel is the number of concurrent tests unless -parallel is set. It exceeds the number of cores, because tests mostly wait.
 const parallel = "16"
 
-// gcPercent is the GOGC of the test programs. Less garbage collection saves processor time.
+// gcPercent is the GOGC of the test programs. Less garbage collection saves CPU time.
 const gcPercent = 400
 
-// Setup prepares the shared state of the tests of a package. It returns a function for the cleanup, also with an error, or nil if there is
-// nothing to clean up.
+// Setup prepares the shared state of the tests of a package. It returns a function for the cleanup, or nil if there is nothing to clean up.
+// It may return both a function and an error.
 type Setup func(context.Context) (func() error, error)
 
 // RunTests runs the tests of a package, a testing.M, on a new control plane that it stores in cluster, and returns their exit code.
@@ -33,7 +33,7 @@ func RunTests(m interface{ Run() int }, cluster **ControlPlane, projects ...stri
 	return RunTestsAfter(nil, m, cluster, projects...)
 }
 
-// RunTestsAfter is RunTests after a setup.
+// RunTestsAfter is like RunTests, but calls setup once the control plane has started. setup may be nil.
 func RunTestsAfter(setup Setup, m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
 	ctrl.SetLogger(logr.Discard())
 	debug.SetGCPercent(gcPercent)

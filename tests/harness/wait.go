@@ -13,7 +13,7 @@ type permanentError struct{ error }
 // Permanent returns an error that a retry cannot resolve.
 func Permanent(err error) error { return permanentError{err} }
 
-// Eventually calls check until it returns nil, at most for timeout. The returned error has the last error of check.
+// Eventually calls check until it returns nil, at most for timeout. The returned error wraps the last error of check.
 func Eventually(ctx context.Context, timeout time.Duration, what string, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

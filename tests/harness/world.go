@@ -96,7 +96,7 @@ func (w *World) Read(obj client.Object) {
 	w.Must(w.TryRead(obj))
 }
 
-// TryRead is Read without failing the test.
+// TryRead is like Read, but returns the error.
 func (w *World) TryRead(obj client.Object) error {
 	// Decoding into the existing object would keep removed keys of maps.
 	value := reflect.ValueOf(obj).Elem()
@@ -197,7 +197,7 @@ func (w *World) EditGate(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
 func (w *World) Decided(g *v1alpha1.Gate) {
 	w.Helper()
 	token := time.Now().Format(time.RFC3339Nano)
-	// Not with the field manager of kubectl, whose annotations Flux removes.
+	// This does not use the field manager of kubectl, because Flux removes its annotations.
 	w.Must(w.Merge(g, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, token))
 	w.Eventually("the controller decides on "+g.Name, func() error {
 		if w.Read(g); g.Status.LastHandledReconcileAt != token {
