@@ -44,7 +44,7 @@ var (
 	dependencyNamespace = fields.Name(dependency, &dependency.Namespace)
 )
 
-// passing has the reasons with which Flux reports an object that is not ready only because it waits or is about to be retried, and those of a
+// passing has the reasons that Flux reports for an object that is not ready only because it waits or is about to be retried, and those of a
 // GatedSource without a pin.
 var passing = []string{fluxmeta.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason, "WaitingApproval", "GateClosed"}
 

@@ -14,7 +14,7 @@ import (
 // Schema has the parts of the schema of a kind that the checks here need.
 type Schema struct {
 	root node
-	// others has the schemas to which it may refer, by name.
+	// others has the schemas that it may refer to, by name.
 	others map[string]node
 }
 
@@ -62,7 +62,7 @@ func FindSchema(document []byte, gvk schema.GroupVersionKind) (Schema, error) {
 	return s, fmt.Errorf(msgNoSchema, gvk)
 }
 
-// resolved returns the node to which n refers, or n itself if it refers to none.
+// resolved returns the node that n refers to, or n itself if it refers to none.
 func (s Schema) resolved(n node) node {
 	if len(n.AllOf) == 1 && n.Type == "" { // next to a type, it is a constraint and not a reference
 		of := s.resolved(n.AllOf[0])
