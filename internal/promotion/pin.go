@@ -97,7 +97,7 @@ func pin(kind string, original map[string]any, revision string) map[string]any {
 	return spec
 }
 
-// pinnedTo returns the revision to which a spec is pinned, empty if it is not pinned.
+// pinnedTo returns the revision that a spec is pinned to, empty if it is not pinned.
 func pinnedTo(kind string, spec map[string]any) string {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(spec, path...)
