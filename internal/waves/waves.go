@@ -60,7 +60,7 @@ type Progress struct {
 	Done int
 	// ReadySince is the time since which all targets of the current wave and earlier waves have been ready, zero if they are not.
 	ReadySince time.Time
-	// Excused is the number of waves for which the release no longer waits.
+	// Excused is the number of waves that the release no longer waits for.
 	Excused int
 	// Accepted is true if a user has requested to proceed in spite of faults of the waves.
 	Accepted bool
@@ -89,7 +89,7 @@ type Fault struct {
 	Targets []target.Key
 }
 
-// Waiting is a target for which a release waits.
+// Waiting is a target that a release waits for.
 type Waiting struct {
 	Key target.Key
 	Member
@@ -105,7 +105,7 @@ type Decision struct {
 	// Fault and Stops are why the release has stopped. Stops has the failed targets, in the order in which they were reported.
 	Fault *Fault
 	Stops []Waiting
-	// Waiting has the targets for which the next wave waits, failed ones first.
+	// Waiting has the targets that the next wave waits for, failed ones first.
 	Waiting []Waiting
 	// Sizes has the number of targets of each wave, the last one being those that no wave matches. Ready is the number of targets of the
 	// current wave that are ready or skipped.
@@ -269,7 +269,7 @@ func (r *Release) call(d *Decision) {
 	}
 }
 
-// lacks returns whether a target on which another one depends is not ready. Targets of later waves do not count, because Flux waits for
+// lacks returns whether a target that another one depends on is not ready. Targets of later waves do not count, because Flux waits for
 // them. Those of excused waves count only while they are held.
 func (r *Release) lacks(need target.Key, d *Decision) bool {
 	m, ok := r.Members[need]
