@@ -19,7 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// followedConfigMap is a ConfigMap to which Gates refer. Its files are not cached, but read from the API server once for each version and day.
+// followedConfigMap is a ConfigMap that Gates refer to. Its files are not cached, but read from the API server once for each version and
+// day.
 type followedConfigMap struct {
 	watch configMapWatch
 	// Gates are the Gates that refer to it, by UID.

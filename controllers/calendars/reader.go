@@ -27,7 +27,7 @@ const (
 	calendarTimeout = 10 * time.Second
 )
 
-// Reader reads the calendars of Gates. It watches only the ConfigMaps to which Gates refer, so that a Role can be limited to them.
+// Reader reads the calendars of Gates. It watches only the ConfigMaps that Gates refer to, so that a Role can be limited to them.
 type Reader struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader
@@ -217,7 +217,7 @@ func configMapKey(key timetable.CalendarKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// follow records the ConfigMaps to which a Gate refers, and returns them. It stops watches that no Gate needs anymore.
+// follow records the ConfigMaps that a Gate refers to, and returns them. It stops watches that no Gate needs anymore.
 func (r *Reader) follow(by summary.Gate, keys []timetable.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
 	defer r.unlock()
@@ -297,7 +297,7 @@ func (r *Reader) Start(ctx context.Context) error {
 	return nil
 }
 
-// Faults returns a failure for each broken calendar of a decision, each once.
+// Faults returns the failures of the broken calendars of a decision, each once.
 func Faults(d gate.Decision) (faults []v1alpha1.TargetFailure) {
 	seen := map[string]bool{}
 	for i := range d.Broken {

@@ -96,7 +96,8 @@ func approvalChanged() predicate.Predicate {
 	}}
 }
 
-// recordsChanged returns a predicate for updates of the exceptions in the status of a Gate, for which an exception under deletion waits.
+// recordsChanged returns a predicate for updates of the exceptions in the status of a Gate. An exception under deletion waits for such an
+// update.
 func recordsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.Gate)

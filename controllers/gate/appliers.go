@@ -65,7 +65,7 @@ func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructur
 	return obj, ok
 }
 
-// ownApplierKey returns a key that changes with the parts of the Gate on which governedAppliers depends.
+// ownApplierKey returns a key of the parts of a Gate that governedAppliers depends on.
 func ownApplierKey(g *v1alpha1.Gate) string {
 	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }

@@ -130,7 +130,7 @@ func recordWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) 
 	}
 }
 
-// phases describes the phases of targets for which a release waits.
+// phases has the names of the phases of targets that a release waits for.
 var phases = map[waves.Phase]string{
 	waves.Held: "Held", waves.Blocked: "HeldByOthers", waves.Progressing: "Progressing", waves.Rechecking: "Progressing", waves.Failed: "Failed",
 }

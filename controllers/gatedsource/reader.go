@@ -108,7 +108,7 @@ func (r *Reconciler) source(ctx context.Context, g *v1alpha1.GatedSource, name s
 	return obj, newSource(obj, g.UID), nil
 }
 
-// newSource returns the facts about a source on which a decision depends.
+// newSource returns the facts about a source that a decision depends on.
 func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
 	spec, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec")
 	observed, _, _ := unstructured.NestedInt64(obj.Object, target.ObservedGenerationPath...)

@@ -108,5 +108,5 @@ func (w *writer) mark(obj *unstructured.Unstructured, s *promotionState) {
 	obj.SetOwnerReferences(owners)
 }
 
-// ShardLabel is the label by which Flux assigns objects to the shards of a controller.
+// ShardLabel is the label that assigns objects to the shards of a Flux controller.
 const ShardLabel = "sharding.fluxcd.io/key"

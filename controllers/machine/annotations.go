@@ -57,7 +57,7 @@ func fullName(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyF
 // baseName returns the name in namespace/name.
 func baseName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// machineState returns the facts about a Machine on which decisions depend.
+// machineState returns the facts about a Machine that decisions depend on.
 func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.Machine {
 	_, controlPlane := m.Labels[controlPlaneLabel]
 	return machinecerts.Machine{

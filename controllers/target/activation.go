@@ -55,7 +55,7 @@ type activationRun struct {
 	now   time.Time
 
 	decision activation.Decision
-	// closed are the Gates for which the Certificate waits.
+	// closed are the Gates that the Certificate waits for.
 	closed closedGates
 	// err is an error that a retry may resolve.
 	err error

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// closedGates are the Gates for which a Certificate waits, sorted by name.
+// closedGates are the Gates that a Certificate waits for, sorted by name.
 type closedGates []verdict.Gate
 
 func (c closedGates) names() []string {

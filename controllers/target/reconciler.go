@@ -205,7 +205,7 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	return err
 }
 
-// lockers returns the names of the Gates for which a GateLock, of the target's namespace or of all namespaces, locks the target.
+// lockers returns the names of the Gates whose locks cover the target, in the GateLock of its namespace or of all namespaces.
 func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
 	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
 	if gateLock == nil || err != nil {

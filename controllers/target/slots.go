@@ -27,7 +27,7 @@ func (s releaseSlots) missing(obj *target.Object, gates []verdict.Gate) (names [
 	return names
 }
 
-// await requests the slots for which a target waits, and enqueues the Gates that grant them.
+// await requests the slots that a target waits for, and enqueues the Gates that grant them.
 func (s releaseSlots) await(ruling *verdict.Ruling) {
 	for _, g := range ruling.Queues {
 		key := client.ObjectKeyFromObject(g.Object)

@@ -127,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	changed, of, err := r.sync(ctx, req.Name)
 	if errors.Is(err, view.ErrNotInstalled) {
-		// The API server serves a new definition a little later.
+		// The API server serves a new definition after a short delay.
 		return ctrl.Result{RequeueAfter: r.Unserved.When(req.Name)}, nil
 	}
 	r.Unserved.Forget(req.Name)

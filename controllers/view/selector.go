@@ -59,7 +59,7 @@ func (s *Selector) referenced(ctx context.Context, g *v1alpha1.Gate, kinds ...sc
 	return all, nil
 }
 
-// Selected returns the targets that a reference of a Gate matches, except in namespaces to which the Gate must not refer.
+// Selected returns the targets that a reference of a Gate matches, except in namespaces that the Gate must not refer to.
 func (s *Selector) Selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1.TargetReference, adapter target.Adapter) ([]*target.Object, error) {
 	namespace := NamespaceFor(ref, g)
 	if !ref.SpansNamespaces() {

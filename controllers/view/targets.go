@@ -50,7 +50,7 @@ type TargetReader interface {
 	Definition(kind schema.GroupKind) target.Definition
 }
 
-// heldByIndex and namingIndex are the indexes of targets by the Gates that hold them, and by the Gates to which they refer.
+// heldByIndex and namingIndex are the indexes of targets by the Gates that hold them, and by the Gates that they refer to.
 const heldByIndex, namingIndex = "heldBy", "naming"
 
 // TargetCache is a TargetReader with an informer for each installed kind.
