@@ -12,7 +12,7 @@ import (
 // RuntimeNamespace is the namespace of the controllers.
 const RuntimeNamespace = "gating-system"
 
-// quick are settings with which Flux controllers react quickly and predictably.
+// quick has flags that make Flux controllers react quickly and predictably.
 var quick = []string{
 	"--metrics-addr=0", "--interval-jitter-percentage=0", "--requeue-dependency=1s",
 	"--min-retry-delay=200ms", "--max-retry-delay=2s",

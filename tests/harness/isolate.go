@@ -71,7 +71,7 @@ func Isolate(ctx context.Context, folder string) (code int, err error) {
 	return again.ProcessState.ExitCode(), errors.Join(err, removeCgroups(before))
 }
 
-// IsolatedFolder returns the folder with which Isolate was called.
+// IsolatedFolder returns the folder that was passed to Isolate.
 func IsolatedFolder() string { return os.Getenv(isolated) }
 
 // podCgroups returns the cgroups that containerd has created for Pods on this machine, and their parents. Namespaces do not hide them.
