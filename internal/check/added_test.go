@@ -34,7 +34,7 @@ func TestHeldObjectOfRemovedKindIsFound(t *testing.T) {
 	finds(t, found, "error CronJob shop/backup: it is held by gate 'shop/nights', and no controller has its kind in --suspend-kinds any longer")
 }
 
-// added has kinds known for one test.
+// added adds kinds for one test, and returns their resources.
 func added(t *testing.T, values ...string) (resources []suspendkinds.Resource) {
 	t.Helper()
 	parsed, err := target.ParseKinds(values)

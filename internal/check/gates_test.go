@@ -65,7 +65,7 @@ func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 	finds(t, check.Targets([]v1alpha1.Gate{none, some, unnamed, unknown, suspended}), "warning Gate flux-system/none: none of its targets exists")
 }
 
-// Gates whose spec the controller has counted have as many targets as it says.
+// There is no finding for Gates whose current spec the controller has counted.
 func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T) {
 	var objects []*unstructured.Unstructured
 	for i := range 40 {
@@ -125,7 +125,7 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
-// ownNamespace lets nothing refer to other namespaces.
+// ownNamespace permits no references to other namespaces.
 var ownNamespace = verdict.Scope{Reaches: check.Reach([]check.Controller{{}})}
 
 func TestAGateHoldsNoSourceOutOfReach(t *testing.T) {

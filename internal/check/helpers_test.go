@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// finds fails unless the findings begin with the wanted ones, each as "severity object: message".
+// finds fails the test unless the findings begin with want, each as "severity object: message".
 func finds(t *testing.T, got []check.Finding, want ...string) {
 	t.Helper()
 	var texts []string
@@ -28,7 +28,7 @@ func finds(t *testing.T, got []check.Finding, want ...string) {
 	}
 }
 
-// object reads a manifest.
+// object returns the object in a manifest.
 func object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(manifest))
@@ -42,7 +42,7 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 	return u
 }
 
-// gate is a Gate of production that governs Kustomizations by their names.
+// gate returns a Gate that is closed by default and governs Kustomizations by name.
 func gate(name string, targets ...string) v1alpha1.Gate {
 	g := v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 	for _, target := range targets {
@@ -51,7 +51,7 @@ func gate(name string, targets ...string) v1alpha1.Gate {
 	return g
 }
 
-// daily opens a Gate each day.
+// daily adds a daily open period to a Gate.
 func daily(g v1alpha1.Gate, start, end string) v1alpha1.Gate {
 	g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "daily", Start: &start, End: &end}}
 	return g

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// published is what an API server publishes of our definitions, with changes of them.
+// published returns the OpenAPI document that an API server would publish for our CRDs, after a change.
 func published(t *testing.T, change func(kind string, schema map[string]any)) []byte {
 	t.Helper()
 	schemas := map[string]any{}
@@ -72,7 +72,7 @@ func TestDefinitionsOfAnotherReleaseAreFound(t *testing.T) {
 	finds(t, check.Definitions(gone), "error CustomResourceDefinition gatereceivers.gating.toolkit.fluxcd.io: it is missing")
 }
 
-// installed are the policies of folders in config.
+// installed returns the policies in folders of config.
 func installed(t *testing.T, folders ...string) (all check.Admission) {
 	t.Helper()
 	for _, folder := range folders {
@@ -208,7 +208,7 @@ func without(all check.Admission, kind, name string) check.Admission {
 	return slices.DeleteFunc(slices.Clone(all), func(u unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
 }
 
-// The policies in config are those that the check knows: each of them is missed.
+// The check knows all policies in config: it reports each one that is missing.
 func TestEachPolicyIsMissed(t *testing.T) {
 	controllers := []check.Controller{deployment(t, "")}
 	older := slices.DeleteFunc(installed(t, "policies", "policies-1.30"), func(u unstructured.Unstructured) bool {

@@ -14,17 +14,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
-// model knows what may be promoted, without any of what the status says.
+// model computes what may be promoted, independently of the status.
 type model struct {
 	*world
 	// approved has the approvals since the last promotion or change of the spec of the source, in order.
 	approved []v1alpha1.RevisionApproval
 	required int
-	// pinned is the commit that the pinned source has to have while nothing is promoted.
+	// pinned is the commit that the pinned source must have while nothing is promoted.
 	pinned any
 }
 
-// mayBe returns whether a commit was approved, as the last one of those that were.
+// mayBe returns whether a commit is the last one that got enough approvals.
 func (m *model) mayBe(commit any) bool {
 	count, last := map[string]map[string]bool{}, ""
 	for _, a := range m.approved {
@@ -43,7 +43,7 @@ func commitOf(spec map[string]any) any {
 	return ref["commit"]
 }
 
-// look looks once, unless the process dies before it writes the pinned source, and checks what is written.
+// look decides and writes once, and checks what is written. If dies is set, the process ends before it writes the pinned source.
 func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 	before, status := m.in.Pinned, m.g.Status.DeepCopy()
 	step := m.once()
@@ -124,7 +124,7 @@ func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 				if m.in.Gates.Open {
 					return
 				}
-				for range 4 { // closed gates keep it where it is, and it settles
+				for range 4 { // closed Gates keep the pin in place, and the state settles
 					m.look(t, false)
 				}
 				if m.in.Pinned != nil && (commitOf(m.in.Pinned.Spec) != m.pinned || m.look(t, false).Acts()) {

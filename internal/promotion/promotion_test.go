@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
-// whenOpen and whenApproved are the number of approvals that a revision needs.
+// whenOpen and whenApproved are numbers of required approvals.
 const whenOpen, whenApproved = 0, 1
 
 func TestAGatedSourceIsAtTheRevisionThatItMayHave(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 
 var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// commit returns the revision of a Git repository that a letter stands for.
+// commit returns a revision of a Git repository whose hash repeats a letter.
 func commit(letter string) string { return "main@sha1:" + strings.Repeat(letter, 40) }
 
-// digest returns the revision of an OCI repository that a letter stands for.
+// digest returns a revision of an OCI repository whose digest repeats a letter.
 func digest(letter string) string { return "latest@sha256:" + strings.Repeat(letter, 64) }
 
 // world is a GatedSource, its sources and an API server.
@@ -59,7 +59,7 @@ func (w *world) open() *world {
 	return w
 }
 
-// arrives has the source be at a revision.
+// arrives sets the revision of the source.
 func (w *world) arrives(revision string) *world {
 	original := *w.in.Original
 	original.Revision = revision
@@ -75,7 +75,7 @@ func (w *world) edits(field string, value any) {
 	w.in.Original = &original
 }
 
-// approves approves a revision as a user, as the API server stamps it.
+// approves adds the approval of a revision by a user, as stamped by the API server.
 func (w *world) approves(who, revision string) *world {
 	if w.g.Annotations == nil {
 		w.g.Annotations = map[string]string{}
@@ -86,7 +86,7 @@ func (w *world) approves(who, revision string) *world {
 	return w
 }
 
-// once looks once, and does what follows from that.
+// once decides once, and carries out the step.
 func (w *world) once() promotion.Step {
 	w.in.Now = w.in.Now.Add(time.Second)
 	step := promotion.Decide(w.g, w.in)
@@ -101,7 +101,7 @@ func (w *world) once() promotion.Step {
 	return step
 }
 
-// settles looks until nothing is to do.
+// settles decides until nothing is left to do.
 func (w *world) settles() *world {
 	for range 10 {
 		if !w.once().Acts() {
@@ -111,7 +111,7 @@ func (w *world) settles() *world {
 	panic("it does not settle")
 }
 
-// fetched has source-controller fetch what is pinned.
+// fetched makes the pinned source ready with the pinned revision.
 func (w *world) fetched() *world {
 	pinned := *w.in.Pinned
 	pinned.Revision = w.g.Status.Pinned.Revision
@@ -120,7 +120,7 @@ func (w *world) fetched() *world {
 	return w.settles()
 }
 
-// is returns the pinned revision, and the conditions in short.
+// is returns the pinned revision, and a summary of the conditions.
 func (w *world) is() string {
 	pinned := "nothing"
 	if gated := w.g.Status.Pinned; gated != nil {

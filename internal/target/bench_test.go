@@ -11,8 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// typical is a held Kustomization as the API server sends it, with what Flux has
-// reported of twenty objects.
+// typical returns a held Kustomization as the API server sends it, with twenty objects in its inventory.
 func typical(tb testing.TB) []byte {
 	tb.Helper()
 	var inventory []string
@@ -32,8 +31,7 @@ func typical(tb testing.TB) []byte {
 {"type":"Approved","status":"False","reason":"GateClosed","message":"Held by gate 'flux-system/production': closed by default.","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }
 
-// BenchmarkTrim is what the controller does with each object that the API server sends
-// it. The yardstick is decoding it.
+// BenchmarkTrim measures the work of the controller for each object that the API server sends, compared with decoding the object.
 func BenchmarkTrim(b *testing.B) {
 	raw := typical(b)
 	decode := func(b *testing.B) *unstructured.Unstructured {

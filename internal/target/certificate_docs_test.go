@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// docs/guides/certificates.md says which field holds a Certificate, by the release of cert-manager and the lifetime.
+// docs/guides/certificates.md lists which field holds a Certificate, by the release of cert-manager and the lifetime.
 func TestThePageOnCertificatesSaysWhatHoldsThem(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "certificates.md"))
 	if err != nil {

@@ -17,7 +17,7 @@ const day = 24 * time.Hour
 var (
 	issued  = time.Date(2026, 11, 1, 10, 0, 30, 0, time.UTC)
 	expires = issued.Add(90 * day)
-	// margin is a day before the end, on the minute before.
+	// margin is a day before the end, rounded down to a minute.
 	margin = time.Date(2027, 1, 29, 10, 0, 0, 0, time.UTC)
 
 	until = deferral("0 10 29 1 *", "2160h0m0s")
@@ -77,7 +77,7 @@ func conditioned(name, state, reason string) cert {
 	}
 }
 
-// behind has cert-manager report what was before the last change of the spec.
+// behind makes the status that of the previous generation.
 func behind(_, _ map[string]any, obj *target.Object) { obj.SetGeneration(2) }
 
 func deferral(cron, duration string) map[string]any {
@@ -86,7 +86,7 @@ func deferral(cron, duration string) map[string]any {
 	}}}
 }
 
-// heldWith is a Certificate that we hold.
+// heldWith makes a Certificate held by this controller.
 func heldWith(lever map[string]any) cert {
 	return func(spec, _ map[string]any, obj *target.Object) {
 		maps.Copy(spec, lever)

@@ -57,7 +57,7 @@ func TestKindsAreReadOrRefusedWithOneClearLine(t *testing.T) {
 	}
 }
 
-// added has the package know kinds for one test. Tests that run in parallel wait until it is over.
+// added adds kinds for one test. Parallel tests run after it.
 func added(t *testing.T, values ...string) {
 	t.Helper()
 	kinds, err := target.ParseKinds(values)

@@ -19,7 +19,7 @@ const (
 
 var identity = target.Identity{Manager: manager, HeldBy: heldBy}
 
-// owner is an entry of managed fields.
+// owner returns an entry of managed fields.
 func owner(name string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 	entry := metav1.ManagedFieldsEntry{Manager: name, Operation: operation, Subresource: subresource, APIVersion: "kustomize.toolkit.fluxcd.io/v1", FieldsType: "FieldsV1"}
 	if fields != "" {
@@ -52,7 +52,7 @@ func kustomization(suspend any, owners ...metav1.ManagedFieldsEntry) *target.Obj
 	return obj
 }
 
-// named is a suspended Kustomization that names a Gate which holds it.
+// named returns a suspended Kustomization with the name of a Gate in the annotation heldBy.
 func named(owners ...metav1.ManagedFieldsEntry) *target.Object {
 	obj := kustomization(true, owners...)
 	obj.SetAnnotations(map[string]string{heldBy: "ns/a"})
@@ -193,7 +193,7 @@ func TestTheLeverIsNothingButSuspend(t *testing.T) {
 	}
 }
 
-// The conditions of an object are read as all others read them.
+// GetConditions returns the same as the converter that other clients use.
 func TestConditionsAreReadAsTheConverterReadsThem(t *testing.T) {
 	for name, fields := range map[string]map[string]any{
 		"all fields": {

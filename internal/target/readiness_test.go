@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// read returns a trimmed object of a manifest, in flow style.
+// read returns a trimmed object from a manifest in flow style.
 func read(t *testing.T, apiVersion, kind, manifest string) *target.Object {
 	t.Helper()
 	content := map[string]any{}
@@ -26,7 +26,7 @@ func read(t *testing.T, apiVersion, kind, manifest string) *target.Object {
 	return obj
 }
 
-// integers makes whole numbers of those that YAML gives as floats.
+// integers converts floats to integers, because YAML decodes all numbers as floats.
 func integers(content map[string]any) map[string]any {
 	for name, value := range content {
 		switch value := value.(type) {

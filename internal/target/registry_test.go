@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// kinds are those that DESIGN.md names, less the ones of later issues.
+// kinds are the kinds that are supported by default.
 var kinds = []string{
 	"Bucket.source.toolkit.fluxcd.io",
 	"Certificate.cert-manager.io",
@@ -87,7 +87,7 @@ func registrations(t *testing.T, file *ast.File) (calls int, gk schema.GroupKind
 		return true
 	})
 	if calls == 1 && gk.Empty() {
-		for _, adapter := range target.All() { // a kind with an adapter of its own
+		for _, adapter := range target.All() { // a kind with its own adapter
 			if kind := adapter.GroupKind(); file.Scope.Lookup(kind.Kind) != nil {
 				gk = kind
 			}
@@ -138,7 +138,7 @@ func TestEachKindIsOneFileWithItsRBAC(t *testing.T) {
 		}
 		plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion(""))
 		want := []string{"groups=" + gk.Group + ",resources=" + plural.Resource + ",verbs=get;list;watch"}
-		if gk != target.GatedSource { // nothing is written on it
+		if gk != target.GatedSource { // no write holds a GatedSource
 			want[0] += ";patch"
 		}
 		want = append(want, "groups="+gk.Group+",resources="+plural.Resource+"/status,verbs=get;patch")

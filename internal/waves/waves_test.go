@@ -21,7 +21,7 @@ func key(name string) target.Key {
 	return target.Key{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// member returns a target in a phase in a wave from 0 on, or in none if that is -1, which needs others.
+// member returns a target in a phase that depends on others. wave is the index of its wave, -1 for none.
 func member(wave int, phase waves.Phase, needs ...string) waves.Member {
 	m := waves.Member{Phase: phase}
 	if wave >= 0 {
@@ -33,7 +33,7 @@ func member(wave int, phase waves.Phase, needs ...string) waves.Member {
 	return m
 }
 
-// release has two waves with a soak of ten minutes each.
+// release returns a release in two waves with a soak of ten minutes each.
 func release(members map[string]waves.Member) *waves.Release {
 	r := &waves.Release{Soaks: []time.Duration{10 * time.Minute, 10 * time.Minute}, Members: map[target.Key]waves.Member{}, Settled: true}
 	for name, m := range members {
@@ -42,7 +42,7 @@ func release(members map[string]waves.Member) *waves.Release {
 	return r
 }
 
-// called names the targets that may be released.
+// called returns the names of the targets that may be released.
 func called(d waves.Decision) string {
 	var names []string
 	for key, may := range d.May {
@@ -183,7 +183,7 @@ func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
 	if !d.ReadySince.Equal(noon) || !d.Again.Equal(noon.Add(10*time.Minute)) {
 		t.Errorf("all are ready: since %s, again at %s", d.ReadySince, d.Again)
 	}
-	members["a2"] = member(0, waves.Rechecking) // its interval: it was ready all the time
+	members["a2"] = member(0, waves.Rechecking) // reconciled at its interval, so it has been ready since
 	if d = release(members).Decide(d.Progress, false, noon.Add(time.Minute)); !d.ReadySince.Equal(noon) {
 		t.Errorf("applied once more: since %s", d.ReadySince)
 	}
@@ -197,7 +197,7 @@ func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
 	}
 }
 
-// Until all targets were evaluated, no wave ends and no soak begins.
+// No wave ends and no soak begins until all targets have been evaluated.
 func TestNoWaveEndsUntilAllMembersAreUpToDate(t *testing.T) {
 	r := release(map[string]waves.Member{"a": member(0, waves.Ready), "b": member(1, waves.Held)})
 	r.Settled = false
@@ -206,7 +206,7 @@ func TestNoWaveEndsUntilAllMembersAreUpToDate(t *testing.T) {
 	}
 }
 
-// world is a release in which targets change as they like.
+// world is a release in which targets change at random.
 type world struct {
 	*waves.Release
 	p waves.Progress
@@ -222,7 +222,7 @@ func newWorld(t *rapid.T) *world {
 	names := slices.Sorted(maps.Keys(w.byName()))
 	for i := range rapid.IntRange(0, 8).Draw(t, "targets") {
 		m := member(rapid.IntRange(-1, n-1).Draw(t, "wave"), waves.Held)
-		if rapid.Bool().Draw(t, "needs") { // only those before, so that there is no cycle
+		if rapid.Bool().Draw(t, "needs") { // only earlier targets, so that there is no cycle
 			m.Needs = append(m.Needs, key(rapid.SampledFrom(names).Draw(t, "which")))
 		}
 		name := fmt.Sprintf("t%d", i)
@@ -250,13 +250,14 @@ func (w *world) waveOf(m waves.Member) int {
 	return len(w.Soaks)
 }
 
-// TestNoWaveBeginsBeforeAllThoseBeforeAreReady lets targets do what they like. A target is called only while nothing of its wave or of one
-// before has failed. The first of a wave is called only if all before it are ready and were so for the soak, and each after what it needs.
+// TestNoWaveBeginsBeforeAllThoseBeforeAreReady changes targets at random. A target may be called only while no target of its wave or an
+// earlier one has failed, and after its dependencies are ready. The first target of a wave may be called only after all targets of earlier
+// waves have been ready for the soak.
 func TestNoWaveBeginsBeforeAllThoseBeforeAreReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		now := noon
-		allReady := map[int]time.Time{} // since when all targets of a wave and those before were ready
+		allReady := map[int]time.Time{} // since when all targets of a wave and of earlier waves have been ready
 		begun := 0
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
@@ -313,7 +314,7 @@ func (w *world) readyUpTo(wave int) bool {
 	return true
 }
 
-// expectCalled expects that a target may be called: nothing has failed before it, and what it needs is ready.
+// expectCalled fails the test unless a target may be called: no earlier target has failed, and its dependencies are ready.
 func (w *world) expectCalled(t *rapid.T, k target.Key, m waves.Member, wave int) {
 	for other, o := range w.Members {
 		if w.waveOf(o) <= wave && o.Phase == waves.Failed {
@@ -327,7 +328,7 @@ func (w *world) expectCalled(t *rapid.T, k target.Key, m waves.Member, wave int)
 	}
 }
 
-// If all that is released becomes ready, a release comes to its end.
+// A release ends if all released targets become ready.
 func TestAReleaseEndsIfAllBecomeReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -339,7 +340,7 @@ func TestAReleaseEndsIfAllBecomeReady(t *testing.T) {
 			}
 			for k, m := range w.Members {
 				if m.Phase == waves.Progressing || d.May[k] {
-					m.Phase++ // progressing, then applied once more, then ready
+					m.Phase++ // progressing, then rechecking, then ready
 					if m.Phase == waves.Blocked {
 						m.Phase = waves.Progressing
 					}
@@ -355,7 +356,7 @@ func TestAReleaseEndsIfAllBecomeReady(t *testing.T) {
 	})
 }
 
-// Each time is one step, and all are released in the end. The first wave is empty.
+// Each request continues by one wave, and all targets are released in the end. The first wave is empty.
 func TestRepeatedProceedReleasesAll(t *testing.T) {
 	r := release(map[string]waves.Member{"a": {Matches: 3, Phase: waves.Held}, "b": member(1, waves.Failed), "c": member(-1, waves.Blocked)})
 	var p waves.Progress
