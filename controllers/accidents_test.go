@@ -80,7 +80,7 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 		t.Errorf("the metric still says %v", value)
 	}
 
-	// A minute later, the missing one is told again.
+	// A minute later, the missing one is reported again.
 	w.Remove(app, g)
 	w.Reconcile(g)
 	w.In(hours(1.1) + emptyFor)
@@ -132,7 +132,7 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 	}
 }
 
-// The object is a target already, so the number of targets does not tell.
+// The object is a target already, so the number of targets does not change.
 func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
 	w.Reconcile(g)
 	equal(t, readyOf(g), "True Succeeded: 1 of 1 targets held")
 
-	// A Gate without references has none that matches nothing.
+	// A Gate without references reports none that matches nothing.
 	none := w.ClosedGate("none")
 	w.Reconcile(none)
 	w.In(hours(1))
@@ -156,7 +156,7 @@ func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
 	equal(t, readyOf(none), "True Succeeded: 0 of 0 targets held")
 }
 
-// lookedUp counts how often references without labels are looked at.
+// lookedUp counts how often references without labels are evaluated.
 type lookedUp struct {
 	view.TargetReader
 	n *int

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// renewed is a world in which the second of two certificates is to be activated.
+// renewed returns a world in which the first of two certificates is live and the second one is staged.
 func renewed(t *testing.T) (w *world, g *v1alpha1.Gate, first, second map[string][]byte) {
 	t.Helper()
 	w = newWorld(t)
@@ -66,8 +66,8 @@ func TestACrashAfterAnyWriteOfAnActivationIsRepaired(t *testing.T) {
 	t.Errorf("more than %d writes", enough)
 }
 
-// An activation neither overwrites a value of the live Secret unseen, nor undoes a later activation, nor is it repeated if a response is
-// lost.
+// An activation never overwrites a value of the live Secret that it has not read, and never undoes a later activation. It is not repeated
+// if a response is lost.
 func TestConcurrentWritesToTheSecretsOfAnActivation(t *testing.T) {
 	type data = map[string][]byte
 	const toPrevious, toLive = "patch Secret/web-tls-previous", "patch Secret/web-tls"
@@ -81,7 +81,7 @@ func TestConcurrentWritesToTheSecretsOfAnActivation(t *testing.T) {
 	overwrites := func(_, second, _, theirs data) (live, previous data) { return second, theirs }
 	laterRenewal := func(_, second, third, _ data) (live, previous data) { return third, second }
 	for name, tc := range map[string]struct {
-		// write is the one before which another client writes, or after which the response is lost.
+		// write is the write before which another client writes, or whose response is lost.
 		write string
 		lost  bool
 		do    func(w *world, second, third, theirs data) error
@@ -140,7 +140,7 @@ func TestConcurrentWritesToTheSecretsOfAnActivation(t *testing.T) {
 	})
 }
 
-// meanwhile issues certificates, and activates each as another process does.
+// meanwhile issues certificates and activates each of them, as another process would.
 func (w *world) meanwhile(issued ...map[string][]byte) {
 	w.Helper()
 	web := w.readCertificate("web")
@@ -153,7 +153,7 @@ func (w *world) meanwhile(issued ...map[string][]byte) {
 	}
 }
 
-// afterRead does something once after a Secret is read.
+// afterRead calls do once, after a Secret was read.
 type afterRead struct {
 	client.Reader
 	do func()
@@ -170,9 +170,8 @@ func (r *afterRead) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 	return err
 }
 
-// asServiceAccount makes the world's controller one with the permissions of the
-// roles in files and no others. The returned function adds those of others, in a
-// namespace or, if that is empty, everywhere.
+// asServiceAccount gives the world's controller only the permissions of the roles in files. The returned function adds those of more files,
+// in a namespace or, if namespace is empty, in all namespaces.
 func (w *world) asServiceAccount(files ...string) (bind func(namespace string, files ...string)) {
 	w.Helper()
 	user := "system:serviceaccount:" + w.Namespace + ":gating-controller"
@@ -240,7 +239,7 @@ func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
 	}
 }
 
-// soonPermitted reconciles until the API server has seen a new binding.
+// soonPermitted reconciles until a new binding takes effect in the API server.
 func soonPermitted(t *testing.T, w *world, g *v1alpha1.Gate) {
 	t.Helper()
 	soon(t, "the certificate is activated", func() bool {

@@ -55,7 +55,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 	}
 }
 
-// secrets returns all Secrets of the world, in the versions that they have.
+// secrets returns the resource versions of all Secrets of the world, by name.
 func (w *world) secrets() map[string]string {
 	w.Helper()
 	list := &corev1.SecretList{}

@@ -20,8 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// activationGate creates a Gate of the Certificate web that opens at a time after
-// start.
+// activationGate creates a Gate for the Certificate web that opens some time after start.
 func (w *world) activationGate(notBefore time.Duration) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate("go-live", v1alpha1.GateSpec{
@@ -85,7 +84,7 @@ func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
 	equal(t, keysOf(anyStrings(live.Annotations)), []string{"gating.toolkit.fluxcd.io/activated", "gating.toolkit.fluxcd.io/activatedFrom"})
 	equal(t, live.Annotations[v1alpha1.ActivatedFromAnnotation], "web")
 
-	// A renewal goes straight through; what it no longer has goes.
+	// A renewal is activated at once. Keys that the new Secret lacks are removed.
 	second := w.keyPair(-time.Hour, 120*day, "key.der")
 	w.stage(web, second)
 	w.In(hours(2))
@@ -173,8 +172,7 @@ func TestACertificateWaitsForAllItsGatesOrTheMargin(t *testing.T) {
 	}
 }
 
-// Nobody can take back what was activated: a Gate that is to close meanwhile counts for all
-// that are left, unless it goes.
+// An activation cannot be undone, so a Gate that is about to close prevents all further activations, unless it is deleted.
 func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -215,7 +213,7 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 	}
 }
 
-// rollBack runs what the docs say a person does.
+// rollBack runs the commands in the docs.
 func (w *world) rollBack() {
 	w.Helper()
 	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "delayed-activation.md"))
@@ -258,8 +256,7 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 	w.expectActivated(g, "True Activated: ")
 }
 
-// With the annotation a Gate governs when a certificate is put to use, without it
-// when it is renewed.
+// With the annotation, a Gate governs when a certificate is activated. Without it, the Gate governs when it is renewed.
 func TestTheAnnotationDecidesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

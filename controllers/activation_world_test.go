@@ -26,8 +26,7 @@ func certificateRef(name string) v1alpha1.TargetReference {
 	return v1alpha1.TargetReference{Kind: "Certificate", Name: name}
 }
 
-// activating creates a Certificate that is issued into <name>-staged and
-// activated into <name>-tls.
+// activating creates a Certificate that is issued into the Secret <name>-staged and activated into <name>-tls.
 func (w *world) activating(name string) *target.Object {
 	w.Helper()
 	obj := &target.Object{}
@@ -43,8 +42,7 @@ func (w *world) activating(name string) *target.Object {
 	return obj
 }
 
-// keyPair returns a certificate that is valid from one time after start to
-// another, and its key, as cert-manager has them in a Secret.
+// keyPair returns the data of a Secret of cert-manager, with a key and a certificate that is valid between two times after start.
 func (w *world) keyPair(from, until time.Duration, more ...string) map[string][]byte {
 	w.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -102,7 +100,7 @@ func (w *world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-// byHand creates a Secret as a person does.
+// byHand creates a Secret as a user would.
 func (w *world) byHand(name string, data map[string][]byte, changes ...func(*corev1.Secret)) {
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Type: corev1.SecretTypeTLS, Data: data}

@@ -9,7 +9,7 @@ import (
 const misread = "'0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
 	"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"
 
-// cronPeriods are periods with a schedule each, named a, b and so on.
+// cronPeriods returns a period for each schedule, named a, b and so on.
 func cronPeriods(schedules ...string) (periods []v1alpha1.Period) {
 	for i, schedule := range schedules {
 		periods = append(periods, v1alpha1.Period{Name: string(rune('a' + i)), Schedule: &schedule, Duration: duration(hour)})

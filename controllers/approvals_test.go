@@ -67,7 +67,7 @@ func TestAnExceptionAppliesWhileEnoughUsersHaveApprovedIt(t *testing.T) {
 
 	w.In(time.Minute)
 	w.Events.Take("")
-	w.stamped(e, "alice", "1 carol") // the approval by bob is in the status: Flux may remove it from the annotation
+	w.stamped(e, "alice", "1 carol") // the approval by bob is in the status, so Flux may remove it from the annotation
 	w.asks(e, gate.FormatApproval(e, w.FakeClock.Now()))
 	w.reportOn(e)
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
@@ -89,8 +89,8 @@ func TestAnExceptionAppliesWhileEnoughUsersHaveApprovedIt(t *testing.T) {
 	w.reportOn(e)
 	w.expectEvents(v1alpha1.ExceptionApprovedReason)
 
-	// An edit voids the approvals. The Gate does not wait for the status of the exception. The annotation of an approval that counted
-	// before is not refused as well.
+	// An edit voids the approvals. The Gate does not wait for the status of the exception. The annotation of an approval that counted before
+	// is not refused in addition.
 	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
@@ -122,7 +122,7 @@ func TestAnExceptionAppliesWhileEnoughUsersHaveApprovedIt(t *testing.T) {
 	}
 }
 
-// howTo is the command that approves the generation of an exception as it was read.
+// howTo returns the command that approves the generation of an exception that was read.
 func howTo(e *v1alpha1.GateException) string {
 	return fmt.Sprintf("to approve generation %[1]d after reading it: kubectl -n %[2]s annotate --overwrite gateexception/%[3]s "+
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%[1]d,uid=%[4]s", e.Generation, e.Namespace, e.Name, e.UID)
@@ -150,7 +150,7 @@ func TestAnOutdatedCacheLosesNoApproval(t *testing.T) {
 	w.expectEvents()
 }
 
-// blind is a reader that may not read.
+// blind is a reader without permissions.
 type blind struct{ client.Reader }
 
 // Get implements client.Reader.

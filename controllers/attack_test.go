@@ -21,7 +21,7 @@ func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 		Targets: []v1alpha1.TargetReference{named("broken"), named("apps")},
 	})
 	w.Writes.Before = failing("apply Kustomization/broken")
-	for range 30 { // far beyond what an exponential back-off takes to be long
+	for range 30 { // enough for the exponential backoff to reach its maximum
 		result, err := w.Try(g)
 		if err == nil {
 			t.Fatal("no error")
@@ -36,7 +36,7 @@ func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 	w.ExpectReleased(app, g)
 }
 
-// crowd leaves room for so many bytes in the annotations of an object.
+// crowd fills the annotations of an object and leaves room for some bytes.
 func (w *world) crowd(obj *target.Object, room int) {
 	w.Helper()
 	for key, value := range w.Reload(obj).GetAnnotations() {
@@ -45,7 +45,7 @@ func (w *world) crowd(obj *target.Object, room int) {
 	w.PatchAsFlux(obj, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-len("big")-room)+`"}}}`)
 }
 
-// Each of them would add itself, and take the others out because there is no room.
+// Without a rule, each Gate would add its own name and remove the others, because there is no room for all.
 func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 	for name, room := range map[string]int{"for none": 0, "for one of two": len(v1alpha1.HeldByAnnotation) + len("world-abcde/a")} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// fleetLockIn returns the GateLock of all namespaces that a namespace has.
+// fleetLockIn returns the GateLock of all namespaces that is in a namespace.
 func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 	w.Helper()
 	obj := &lockv1alpha1.GateLock{}
@@ -22,7 +22,7 @@ func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 
 func TestAControllerLeavesItsGateLockOfAllNamespaces(t *testing.T) {
 	for name, change := range map[string]func(w *world){
-		// No policy reads the GateLock in the namespace before, and no controller writes it.
+		// No policy reads the GateLock in the previous namespace, and no controller writes it.
 		"it moves to another namespace": func(w *world) { w.Own = w.NewNamespace() },
 		"it is restricted to its own":   func(w *world) { w.Namespaces = map[string]ctrlcache.Config{w.Own: {}} },
 	} {

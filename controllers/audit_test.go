@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// auditGate creates a Gate with mode Audit that is open until somebody closes it.
+// auditGate creates a Gate with mode Audit that is open by default.
 func (w *world) auditGate(name string, refs ...v1alpha1.TargetReference) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeAudit, Targets: refs})
@@ -29,7 +29,7 @@ func (w *world) mode(g *v1alpha1.Gate, mode v1alpha1.Mode) {
 	w.Edit(g, func() { g.Spec.Mode = mode })
 }
 
-// expectReady checks what the condition Ready of a Gate says.
+// expectReady checks that a Gate is ready, and the message of the condition.
 func (w *world) expectReady(g *v1alpha1.Gate, want string) {
 	w.Helper()
 	if got := conditions.Get(g, meta.ReadyCondition); got == nil || got.Message != want || got.Status != metav1.ConditionTrue {
@@ -72,7 +72,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	}
 	w.ExpectHeld(held, other)
 	equal(t, w.Reload(exempt).GetConditions(), conditionsBefore)
-	// An object that names a Gate that the GateLock does not know is locked.
+	// An object that refers to a Gate without an entry in the GateLock is locked.
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{
 		Gates: map[string]bool{key(g): false, key(other): true}, Targets: map[string][]string{"Kustomization/held": {key(other)}},
 	})
@@ -91,7 +91,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6})
 }
 
-// The interval, an edit of the spec and a restart are not news, and neither is that the Gate opens.
+// A resync, an edit of the spec, a restart and the opening of the Gate emit no new event.
 func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +126,7 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	told("a restart")
 	w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
 	w.Must(w.Reconcilers().Handlers.EnqueueAll(w.Context(), g))
-	w.Must(w.ReconcileEnqueued()) // before the Gate has decided on that
+	w.Must(w.ReconcileEnqueued()) // before the Gate has been reconciled
 	w.Reconcile(g)
 	told("an edit after a restart")
 	w.Resume(foreign)
@@ -219,7 +219,7 @@ func auditThroughTheCaches(t *testing.T, w *world) {
 	w.soonGone(g)
 }
 
-// soonGone waits until an object is no more.
+// soonGone waits until an object is deleted.
 func (w *world) soonGone(obj client.Object) {
 	w.Helper()
 	soon(w.TB, obj.GetName()+" is gone", func() bool { return w.gone(obj) })

@@ -41,7 +41,7 @@ func settledTarget(name string, by verdict.Gate) *target.Object {
 	return obj
 }
 
-// oneGate is a cache with one Gate, at no cost.
+// oneGate is a cache with one Gate, which costs no time.
 type oneGate struct {
 	client.Client
 	gate *v1alpha1.Gate
@@ -65,7 +65,7 @@ func (r oneTarget) Get(context.Context, target.Key) (*target.Object, error) { re
 // Definition implements TargetReader.
 func (r oneTarget) Definition(schema.GroupKind) target.Definition { return target.Definition{} }
 
-// BenchmarkSettled is what it costs to look at a target that needs no write.
+// BenchmarkSettled measures the reconciliation of a target that needs no write.
 func BenchmarkSettled(b *testing.B) {
 	gate := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "production"}, Spec: v1alpha1.GateSpec{Targets: []v1alpha1.TargetReference{all()}}}
 	gate.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.DefaultReason}}

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// pointers returns the addresses of what some interfaces point to.
+// pointers returns the addresses that the pointers in all point to.
 func pointers[T any](all []T) (found []uintptr) {
 	for _, one := range all {
 		found = append(found, reflect.ValueOf(one).Pointer())
@@ -78,7 +78,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 	}
 }
 
-// A field by name would not find a cache that is added later, so this test checks what finds them.
+// The other tests find caches with holding, so that they also find caches that are added later.
 func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	m := &gatecontroller.State{}

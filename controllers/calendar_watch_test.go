@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/configmap"
 )
 
-// unreachable is an API server that does not answer while fails is set.
+// unreachable is an API server that does not respond while fails is set.
 type unreachable struct {
 	http.RoundTripper
 	fails *atomic.Bool

@@ -24,7 +24,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/calendarfeed"
 )
 
-// calendarReplica is a controller of calendars with a table of its own, and what serves it.
+// calendarReplica is a controller of calendars with its own table, and the handler that serves it.
 type calendarReplica struct {
 	*receiver.CalendarReconciler
 	handler *calendarfeed.Handler
@@ -39,7 +39,7 @@ func newCalendarReplica(now time.Time) *calendarReplica {
 	}
 }
 
-// looks has a replica look at a calendar, and returns what it reports, its path and when it looks again.
+// looks makes a replica reconcile a calendar. It returns the conditions, the path and the delay of the next reconciliation.
 func (w *world) looks(r *calendarReplica, obj *v1alpha1.CalendarFeed) ([]string, string, time.Duration) {
 	w.Helper()
 	result, err := r.Reconcile(w.Context(), requestFor(obj))

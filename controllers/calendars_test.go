@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// holiday is a file with an event on a day, such as 20261123.
+// holiday returns a calendar with an event on a day, such as 20261123.
 func holiday(day, summary string) string {
 	return "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\nUID:1\nDTSTART;VALUE=DATE:" + day + "\nSUMMARY:" + summary + "\nEND:VEVENT\nEND:VCALENDAR\n"
 }
@@ -51,7 +51,7 @@ func calendar(name string) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, Calendar: &v1alpha1.CalendarReference{ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}
 }
 
-// expectMessageOf checks what a Gate says about its state.
+// expectMessageOf checks the status and the message of the condition Opened.
 func (w *world) expectMessageOf(g *v1alpha1.Gate, status metav1.ConditionStatus, want string) {
 	w.Helper()
 	opened := conditions.Get(g, v1alpha1.OpenedCondition)
@@ -85,7 +85,7 @@ func TestAChangedCalendarTakesEffect(t *testing.T) {
 	w.ExpectReleased(app, g)
 }
 
-// Calendars are expanded only some time ahead, so their Gates are reconciled each day, whether they read their dependencies or not.
+// Calendars are expanded only some time ahead, so their Gates are reconciled each day, with or without dependencies.
 func TestAGateWithACalendarIsReconciledEachDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -39,7 +39,7 @@ func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
 	w.expectRenewal(www, "", "", isReleased...)
 }
 
-// Another Gate opens while a certificate is let go at the margin.
+// Another Gate opens when a certificate is released at the margin.
 func TestABypassIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)

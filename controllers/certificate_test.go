@@ -15,8 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// The conditions of a Certificate that a closed Gate holds, that is let go, and
-// that is released.
+// The conditions of a Certificate that a closed Gate holds, that is released before it expires, and that an open Gate releases.
 var (
 	isDeferred = []string{"Approved=False GateClosed", "RenewalDeferred=True OutsideAllowedWindow"}
 	isDisabled = []string{"Approved=False GateClosed", "RenewalDisabled=True UserConfigured"}
@@ -24,7 +23,7 @@ var (
 	isReleased = []string{"Approved=True GateOpened"}
 )
 
-// deadlines are the minutes of the year at which cert-manager renews.
+// atMargin is the minute of the year at which cert-manager renews.
 const atMargin = "0 12 21 1 *"
 
 func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
@@ -116,7 +115,7 @@ func TestARenewalThatAnotherClientChanges(t *testing.T) {
 	w.Reconcile(g)
 	w.expectRenewal(www, "0 3 * * *", "")
 
-	// Another client takes over the renewal of one held certificate, and a controller removes that of the other one.
+	// Another client takes over the renewal of one held certificate, and a controller removes the hold of the other one.
 	api, web := w.certificate("api", nil), w.certificate("web", nil)
 	w.In(time.Hour)
 	w.Close(g, w.FakeClock.Now())

@@ -17,8 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// expiry and margin are those of the certificates of these tests: a day before it
-// expires, one that is not renewed is let go.
+// expiry and margin are those of the certificates in these tests. A certificate is released a day before it expires.
 var (
 	expiry = start.Add(60 * day)
 	margin = start.Add(59 * day)
@@ -41,7 +40,7 @@ func (w *world) certificate(name string, spec map[string]any) *target.Object {
 	return w.Reload(obj)
 }
 
-// issue has cert-manager report a certificate.
+// issue sets the status of a Certificate as cert-manager does after issuing it.
 func (w *world) issue(obj *target.Object, notBefore, notAfter time.Time) {
 	w.Helper()
 	w.report(obj, func(status map[string]any) {
@@ -49,8 +48,8 @@ func (w *world) issue(obj *target.Object, notBefore, notAfter time.Time) {
 	}, "Ready")
 }
 
-// report changes the status of a Certificate as cert-manager does: by an update,
-// with some conditions True and its others gone.
+// report updates the status of a Certificate as cert-manager does. The given conditions are True, and it removes the others of
+// cert-manager.
 func (w *world) report(obj *target.Object, change func(status map[string]any), conditions ...string) {
 	w.Helper()
 	w.Reload(obj)
@@ -70,8 +69,7 @@ func (w *world) report(obj *target.Object, change func(status map[string]any), c
 	w.Must(cluster.Client.Status().Update(w.Context(), &obj.Unstructured, client.FieldOwner("cert-manager-certificates-issuing")))
 }
 
-// expectRenewal expects what a Certificate is like: how its renewal is held,
-// "until" a time, "never" or "", and our conditions, "Type=Status Reason".
+// expectRenewal checks how the renewal of a Certificate is held, "until" a time, "never" or "", and our conditions as "Type=Status Reason".
 func (w *world) expectRenewal(obj *target.Object, held string, heldBy string, conditions ...string) {
 	w.Helper()
 	w.Reload(obj)

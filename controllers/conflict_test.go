@@ -52,7 +52,7 @@ func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 	w.ExpectHeld(app, g)
 }
 
-// Somebody writes the target between our reading and our writing.
+// Another client writes the target between the read and the write.
 func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opens   bool

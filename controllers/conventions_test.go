@@ -41,7 +41,7 @@ func TestTheObservedGeneration(t *testing.T) {
 			t.Errorf("%s of generation %d", c.Type, c.ObservedGeneration)
 		}
 	}
-	held := w.Reload(app) // the hold has changed its generation
+	held := w.Reload(app) // the hold has changed the generation
 	if c := conditions.Get(held, v1alpha1.ApprovedCondition); held.GetGeneration() != 2 || c == nil || c.ObservedGeneration != 2 {
 		t.Errorf("generation %d, condition %+v", held.GetGeneration(), c)
 	}
@@ -85,7 +85,7 @@ func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
 	w.Reconcile(g)
 	w.ExpectReleased(held, g)
 
-	// A Kustomization with wait: true waits for a Gate by its kstatus, also for one that was created suspended.
+	// A Kustomization with wait: true waits for a Gate by its kstatus, even if the Gate was created suspended.
 	created := w.Gate("created", v1alpha1.GateSpec{Default: "closed", Suspend: true, Targets: []v1alpha1.TargetReference{named("held")}})
 	w.Reconcile(created)
 	w.Read(created)
@@ -227,8 +227,7 @@ func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
 	}
 }
 
-// The control plane starts before Go begins to note what files a test reads,
-// so that its cache of results would not notice another definition.
+// The control plane starts before Go records which files a test reads, so that Go's cache of results would miss a change of the CRD.
 func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_gates.yaml"))
 	if err != nil {

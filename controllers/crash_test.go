@@ -14,8 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// crashing returns a hook after whose n-th call nothing is written any
-// more, as if the process had ended there.
+// crashing returns a hook that fails all writes after the n-th one, as if the process had ended there.
 func crashing(n int) func(string) error {
 	return func(string) error {
 		if n--; n < 0 {
@@ -65,12 +64,12 @@ func TestACrashAfterAnyWriteIsRepaired(t *testing.T) {
 				tc.change(w, g)
 				w.Writes.Before = crashing(n)
 				_, err := w.Try(g)
-				// A target that is locked when it is released could be held for good.
+				// A target that is locked when it is released could stay held forever.
 				if l := w.lock(w.Namespace); !tc.held && !w.Suspended(app) && len(l.Spec.Targets) > 0 {
 					t.Error("released before it was unlocked")
 				}
 				w.Writes.Reset()
-				if n%2 == 0 { // otherwise, the writes alone fail
+				if n%2 == 0 { // otherwise, only the writes fail
 					w.restart()
 				}
 				w.Reconcile(g)
@@ -92,7 +91,7 @@ func TestACrashAfterAnyWriteIsRepaired(t *testing.T) {
 	}
 }
 
-// An answer that is lost is the other way to crash: the write was made.
+// If the response is lost, the write was made nevertheless.
 func TestALostAnswerIsRepaired(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization", "patch-status Gate", "patch Gate"} {
 		t.Run(at, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// ahead has the clock of the world be ahead of that of the API server, and counts how
-// often the latter is asked for.
+// ahead sets the clock of the world ahead of that of the API server. It counts the requests for the server time.
 func (w *world) ahead(by time.Duration) *int {
 	asked := 0
 	w.ServerTime = func(context.Context) (time.Time, error) {
@@ -24,7 +23,7 @@ func (w *world) ahead(by time.Duration) *int {
 	return &asked
 }
 
-// timeUnknown has the API server not say what time it is.
+// timeUnknown makes requests for the server time fail.
 func (w *world) timeUnknown() {
 	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
 }
@@ -44,7 +43,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 		w.In(now)
 		now += w.Reconcile(g).RequeueAfter
 		w.ExpectHeld(app, g)
-		if looks > 15 || *asked > 3*(looks+1) { // it is looked at until nothing is written
+		if looks > 15 || *asked > 3*(looks+1) { // it is reconciled until nothing is written
 			t.Fatalf("looked %d times, asked %d times", looks, *asked)
 		}
 	}
@@ -112,7 +111,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w.expectOpened(g, app)
 }
 
-// The Gate was open while nobody looked, and the write that makes up for it fails.
+// The Gate was open while no controller ran, and the first write after that fails.
 func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +134,7 @@ func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 		t.Fatalf("held: %t, %v", w.Suspended(app), err)
 	}
 	w.Writes.Before = nil
-	w.Resume(other) // which has not failed
+	w.Resume(other) // its write has not failed
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
 	if w.Suspended(other) {
@@ -148,7 +147,7 @@ func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 	}
 }
 
-// An exception that keeps a Gate closed is not deleted before it is over by both clocks.
+// An exception that keeps a Gate closed is not deleted before it has expired by both clocks.
 func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,7 +162,7 @@ func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
 	w.In(hours(1))
-	for range 2 { // the first reports that it is over, the second would delete it
+	for range 2 { // the first reports that it has expired, the second would delete it
 		w.reportOn(e)
 	}
 	if w.gone(e) || !e.DeletionTimestamp.IsZero() {

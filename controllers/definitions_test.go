@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// An error of the look-up would end the controller at its start, and so nothing would be held.
+// If the lookup returned an error, the controller would end at its start, and nothing would be held.
 func TestASchemaThatMustNotBeReadIsAFaultOfItsKindAlone(t *testing.T) {
 	kinds, err := target.ParseKinds([]string{"batch/CronJob"})
 	if err != nil {

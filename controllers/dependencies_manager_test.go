@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// slowly makes an interval so long that only events bring a Gate to look.
+// slowly sets an interval so long that only events enqueue the Gate.
 func slowly(g *v1alpha1.Gate) { g.Spec.Interval = v1alpha1.Duration{Duration: time.Hour} }
 
 // dependenciesThroughTheCaches is a case of TestThroughTheCaches: events of its dependencies enqueue a Gate.

@@ -27,7 +27,7 @@ func (c *hooked) Read(ctx context.Context, adapter target.Adapter, key types.Nam
 	return c.TargetReader.Read(ctx, adapter, key)
 }
 
-// An object may take seconds to be read, during which Flux can remove the annotation of a request, or the process can end.
+// Reading an object may take seconds, during which Flux can remove the annotation of a request, or the process can end.
 func TestARequestIsRecordedBeforeTheDependenciesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +51,7 @@ func TestARequestIsRecordedBeforeTheDependenciesAreRead(t *testing.T) {
 	}
 }
 
-// A close that is due holds the targets before it reads the dependencies.
+// When a close is due, the targets are held before the dependencies are read.
 func TestACloseThatIsDueDoesNotWaitForDependencies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -90,7 +90,7 @@ func TestADependencyThatCannotBeRead(t *testing.T) {
 	expectNone(t, failuresOf(g))
 
 	w.Targets = broken
-	w.In(hours(1)) // a close that is due does not depend on it
+	w.In(hours(1)) // a close that is due does not depend on the object
 	if _, err := w.Try(g); err == nil {
 		t.Error("not retried")
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// staging refers to a Kustomization that a Gate watches.
+// staging returns a reference to the Kustomization staging.
 func staging(readyExpr ...string) v1alpha1.DependencyReference {
 	return v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", ReadyExpr: strings.Join(readyExpr, "")}
 }
 
-// watchingGate creates a Gate that is opened by default, holds apps and watches.
+// watchingGate creates a Gate that is opened by default, governs apps and has dependencies.
 func (w *world) watchingGate(refs ...v1alpha1.DependencyReference) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate("production", v1alpha1.GateSpec{
@@ -35,7 +35,7 @@ func hardFreeze(from, until time.Duration) v1alpha1.ClosePeriod {
 	return v1alpha1.ClosePeriod{Period: dated("freeze", from, until), Override: v1alpha1.OverrideDeny}
 }
 
-// reports writes the condition Ready of an object for its current generation, as its own controller does.
+// reports writes the condition Ready of an object for its current generation, as its controller does.
 func (w *world) reports(obj client.Object, status, reason, message string) {
 	w.Helper()
 	fresh := &unstructured.Unstructured{}
@@ -67,8 +67,7 @@ func (w *world) expectOpened(g *v1alpha1.Gate, app *target.Object) {
 	}
 }
 
-// expectWaiting checks that a Gate is closed because staging is not ready, for a
-// reason, and holds its target.
+// expectWaiting checks that a Gate holds its target because staging is not ready, and the reason.
 func (w *world) expectWaiting(g *v1alpha1.Gate, app *target.Object, why string) {
 	w.Helper()
 	want := fmt.Sprintf("False DependencyNotReady: Gate closed, Kustomization '%s/staging' is not ready: %s", w.Namespace, why)

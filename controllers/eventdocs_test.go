@@ -29,7 +29,7 @@ func notificationDocs(t *testing.T, name string) string {
 	return string(content)
 }
 
-// alertInTheDocs returns which messages an Alert in docs/guides/notifications.md lets through.
+// alertInTheDocs returns a function that reports whether an Alert in docs/guides/notifications.md forwards a message.
 func alertInTheDocs(t *testing.T, name string) func(message string) bool {
 	t.Helper()
 	found := regexp.MustCompile("(?s)\n( *)kind: Alert\n( *metadata:\n *name: " + name + "\n.*?)```").FindStringSubmatch(notificationDocs(t, "notifications.md"))
@@ -109,7 +109,7 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 	}
 }
 
-// inTimeInTheDocs returns the messages in docs/guides/notifications.md that come before a change, and that one does not come.
+// inTimeInTheDocs returns the messages in docs/guides/notifications.md that announce a change or withdraw an announcement.
 func inTimeInTheDocs(t *testing.T) []string {
 	t.Helper()
 	return regexp.MustCompile("(?m)Gate 'flux-system/releases' [^`\n]*").FindAllString(notificationDocs(t, "notifications.md"), -1)

@@ -22,7 +22,7 @@ const (
 	ksGroup  = "kustomize.toolkit.fluxcd.io"
 )
 
-// Of many targets, the first hundred have an event each, in their order.
+// The first hundred targets have an event each, in order.
 func TestEventsOfManyTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +63,7 @@ func TestEventsOfManyTargets(t *testing.T) {
 	transition("GateOpened", fmt.Sprintf("%d targets released", n))
 }
 
-// blindTargets do not know what a Gate holds.
+// blindTargets fails to find the targets that a Gate holds.
 type blindTargets struct{ view.TargetReader }
 
 // HeldBy implements TargetReader.
@@ -82,7 +82,7 @@ func TestEventsOfARequest(t *testing.T) {
 	w.Reconcile(g)
 	w.Events.Take("")
 
-	// The status cannot be written at first: each event is emitted once. Held targets have events, resumed ones have none.
+	// The status cannot be written at first, but each event is emitted once. Held targets have events, resumed ones have none.
 	w.Open(g, start)
 	w.Writes.Before = once("patch-status Gate", func() error { return errBroken })
 	if _, err := w.Try(g); err == nil {
@@ -101,7 +101,7 @@ func TestEventsOfARequest(t *testing.T) {
 		t.Errorf("%s, events %q, want %q", opened(g), about, want)
 	}
 
-	// The held targets are unknown: there is an event on the Gate.
+	// If the held targets are unknown, there is only an event on the Gate.
 	w.Targets = blindTargets{w.Targets}
 	w.Close(g, w.In(time.Minute))
 	_, err := w.Reconcilers().Gates.Reconcile(w.Context(), requestFor(g))

@@ -21,8 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// withSink has a world record events as the real process does, to the API server
-// and to a sink.
+// withSink makes a world emit events as the real process does, to the API server and to a sink.
 func (w *world) withSink() *harness.EventSink {
 	w.Helper()
 	sink := harness.StartEventSink()
@@ -76,7 +75,7 @@ type posted struct {
 	metadata string
 }
 
-// expectPosted expects events at the sink, and returns them.
+// expectPosted checks the events at the sink, and returns them.
 func (w *world) expectPosted(sink *harness.EventSink, want ...posted) []eventv1.Event {
 	w.Helper()
 	got, faults := sink.Take()
@@ -142,7 +141,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 		posted{onGate, "info", "ClosePeriod", "Gate closed by close period 'freeze', scheduled for opening at 2026-11-25T12:00:00Z", said + "state=closed|reason=ClosePeriod|period=freeze"},
 		posted{onApp, "info", "GateClosed", frozen, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
 
-	// A refused request, by somebody known.
+	// A refused request by a known user.
 	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
 	w.Reconcile(g)
@@ -182,8 +181,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	w.onTheAPIServer(all)
 }
 
-// onTheAPIServer waits until the metadata of events is that of some event of
-// Kubernetes, too.
+// onTheAPIServer waits until there are Kubernetes events with the same metadata.
 func (w *world) onTheAPIServer(all []eventv1.Event) {
 	w.Helper()
 	for _, event := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// never replaces the periods of an exception by one that the API server accepts and that never begins.
+// never replaces the periods of an exception with one that the API server accepts but that never begins.
 func never(e *v1alpha1.GateException) {
 	schedule := "0 0 31 4-6/2 *"
 	never := []v1alpha1.Period{{Name: "never", Schedule: &schedule, Duration: duration(hour)}}
@@ -58,7 +58,7 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 			return nil
 		}
 		step := func() {
-			for range 2 { // the one that crashes, and the one after the restart
+			for range 2 { // the reconciliation that crashes, and the one after the restart
 				_, _ = w.tryException(e)
 				_, _ = w.Try(g)
 			}

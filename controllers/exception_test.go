@@ -68,7 +68,8 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	})
 }
 
-// expectEvents checks that the events since the last call are one with each of some reasons on the exception and on its Gate.
+// expectEvents checks that since the last call, there was one event with each of the reasons on the exception and on its Gate, and no other
+// event.
 func (w *world) expectEvents(reasons ...string) {
 	w.Helper()
 	all := w.Events.Take("")
@@ -182,7 +183,7 @@ func TestAnExpiredExceptionIsKeptUnlessItHasATTL(t *testing.T) {
 	w.reportOn(kept)
 	w.reportOn(brief)
 	w.In(2 * hour)
-	if left := w.reportOn(kept).RequeueAfter; left != 10*time.Minute { // for a day, because the clock may be wrong
+	if left := w.reportOn(kept).RequeueAfter; left != 10*time.Minute { // it is reconciled for a day, because the clock may be wrong
 		t.Errorf("the expired exception is requeued after %s", left)
 	}
 	w.In(hour / 2)

@@ -20,7 +20,7 @@ func forNow(d time.Duration) func(*v1alpha1.GateException) {
 	}
 }
 
-// idleGate creates a Gate that holds a target and does not look by itself.
+// idleGate creates a Gate that holds a target and is only enqueued by events.
 func (w *world) idleGate(name string, app *target.Object) *v1alpha1.Gate {
 	w.Helper()
 	g := w.Gate(name, v1alpha1.GateSpec{

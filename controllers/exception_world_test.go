@@ -20,8 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/exception"
 )
 
-// reporter returns the controller of exceptions, on the client and under the clock
-// of the world.
+// reporter returns a reconciler of exceptions with the client and the clock of the world.
 func (w *world) reporter() *exception.Reconciler {
 	return &exception.Reconciler{
 		Client: w.Client, EventRecorder: w.Events, APIReader: cluster.Client, Calendars: w.State.Calendars, Clock: w.FakeClock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
@@ -29,17 +28,17 @@ func (w *world) reporter() *exception.Reconciler {
 	}
 }
 
-// at is a time after start, as it is in a spec.
+// at returns a time after start in the type of specs.
 func at(after time.Duration) metav1.Time { return metav1.NewTime(start.Add(after)) }
 
-// always is a window that covers every instant.
+// always returns a period that covers every instant.
 func always() []v1alpha1.Period {
 	midnight := "00:00"
 	return []v1alpha1.Period{{Name: "always", Start: &midnight, End: &midnight}}
 }
 
-// openingIt, closingIt, shuttingIt and replacingIt are what an exception does with the Gate. closingIt alone
-// only closes. shuttingIt could open it in 2099.
+// openingIt, closingIt, shuttingIt and replacingIt set the effect of an exception on the Gate. Only closingIt can never open it: shuttingIt
+// could open it in 2099.
 func openingIt(e *v1alpha1.GateException)   { e.Spec.OpenPeriods = always() }
 func closingIt(e *v1alpha1.GateException)   { e.Spec.ClosePeriods = always() }
 func replacingIt(e *v1alpha1.GateException) { openingIt(e); e.Spec.Default = v1alpha1.StateClosed }
@@ -49,8 +48,7 @@ func shuttingIt(e *v1alpha1.GateException) {
 	e.Spec.OpenPeriods = []v1alpha1.Period{{Name: "later", From: v1alpha1.NewDateTime(from), Until: v1alpha1.NewDateTime(from.Add(hour))}}
 }
 
-// exception creates an exception of the Gate production that is valid from one time
-// after start until another. What it does, it does always.
+// exception creates an exception of the Gate production that is valid between two times after start. does sets its effect.
 func (w *world) exception(name string, does func(*v1alpha1.GateException), from, until time.Duration, changes ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
 	w.Helper()
 	e := &v1alpha1.GateException{
@@ -67,7 +65,7 @@ func (w *world) exception(name string, does func(*v1alpha1.GateException), from,
 	return e
 }
 
-// tryException looks at an exception once, and reads it again if it is still there.
+// tryException reconciles an exception once. Then it reads the exception, if it still exists.
 func (w *world) tryException(e *v1alpha1.GateException) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.reporter().Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e)})
@@ -86,8 +84,8 @@ func (w *world) editException(e *v1alpha1.GateException, change func(*v1alpha1.G
 	w.Edit(e, func() { change(e) })
 }
 
-// stamped sets what the API server stamps with config/policies, approvals as "1 bob" for
-// the first generation in a line each.
+// stamped sets the annotations that the API server stamps with config/policies. Each line of approvals has a generation and a user, such as
+// "1 bob".
 func (w *world) stamped(e *v1alpha1.GateException, authors, approvals string) {
 	w.Helper()
 	w.editException(e, func(e *v1alpha1.GateException) {
@@ -106,7 +104,7 @@ func stampsOf(e *v1alpha1.GateException, approvals string) string {
 	return strings.Join(lines, "\n")
 }
 
-// asks sets the annotation by which somebody approves.
+// asks sets the annotation that requests an approval.
 func (w *world) asks(e *v1alpha1.GateException, value string) {
 	w.Helper()
 	w.editException(e, func(e *v1alpha1.GateException) {
@@ -117,8 +115,7 @@ func (w *world) asks(e *v1alpha1.GateException, value string) {
 	})
 }
 
-// saysException checks the conditions of an exception, as "type
-// status reason".
+// saysException checks the conditions of an exception as "type status reason".
 func (w *world) saysException(e *v1alpha1.GateException, want ...string) {
 	w.Helper()
 	var got []string
@@ -132,7 +129,7 @@ func (w *world) saysException(e *v1alpha1.GateException, want ...string) {
 	}
 }
 
-// withoutGates is a cache that has no Gates: they are of another shard.
+// withoutGates is a cache without Gates, as if they belonged to another shard.
 type withoutGates struct{ client.Client }
 
 // Get implements client.Client.
@@ -143,7 +140,7 @@ func (c withoutGates) Get(ctx context.Context, key client.ObjectKey, obj client.
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
-// behind is a cache that has an exception, or a Gate, as it was.
+// behind is a cache that has an older version of an exception or a Gate.
 type behind struct {
 	client.Client
 	stale client.Object
@@ -170,7 +167,7 @@ func requestFor(obj client.Object) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
 }
 
-// gone returns whether an object is no more.
+// gone returns whether an object no longer exists.
 func (w *world) gone(obj client.Object) bool {
 	w.Helper()
 	err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)

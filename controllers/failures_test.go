@@ -52,7 +52,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 		breaks  func(*world)
 		failure string
 		message string
-		// retried is whether an error is returned, so that the queue backs off.
+		// retried is true if an error is returned, so that the queue backs off.
 		retried bool
 	}{
 		"an unsupported kind": {
@@ -164,7 +164,7 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 		t.Errorf("a new failure is not shown: %q", got)
 	}
 
-	// The newest is the first. Each keeps the time at which it was recorded.
+	// The newest failure is the first one. Each keeps the time at which it was recorded.
 	few := w.ClosedGate("few", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
 	w.In(0)
 	w.Reconcile(few)
@@ -200,8 +200,7 @@ func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
 	}
 }
 
-// A kind that could not be read for a moment must not look as if the Gate did
-// not name its objects any more.
+// If a kind cannot be read for a moment, its objects must not count as no longer governed.
 func TestAFailedSelectionReleasesNothing(t *testing.T) {
 	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": view.ErrNotInstalled} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// leads are hours before a change.
+// leads returns lead times in hours.
 func leads(before ...float64) (leads []v1alpha1.Duration) {
 	for _, h := range before {
 		leads = append(leads, v1alpha1.Duration{Duration: hours(h)})
@@ -25,13 +25,13 @@ func leads(before ...float64) (leads []v1alpha1.Duration) {
 	return leads
 }
 
-// freeze closes a Gate from some hours after start on until others.
+// freeze returns a close period between two times, in hours after start.
 func freeze(from, until float64) []v1alpha1.ClosePeriod {
 	at := func(h float64) *v1alpha1.DateTime { return v1alpha1.NewDateTime(start.Add(hours(h))) }
 	return []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: at(from), Until: at(until)}}}
 }
 
-// telling creates a Gate over all Kustomizations that is open but in a freeze, and tells that a day and an hour before.
+// telling creates a Gate for all Kustomizations that is open except in close periods, and announces these a day and an hour before.
 func (w *world) telling(periods []v1alpha1.ClosePeriod, edits ...func(*v1alpha1.GateSpec)) *v1alpha1.Gate {
 	w.Helper()
 	spec := v1alpha1.GateSpec{
@@ -53,7 +53,7 @@ func (w *world) edit(g *v1alpha1.Gate, edit func(*v1alpha1.GateSpec)) {
 	w.Must(cluster.Client.Patch(w.Context(), g, client.MergeFrom(before)))
 }
 
-// expectTold reconciles a Gate some hours after start. It checks what is told in advance on the Gate, and that its targets hear the same.
+// expectTold reconciles a Gate some hours after start. It checks the announcements on the Gate, and that its targets have the same.
 func (w *world) expectTold(g *v1alpha1.Gate, after float64, want ...string) ctrl.Result {
 	w.Helper()
 	w.In(hours(after))
@@ -129,7 +129,7 @@ func TestAnAnnouncementIsWrittenWithTheStatus(t *testing.T) {
 	expectNone(t, g.Status.Memory.Announced)
 }
 
-// fetched creates a GitRepository with a revision, and a Kustomization of it that has applied another one.
+// fetched creates a GitRepository with a revision, and a Kustomization that follows it and has applied another one.
 func (w *world) fetched(name, revision, applied string) {
 	w.Helper()
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key(name))
@@ -200,7 +200,7 @@ func announcementThroughTheCaches(t *testing.T, w *world) {
 		t.Errorf("it was told %s early", early)
 	}
 	want := regexp.MustCompile(`GateClosesSoon: Gate closes at \S+ \(in (1m|[345]\ds)\) by 'freeze': 3 targets would be held: Kustomization NS/app-00, Kustomization NS/app-01, Kustomization NS/app-02$`)
-	if got := strings.ReplaceAll(said[0], w.Namespace, "NS"); !want.MatchString(got) { // seconds are of a busy machine
+	if got := strings.ReplaceAll(said[0], w.Namespace, "NS"); !want.MatchString(got) { // a busy machine may be some seconds late
 		t.Errorf("got %q", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// userSuspended is a target that flux suspend holds and no Gate ever touched.
+// userSuspended is the state of a target that only flux suspend has suspended.
 var userSuspended = suspension{Suspend: true, Owners: []string{"flux"}}
 
 func TestAResumedTargetIsHeldAgain(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTargetsThatOthersSuspend(t *testing.T) {
 			w.Expect(byGit, suspension{Suspend: true, Owners: []string{"kustomize-controller"}})
 			equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5, Held: 2, SuspendedByOthers: 3})
 
-			// Others stop to suspend two of them, and begin to suspend those that are held.
+			// Other clients resume two of the targets, and suspend those that are held.
 			w.Resume(resumed)
 			w.Git(byGit)
 			w.Resume(takenOver)

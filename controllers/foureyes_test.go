@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// fourEyes creates a closed Gate that asks for two approvals, on an API server that stamps names.
+// fourEyes creates a closed Gate that requires two approvals, on an API server that stamps users.
 func (w *world) fourEyes() *v1alpha1.Gate {
 	w.Helper()
 	w.Stamped = func(context.Context) (bool, error) { return true, nil }
@@ -23,7 +23,7 @@ func (w *world) fourEyes() *v1alpha1.Gate {
 	return g
 }
 
-// asksToOpen writes the open request of somebody.
+// asksToOpen writes the open request of a user, and reconciles the Gate.
 func (w *world) asksToOpen(g *v1alpha1.Gate, who, reason string, more ...string) {
 	w.Helper()
 	w.Annotate(g, append([]string{v1alpha1.OpenRequestedAtAnnotation, w.FakeClock.Now().UTC().Format(time.RFC3339Nano),
@@ -31,7 +31,7 @@ func (w *world) asksToOpen(g *v1alpha1.Gate, who, reason string, more ...string)
 	w.Reconcile(g)
 }
 
-// approvedBy stamps approvals of the first request of a Gate.
+// approvedBy adds stamped approvals of the first request of a Gate.
 func (w *world) approvedBy(g *v1alpha1.Gate, people ...string) {
 	w.Helper()
 	_, what, _ := strings.Cut(ledger.FormatRequestApproval(g, &g.Status.Requests[0], w.FakeClock.Now()), ",")
@@ -56,7 +56,7 @@ func TestAGateOpensWithTheLastApprovalAndTellsWho(t *testing.T) {
 	if got := w.Events.Take("approved by bob, waits for 1 approval: hotfix 1234"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "Normal Gate/production RequestApproved") {
 		t.Errorf("on the Gate and on what it holds: %q", got)
 	}
-	w.ResetState() // a restart: the status has bob's, and Flux has taken the annotations away
+	w.ResetState() // after a restart, the status has the approval by bob, although Flux has removed the annotations
 	w.In(2 * time.Minute)
 	w.approvedBy(g, "carol")
 	w.Reconcile(g)
@@ -89,7 +89,7 @@ func TestAGateOpensWithTheLastApprovalAndTellsWho(t *testing.T) {
 	}
 }
 
-// emergencyOpenings returns the metric of the Gate, and whether it is there.
+// emergencyOpenings returns the metric of the Gate. It returns false if there is none.
 func (w *world) emergencyOpenings() (float64, bool) {
 	w.Helper()
 	families, err := w.Registry.Gather()
@@ -123,7 +123,7 @@ func TestAGateThatAsksForApprovalsOpensByNoRequestThatNobodyStamps(t *testing.T)
 	}
 }
 
-// approvalThroughTheCaches is a case of TestThroughTheCaches: an approval enqueues the Gate, and so does the end of the time to approve.
+// approvalThroughTheCaches is a case of TestThroughTheCaches: the Gate is enqueued by an approval, and when the time for approvals ends.
 func approvalThroughTheCaches(t *testing.T, w *world) {
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}, Interval: v1alpha1.Duration{Duration: time.Hour}})
 	ask := func(window string) {

@@ -28,16 +28,17 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// many is how many GatedSources there are, each with a source, and most with a pinned one.
+// many is the number of GatedSources, each with a source, and most with a pinned source.
 const many = 200
 
-// requests counts what a manager asks of the API server: writes by method and path, reads by method, without the watches of its caches.
+// requests counts the requests of a manager to the API server: writes by method and path, and reads by method, without the watches of its
+// caches.
 type requests struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// countingTripper counts the requests that go through another one.
+// countingTripper counts the requests to next.
 type countingTripper struct {
 	*requests
 	next http.RoundTripper
@@ -56,7 +57,7 @@ func (c countingTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// of returns the control plane for a manager whose requests are counted.
+// of returns a control plane for a manager whose requests are counted.
 func (r *requests) of(c *harness.ControlPlane) *harness.ControlPlane {
 	config := rest.CopyConfig(c.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTripper{r, next} })
@@ -72,7 +73,7 @@ func (r *requests) take() map[string]int {
 	return taken
 }
 
-// setClock is the clock of the machine, which somebody sets.
+// setClock is a clock that is set while it runs.
 type setClock struct {
 	clock.RealClock
 	by atomic.Int64
@@ -84,17 +85,17 @@ func (c *setClock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(
 // Since implements clock.PassiveClock.
 func (c *setClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// crowd is a namespace with many GatedSources of all forms.
+// crowd is a namespace with many GatedSources in all forms.
 type crowd struct {
 	*world
 	clock    setClock
 	requests requests
 }
 
-// form is what a GatedSource is meant to be once all is settled.
+// form is a GatedSource with its wanted state after it has settled.
 type form struct {
 	spec v1alpha1.GatedSourceSpec
-	// has is what the source has, pinned what is pinned already, as letters of commits. Empty for nothing.
+	// has is the commit of the source, and pinned the commit that is pinned already, as letters, empty for none.
 	has, pinned string
 	gates       string
 	want        string
@@ -108,7 +109,7 @@ var forms = []form{
 	{want: "Approved=False/SourceNotFound Ready=False/SourceNotFound"},
 }
 
-// repository creates a Git repository that source-controller has fetched at a commit, if there is one.
+// repository creates a Git repository. If letter is set, source-controller has fetched that commit.
 func (c *crowd) repository(name, letter string, change func(*unstructured.Unstructured)) error {
 	obj := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", c.Key(name))
 	obj.Object["spec"] = map[string]any{"url": "https://git.example.com/apps", "interval": "1m", "ref": map[string]any{"branch": "main"}}
@@ -118,7 +119,7 @@ func (c *crowd) repository(name, letter string, change func(*unstructured.Unstru
 	return errors.Join(cluster.Client.Create(c.Context(), obj), c.fetched(obj, letter))
 }
 
-// fetched has source-controller say at which commit a Git repository is.
+// fetched sets the status of a Git repository as source-controller does after fetching a commit.
 func (c *crowd) fetched(obj *unstructured.Unstructured, letter string) error {
 	before := obj.DeepCopy()
 	obj.Object["status"] = map[string]any{
@@ -131,7 +132,7 @@ func (c *crowd) fetched(obj *unstructured.Unstructured, letter string) error {
 	return cluster.Client.Status().Patch(c.Context(), obj, client.MergeFrom(before))
 }
 
-// newCrowd creates them all. Nobody has looked at them yet.
+// newCrowd creates all GatedSources. They have not been reconciled yet.
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	c := &crowd{world: newWorld(t), requests: requests{counts: map[string]int{}}}
@@ -171,7 +172,7 @@ func (c *crowd) all() (repositories *unstructured.UnstructuredList, sources *v1a
 	return repositories, sources
 }
 
-// versions returns the resource versions of all that the controllers could write.
+// versions returns the resource versions of all objects that the controllers could write.
 func (c *crowd) versions() map[string]string {
 	c.Helper()
 	repositories, sources := c.all()
@@ -185,7 +186,7 @@ func (c *crowd) versions() map[string]string {
 	return versions
 }
 
-// settles waits until each GatedSource is what it is meant to be, with source-controller fetching what they pin.
+// settles waits until each GatedSource has its wanted state. Meanwhile it reports pinned sources as fetched.
 func (c *crowd) settles() {
 	c.Helper()
 	c.Must(harness.Eventually(c.Context(), 3*harness.Patience, "all are as they are meant to be", func() error {
@@ -213,7 +214,7 @@ func (c *crowd) settles() {
 	}))
 }
 
-// conditionsOf returns the conditions of a GatedSource in short.
+// conditionsOf returns a summary of the conditions of a GatedSource.
 func conditionsOf(g *v1alpha1.GatedSource) string {
 	var is []string
 	for _, name := range []string{v1alpha1.ApprovedCondition, "Ready"} {
@@ -224,7 +225,7 @@ func conditionsOf(g *v1alpha1.GatedSource) string {
 	return strings.Join(is, " ")
 }
 
-// looks returns how often targets were looked at so far.
+// looks returns the number of reconciliations of targets so far.
 func (c *crowd) looks() (n float64) {
 	c.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
@@ -244,7 +245,7 @@ func (c *crowd) looks() (n float64) {
 	return n
 }
 
-// lookedAt waits until targets were looked at some more times than before.
+// lookedAt waits until there were a number of reconciliations of targets since from.
 func (c *crowd) lookedAt(from float64, times int) {
 	c.Helper()
 	c.Must(harness.Eventually(c.Context(), 3*harness.Patience, "all are looked at", func() error {
@@ -255,7 +256,7 @@ func (c *crowd) lookedAt(from float64, times int) {
 	}))
 }
 
-// isIdle checks that nobody asks for anything while all objects are looked at again and again, because the clock is set.
+// isIdle checks that no requests are sent while all objects are reconciled repeatedly, because the clock is set.
 func (c *crowd) isIdle(objects int) {
 	c.Helper()
 	c.requests.take()
@@ -279,7 +280,7 @@ func (c *crowd) unchanged(before map[string]string) {
 	}
 }
 
-// leave deletes all: other tests would have to look at it.
+// leave deletes all objects, because they would be reconciled in other tests.
 func (c *crowd) leave() {
 	c.Helper()
 	plain, err := client.New(cluster.Config, client.Options{Scheme: cluster.Client.Scheme()})
@@ -314,7 +315,7 @@ func TestManyGatedSourcesIdleWithoutAWrite(t *testing.T) {
 		start(t)
 		c.lookedAt(from, objects)
 		asked := c.requests.take()
-		if delete(asked, http.MethodGet); len(asked) > 0 { // it reads what its caches begin with
+		if delete(asked, http.MethodGet); len(asked) > 0 { // its caches list objects at the start
 			t.Errorf("it writes: %v", asked)
 		}
 		c.isIdle(objects)

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The original has fetched commit a with the spec that it still has. It may be pinned to no other commit while the Gate suspends it.
+// The original source has fetched commit a with its current spec. While the Gate suspends it, no other commit may be pinned.
 func TestAGatedSourceOfAHeldSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Revision: commit("b")})

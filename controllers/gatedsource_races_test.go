@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// A commit between an approval and the promotion is never promoted, also if it lands between two writes of that.
+// A commit between an approval and the promotion is never promoted, not even if it arrives between two writes of the promotion.
 func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
 	for _, at := range []string{"patch-status GatedSource/apps", "create GitRepository/apps-gated"} {
 		t.Run(at, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
 	}
 }
 
-// A Gate that closes between the note of a promotion and the promotion keeps the pin.
+// A Gate that closes after a promotion was recorded and before the pinned source is written keeps the pin in place.
 func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})

@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// slowDefinition delays the read of the definition of GitRepositories, and records whether a GatedSource is written before.
+// slowDefinition delays the read of the CRD of GitRepositories, and records whether a GatedSource is written before that.
 type slowDefinition struct {
 	next         http.RoundTripper
 	known, early *atomic.Bool
@@ -59,7 +59,7 @@ func TestNoGatedSourceIsReconciledBeforeAllKindsAreWatched(t *testing.T) {
 	}
 }
 
-// staleSource is a cache that has a source as it was.
+// staleSource is a cache that has an older version of a source.
 type staleSource struct {
 	view.TargetReader
 	was *target.Object
@@ -73,7 +73,7 @@ func (c staleSource) Get(ctx context.Context, key target.Key) (*target.Object, e
 	return c.TargetReader.Get(ctx, key)
 }
 
-// With the cache alone, the approval of the spec before would count.
+// With only the cache, the approval of the previous spec would count.
 func TestAPromotionIsDecidedOnLiveReads(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})

@@ -72,7 +72,7 @@ func TestAGatedSourceThatCannotBeReadOrWritten(t *testing.T) {
 	f.looks()
 	f.isAt("a")
 
-	// A failed write is a failure of its Gate.
+	// The status of the Gate reports the failed write.
 	g := f.Gate("days", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
 	f.looks(g)
 	f.push("b")

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// commit returns the revision of a Git repository that a letter stands for.
+// commit returns a revision of a Git repository whose hash repeats a letter.
 func commit(letter string) string { return "main@sha1:" + strings.Repeat(letter, 40) }
 
 var allGatedSources = v1alpha1.TargetReference{Kind: v1alpha1.GatedSourceKind, Name: v1alpha1.AnyName}
@@ -34,7 +34,7 @@ type following struct {
 	g *v1alpha1.GatedSource
 }
 
-// follow returns a world in which the Git repository is at commit a. Nobody has looked at the GatedSource yet.
+// follow returns a world in which the Git repository is at commit a. The GatedSource has not been reconciled yet.
 func follow(t *testing.T, spec v1alpha1.GatedSourceSpec) *following {
 	t.Helper()
 	f := &following{world: newWorld(t)}
@@ -56,10 +56,10 @@ func (f *following) source(name string) *unstructured.Unstructured {
 	return obj
 }
 
-// push has the Git repository be at a commit, as source-controller says it.
+// push sets the revision of the Git repository to a commit, as source-controller reports it.
 func (f *following) push(letter string) { f.fetches("apps", commit(letter)) }
 
-// fetches has source-controller say at which revision a Git repository is.
+// fetches sets the revision of a Git repository, as source-controller reports it.
 func (f *following) fetches(name, revision string) {
 	f.Helper()
 	obj := f.source(name)
@@ -74,7 +74,7 @@ func (f *following) fetches(name, revision string) {
 	f.Must(cluster.Client.Status().Patch(f.Context(), obj, client.MergeFrom(before)))
 }
 
-// looks has the controllers look at the GatedSource, and at Gates.
+// looks reconciles the GatedSource and Gates.
 func (f *following) looks(gates ...*v1alpha1.Gate) {
 	f.Helper()
 	f.Must(f.tries(gates...))
@@ -101,7 +101,7 @@ func (f *following) request() ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f.g)}
 }
 
-// approves has somebody approve a revision as config/policies stamps it.
+// approves adds the approval of a revision by a user, as config/policies stamps it.
 func (f *following) approves(who, revision string) {
 	f.Helper()
 	f.Read(f.g)
@@ -180,7 +180,7 @@ func TestThePinnedSourceBelongsToItsGatedSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 
-	// A source of the same name that another client has created is not written.
+	// A source with the same name that another client has created is not written.
 	theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
 	theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
 	f.Create(theirs)
@@ -194,7 +194,7 @@ func TestThePinnedSourceBelongsToItsGatedSource(t *testing.T) {
 	f.looks()
 	f.isAt("a", "Approved True UpToDate")
 
-	// The GatedSource owns it only with deletionPolicy: Delete.
+	// The GatedSource owns the pinned source only with deletionPolicy: Delete.
 	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 0 {
 		t.Errorf("it is deleted with the GatedSource: %v", owners)
 	}
@@ -246,7 +246,7 @@ func TestThePinnedSourceBelongsToItsGatedSource(t *testing.T) {
 	}
 }
 
-// waiting returns the metrics of GatedSources: how many revisions wait, and since when.
+// waiting returns the metrics of GatedSources: the number of waiting revisions, and since when they wait.
 func (f *following) waiting() (values []float64) {
 	f.Helper()
 	families, err := f.Registry.Gather()

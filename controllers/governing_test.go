@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// One Gate opens at the instant at which another one closes. Whichever is reconciled first, targets are not released in between.
+// One Gate opens at the instant at which another one closes. Targets are not released in between, whichever is reconciled first.
 func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -33,7 +33,7 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 	for _, app := range both {
 		w.ExpectHeld(app, closing)
 	}
-	w.In(hours(2)) // the other way round
+	w.In(hours(2)) // now in the opposite order
 	w.Reconcile(closing)
 	for _, app := range both {
 		w.ExpectHolder(app, opening)
@@ -80,8 +80,7 @@ func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 	}
 }
 
-// A person, or Git, changes which Gates govern a target that is held. Whichever of them
-// comes first, it is not released as long as one of them is closed.
+// A user or Git changes which Gates govern a held target. It is not released while one of them is closed, whichever is reconciled first.
 func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	t.Parallel()
 	renamed := func(to string) func(*world, *target.Object, *v1alpha1.Gate) {
@@ -92,7 +91,7 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}
 	reconciled := func(w *world, to *v1alpha1.Gate) { w.Reconcile(to) }
 	for name, tc := range map[string]struct {
-		// to is the state of the Gate that is to hold the target from then on, if any.
+		// to is the state of the Gate that must hold the target after the change, empty if there is none.
 		to     v1alpha1.State
 		change func(w *world, app *target.Object, to *v1alpha1.Gate)
 		then   func(w *world, to *v1alpha1.Gate)
@@ -137,7 +136,7 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}
 }
 
-// If the process dies before it has told that it does not know the time, it asks once more.
+// If the process ends before it has reported that the time is unknown, the next process requests the time again.
 func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +147,7 @@ func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
 	writes := 0
 	w.Writes.Before = func(string) error {
-		if writes++; writes > 1 { // what is decided, and that there was no answer
+		if writes++; writes > 1 { // the decision, and the report that there was no response
 			return errBroken
 		}
 		return nil
@@ -161,8 +160,8 @@ func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	}
 }
 
-// A suspended Gate is not reconciled, so it does not hold a target that begins to name it in any namespace. Other Gates hold a target that
-// must not refer to them.
+// A suspended Gate is not reconciled, so it does not hold a target that begins to refer to it, in any namespace. Other Gates hold a target
+// that must not refer to them.
 func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ suspended, refused, waits bool }{

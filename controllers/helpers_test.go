@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/controllertest"
 )
 
-// world is a namespace of its own with reconcilers that a test calls, and what the tests of this package do there.
+// world is a namespace with reconcilers that the test calls, and with the helpers of this package.
 type world struct{ *controllertest.World }
 
 func newWorld(t *testing.T) *world {

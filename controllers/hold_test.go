@@ -13,13 +13,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// moment is what is expected of a Gate at a time after start.
+// moment is the expected state of a Gate at a time after start.
 type moment struct {
 	at     time.Duration
 	do     func(*world, *v1alpha1.Gate)
 	state  v1alpha1.State
 	reason string
-	// requeue is when the Gate wants to be looked at again.
+	// requeue is the delay of the next reconciliation.
 	requeue time.Duration
 }
 
@@ -132,7 +132,7 @@ func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
 	delete(before.Object, "status")
 	delete(after.Object, "status")
 	equal(t, after.Object, before.Object)
-	// Only the metadata of the responses is read, because it takes long to decode thousands of objects.
+	// Only the metadata of responses is read, because decoding thousands of objects takes long.
 	equal(t, w.Writes.Take("Kustomization/apps"), []string{
 		"apply Kustomization/apps", "patch-status Kustomization/apps", "apply Kustomization/apps", "patch-status Kustomization/apps",
 	})

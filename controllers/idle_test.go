@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/view"
 )
 
-// reads notes what is read from the API server, past all caches, as "verb Kind".
+// reads counts the reads from the API server, past all caches, as "verb Kind".
 type reads struct {
 	mu  sync.Mutex
 	log map[string]int
@@ -34,7 +34,7 @@ func (r *reads) note(verb string, gvk schema.GroupVersionKind) {
 	r.log[verb+" "+strings.TrimSuffix(gvk.Kind, "List")]++
 }
 
-// client returns a client that notes its reads.
+// client returns a client whose reads are counted.
 func (r *reads) client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -71,11 +71,11 @@ type idle struct {
 	reads      *reads
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
-	// again is after what time each Gate is looked at again.
+	// again has the delay of the next reconciliation of each Gate.
 	again map[string]time.Duration
 }
 
-// newIdle returns a world with Gates of all forms, also such as are in trouble.
+// newIdle returns a world with Gates of all forms, including some with failures.
 func newIdle(t *testing.T) *idle {
 	t.Helper()
 	i := &idle{world: locking(t), reads: &reads{log: map[string]int{}}, again: map[string]time.Duration{}}
@@ -150,8 +150,7 @@ func (i *idle) lookAtAll(when string) {
 	i.missing(i.Namespace, "missing")
 }
 
-// expectNothing checks that what was done since the last call wrote nothing, told
-// nothing, and read from the API server what it must.
+// expectNothing checks that since the last call, nothing was written, no event was emitted, and only the wanted reads were sent.
 func (i *idle) expectNothing(when string, want map[string]int) {
 	i.Helper()
 	if writes := i.Writes.Take(""); len(writes) > 0 {
@@ -174,12 +173,12 @@ func (i *idle) expectNothing(when string, want map[string]int) {
 	}
 }
 
-// The reads in the course of looking at everything once: docs/operate/scaling.md says of what.
+// idleReads are the reads while everything is reconciled once. docs/operate/scaling.md explains them.
 var idleReads = map[string]int{
-	"get Secret": 4, // the staged one and the one in use, with each of the two Gates of the Certificate that are looked at
-	"list Gate":  2, // with each of them: all that may keep the certificate from being put to use
-	"get Gate":   1, // one that a target names and that does not exist
-	// A watched object that was seen more than ten minutes ago.
+	"get Secret": 4, // the staged and the live one, for each of the two Gates of the Certificate
+	"list Gate":  2, // for each of them: all Gates that may prevent the activation
+	"get Gate":   1, // a Gate that a target refers to and that does not exist
+	// A dependency that was read more than ten minutes ago.
 	"get Kustomization": 1,
 }
 
@@ -195,12 +194,12 @@ func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 		i.expectNothing(fmt.Sprint("after ", after), idleReads)
 	}
 
-	// A new process knows nothing but what the API server has.
+	// A new process has no state but that in the API server.
 	i.restart()
 	i.reads.take()
 	i.lookAtAll("the restart")
 	reads := maps.Clone(idleReads)
-	reads["get Kustomization"]++ // what applies a Gate is looked at once
+	reads["get Kustomization"]++ // the applier of a Gate is checked once
 	i.expectNothing("after a restart", reads)
 	kinds, accidents := map[string]bool{}, map[string]bool{}
 	for _, g := range i.gates {

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// broken is a spec that the API server accepts and that does not compile.
+// broken sets a spec that the API server accepts but that does not compile.
 func broken(g *v1alpha1.Gate) {
 	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "leap", Schedule: ptr.To("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}}
 }
@@ -97,7 +97,7 @@ func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 					w.Reconcile(g)
 				}
 				events := w.Events.Take("")
-				if action == v1alpha1.StateClosed { // what is held hears of it, too
+				if action == v1alpha1.StateClosed { // the held target has an event, too
 					if len(events) != 2 || !strings.HasPrefix(events[1], "Warning Kustomization/apps RequestRefused: Request for gate '"+key(g)+"' refused, annotation ") {
 						t.Fatalf("want a warning on the target, got %q", events)
 					}

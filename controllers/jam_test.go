@@ -10,8 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// jam is where requests are stuck: each one tells that it has arrived, and goes on once
-// the jam is over.
+// jam blocks requests. Each request reports its arrival, and continues once the jam is over.
 type jam struct {
 	arrived, over chan struct{}
 	end           func()
@@ -31,7 +30,7 @@ func (j jam) wait(ctx context.Context) {
 	}
 }
 
-// on returns a configuration of clients whose requests are stuck in part.
+// on returns a configuration for clients whose requests are blocked if stuck returns true.
 func (j jam) on(config *rest.Config, stuck func(*http.Request) bool) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return jammed{rt, j, stuck} })
@@ -51,7 +50,7 @@ func (j jammed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return j.RoundTripper.RoundTrip(r)
 }
 
-// goesOn runs what must not wait for what is stuck. The deadline is for what waits for good.
+// goesOn calls run, which must not wait for blocked requests. It fails the test if run does not return in time.
 func goesOn(t testing.TB, what string, run func()) {
 	t.Helper()
 	finished := false
@@ -60,13 +59,12 @@ func goesOn(t testing.TB, what string, run func()) {
 		finished = true
 	}))
 	if !finished {
-		t.FailNow() // as run has done
+		t.FailNow() // run has failed the test
 	}
 }
 
-// beside runs something beside the test, and returns a channel that is closed when that ends.
-// The test does not end before it, or what it says then would be a panic: who fails ends the
-// jam, and leaves what was stuck behind.
+// beside calls run in the background, and returns a channel that is closed when run returns. The test does not end before that, because a
+// later failure of run would be a panic. A test that fails ends the jam.
 func beside(t testing.TB, run func()) <-chan struct{} {
 	done := make(chan struct{})
 	t.Cleanup(func() { <-done })

@@ -28,7 +28,7 @@ import (
 
 const policies = "imagepolicies.image.toolkit.fluxcd.io"
 
-// imagePolicy creates a target of a kind that comes and goes in this test.
+// imagePolicy creates a target of a kind that is installed and removed during this test.
 func (w *world) imagePolicy(name, version string) *unstructured.Unstructured {
 	w.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -63,7 +63,7 @@ func installPolicies(t *testing.T) {
 
 func removePolicies(t *testing.T) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // it serves for cleaning up, too
+	ctx := context.WithoutCancel(t.Context()) // it is also called during cleanup
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	crd.SetName(policies)
@@ -136,7 +136,7 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 	w.soonStatus(g, "both are held", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held == 2 })
 }
 
-// Until the definitions of all kinds are read, nobody knows how many targets there are, and nobody says that a kind is missing.
+// Until the definitions of all kinds have been read, the number of targets is unknown, and no kind is reported as missing.
 func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -157,7 +157,7 @@ func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	finish := sync.OnceFunc(func() { close(read) })
 	t.Cleanup(finish)
 	startManager(t, slow, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
-	// That others are decided on shows that this one was looked at.
+	// Once other Gates have been decided on, this one has been reconciled, too.
 	for _, name := range []string{"second", "third", "fourth", "fifth", "sixth"} {
 		other := w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 		w.soonStatus(other, "another gate is decided on", func(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) })
@@ -170,7 +170,7 @@ func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
 	w.soonStatus(g, "the target is counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 1 && g.Status.Targets.Held == 0 })
 }
 
-// roundTrip is a http.RoundTripper that is a function.
+// roundTrip implements http.RoundTripper with a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/view"
 )
 
-// locking is a world with GateLocks.
+// locking returns a world with GateLocks.
 func locking(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -29,7 +29,7 @@ func locking(t *testing.T) *world {
 	return w
 }
 
-// restart forgets what a process knows.
+// restart drops all state in memory.
 func (w *world) restart() {
 	w.Helper()
 	w.ResetState()
@@ -37,7 +37,7 @@ func (w *world) restart() {
 	w.Locks = &controllertest.LiveLocks{World: w.World, Installed: true}
 }
 
-// lock returns the GateLock of a namespace, an empty one if there is none.
+// lock returns the GateLock of a namespace. It is empty if it does not exist.
 func (w *world) lock(namespace string) *lockv1alpha1.GateLock {
 	w.Helper()
 	obj := &lockv1alpha1.GateLock{}
@@ -111,7 +111,7 @@ func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
 }
 
-// unreadableLocks is a LockReader that reads no GateLock.
+// unreadableLocks is a LockReader that fails to read GateLocks.
 type unreadableLocks struct{ view.LockReader }
 
 // Lock implements LockReader.
@@ -119,7 +119,7 @@ func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, er
 	return nil, errBroken
 }
 
-// A Gate that closes holds its targets without the lock. A Gate that opens releases nothing before its lock is open.
+// A Gate that closes holds its targets without the lock. A Gate that opens releases nothing before its lock is released.
 func TestALockThatCannotBeWritten(t *testing.T) {
 	w := locking(t)
 	app := w.NewKustomization("apps", nil)
@@ -152,7 +152,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.Reconcile(g)
 	w.ExpectReleased(app, g)
 
-	// The part of another Gate waits for the same write.
+	// The part of another Gate is in the same write, which fails.
 	w.Close(g, w.In(hours(1)))
 	w.Reconcile(g)
 	w.expectLock(w.Namespace, locked)
@@ -197,7 +197,7 @@ func TestALockThatSomebodyElseWroteIsRepaired(t *testing.T) {
 		}
 		w.expectLock(w.Namespace, want)
 	}
-	// Somebody else writes between our reading and our writing. There is no such Gate.
+	// Another client adds a Gate that does not exist between the read and the write.
 	w.Writes.Before = once("update GateLock", func() error {
 		l := w.lock(w.Namespace)
 		l.Spec.Gates["ops/shard"] = true
@@ -206,7 +206,7 @@ func TestALockThatSomebodyElseWroteIsRepaired(t *testing.T) {
 	w.Open(g, start)
 	w.Reconcile(g)
 	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true})
-	// Somebody deletes it then.
+	// Another client deletes the GateLock between the read and the write.
 	w.Writes.Before = once("update GateLock", func() error { return cluster.Client.Delete(w.Context(), w.lock(w.Namespace)) })
 	w.Close(g, w.In(hours(1)))
 	w.Reconcile(g)
@@ -231,7 +231,7 @@ func TestAShardLeavesWhatAnotherOneHasLocked(t *testing.T) {
 	}
 }
 
-// withoutGate is a cache that lacks a Gate: it is of another shard.
+// withoutGate is a cache without one Gate, as if that belonged to another shard.
 type withoutGate struct {
 	client.Client
 	name string

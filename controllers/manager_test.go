@@ -20,7 +20,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Only the clock shows that the time has come: a delay of hours does not end when the clock is set, or while the machine is suspended.
+// Only the clock shows that a transition is due, because a delay of hours does not end when the clock is set or while the machine is
+// suspended.
 func TestTheClockIsSet(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
@@ -32,7 +33,7 @@ func TestTheClockIsSet(t *testing.T) {
 			policy, _, _ := unstructured.NestedString(w.Reload(www).Object, "spec", "renewal", "policy")
 			return policy == "Disabled"
 		}
-		for range 5 { // a change of the clock may meet the event of the last write
+		for range 5 { // the clock may be set before the event of the last write
 			w.FakeClock.SetTime(start)
 			soon(t, "the certificate is held", held)
 			w.FakeClock.SetTime(margin)
@@ -50,7 +51,7 @@ func (w *world) gateAndExceptionFollowTheClock(t *testing.T) {
 		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
 		OpenPeriods: []v1alpha1.Period{dated("later", hours(1), hours(2))},
 	})
-	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that it does not tell the exception
+	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that the Gate does not enqueue the exception
 	e := w.exception("hotfix", openingIt, hours(1), hours(2), func(e *v1alpha1.GateException) {
 		e.Spec.TTLAfterExpired = duration(hours(1))
 	})
@@ -78,7 +79,7 @@ func TestOtherNamespacesThatAreNotWatched(t *testing.T) {
 	w.Git(there)
 	startManager(t, cluster, func(r *controllers.Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 
-	// An object that refers to a Gate there is held.
+	// An object that refers to a Gate in another namespace is held.
 	qa := w.GateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	app, www := w.NewKustomization("apps", nil), w.certificate("www", nil)
 	for _, obj := range []*target.Object{app, www} {
@@ -88,7 +89,7 @@ func TestOtherNamespacesThatAreNotWatched(t *testing.T) {
 		soon(t, obj.GetKind()+" is free", func() bool { return w.Suspension(obj).HeldBy == "" })
 	}
 
-	// A target there does not prevent that others are held.
+	// A reference to another namespace does not prevent the Gate from holding other targets.
 	far := all()
 	far.Namespace = other
 	g := w.ClosedGate("production", far, all())

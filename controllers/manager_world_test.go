@@ -88,11 +88,10 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*contro
 	return r
 }
 
-// managerError is why the manager of a test ended, so that nothing waits for it.
+// managerError is the error with which the manager of a test ended. soon then fails at once.
 var managerError atomic.Pointer[error]
 
-// soon polls until a condition holds, which must be within seconds. The
-// deadline is for machines that are busy.
+// soon polls until a condition holds, which usually takes seconds. The deadline allows for busy machines.
 func soon(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -131,8 +130,7 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 	})
 }
 
-// startManagerByItsClock starts one that sees this world alone: the Gates of all others would
-// be looked at each second.
+// startManagerByItsClock starts a manager for only this world, because it would reconcile the Gates of all worlds each second.
 func (w *world) startManagerByItsClock() {
 	w.Helper()
 	startManager(w.TB, cluster, func(r *controllers.Gating) {
@@ -149,7 +147,7 @@ func keysOf(object any) []string {
 	return all
 }
 
-// hold holds a target as the controller does, in the name of Gates.
+// hold holds a target for Gates as the controller does.
 func hold(ctx context.Context, obj *target.Object, gates ...*v1alpha1.Gate) error {
 	config := inGit(obj.GetNamespace(), obj.GetName(), nil)
 	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(keys(gates))})

@@ -19,8 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// series returns the values of the metrics of a Gate by name and result; of a
-// histogram, count and sum by state.
+// series returns the values of the metrics of a Gate by name and result. For a histogram, it returns the count and the sum by state.
 func (w *world) series() map[string]float64 {
 	w.Helper()
 	families, err := w.Registry.Gather()
@@ -78,7 +77,7 @@ func TestMetricsOfAGate(t *testing.T) {
 	want["transition_lag_seconds closed count"], want["transition_lag_seconds closed sum"] = 1, 0
 	equal(t, w.series(), want)
 
-	// The series of a Gate are deleted with it, whether it has its finalizer or not.
+	// The series of a Gate are deleted with it, with or without its finalizer.
 	for name, finalizers := range map[string][]string{"deleted": {v1alpha1.GateFinalizer}, "deleted-by-force": nil} {
 		gone := w.Gate(name, v1alpha1.GateSpec{Default: "opened", NotAfter: ptr.To(at(10 * hour))})
 		w.Reconcile(gone)
@@ -110,7 +109,7 @@ func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 	w.Reconcile(g)
 	equal(t, lag(), map[string]float64{})
 
-	// Two seconds late, and the last target takes three more.
+	// The reconciliation is two seconds late, and the last target takes three more.
 	w.In(hours(1) + 2*time.Second)
 	w.Writes.Before = once("patch-status Kustomization", func() error { w.In(hours(1) + 5*time.Second); return nil })
 	w.Reconcile(g)
@@ -119,7 +118,7 @@ func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 	w.Reconcile(g)
 	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
 
-	// A request is not scheduled.
+	// A request is not a scheduled transition.
 	w.Open(g, w.FakeClock.Now())
 	w.Reconcile(g)
 	w.Close(g, w.In(hours(1.6)))

@@ -16,18 +16,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// To hold or to release thousands of targets may take minutes, in which somebody, or the clock, decides otherwise.
+// Holding or releasing thousands of targets may take minutes, during which a request or a transition can reverse the decision.
 func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 	t.Parallel()
 	nothing := func(*world, *v1alpha1.Gate, time.Time) {}
 	windows := []v1alpha1.Period{dated("day", hours(1), hours(3)), dated("later", hours(5), hours(6))}
 	for name, tc := range map[string]struct {
-		// closes means that it was closing when it was told, else opening.
+		// closes is true if the Gate was closing before the change, false if it was opening.
 		closes  bool
 		emitted func(w *world, g *v1alpha1.Gate, now time.Time)
-		// now is what the clock says then, a second later if zero.
+		// now is the time of the change, a second later if zero.
 		now time.Duration
-		// held is what the targets are in the end. If it was at the contrary, it does not go on with that.
+		// held is whether the targets are held in the end. If the Gate was doing the opposite, it stops that.
 		held bool
 	}{
 		"opening, a request to close": {false, func(w *world, g *v1alpha1.Gate, now time.Time) { w.Close(g, now) }, 0, true},
@@ -65,7 +65,7 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 						now := cmp.Or(tc.now, at+time.Second)
 						w.In(now)
 						tc.emitted(w, g.DeepCopy(), start.Add(now))
-						_, err := w.ReconcileGate(client.ObjectKeyFromObject(g)) // it waits for no target
+						_, err := w.ReconcileGate(client.ObjectKeyFromObject(g)) // the pass does not wait for targets
 						w.Must(err)
 					})
 				}

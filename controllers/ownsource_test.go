@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// appliedBy gives a Gate the labels of what Flux applies.
+// appliedBy sets the labels that Flux sets on objects that it applies.
 func (w *world) appliedBy(g *v1alpha1.Gate, group, name string) {
 	w.Helper()
 	w.Edit(g, func() {
@@ -84,7 +84,7 @@ func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
 	expect("another namespace applies it", "")
 }
 
-// flaky counts reads past the cache, which fail if they are broken.
+// flaky counts reads past the cache, which fail while broken is set.
 type flaky struct {
 	view.TargetReader
 	n      *int

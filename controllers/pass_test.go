@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// askPass asks for a pass of a target, as a person does with kubectl.
+// askPass requests a pass of a target as a user does with kubectl.
 func (w *world) askPass(obj *target.Object, at time.Time, by ...string) {
 	w.Helper()
 	held := verdict.HeldBy(&w.Reload(obj).Unstructured)
@@ -30,7 +30,7 @@ func (w *world) askPass(obj *target.Object, at time.Time, by ...string) {
 	w.Annotate(w.Reload(obj), pairs...)
 }
 
-// passOf returns what is noted of the last pass of a target.
+// passOf returns the recorded last pass of a target.
 func (w *world) passOf(obj *target.Object) verdict.Pass {
 	w.Helper()
 	trimmed := &target.Object{Unstructured: *w.Reload(obj).DeepCopy()}
@@ -38,7 +38,7 @@ func (w *world) passOf(obj *target.Object) verdict.Pass {
 	return verdict.PassOf(trimmed)
 }
 
-// fluxHandles writes what Flux does at the end of a reconciliation.
+// fluxHandles writes the status as Flux does at the end of a reconciliation.
 func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
 	w.Helper()
 	token := w.Reload(obj).GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]
@@ -49,7 +49,7 @@ func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
 	w.Must(cluster.Client.Status().Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("flux")))
 }
 
-// expectPassing fails if a target is not let through.
+// expectPassing fails the test unless a pass of the target is in progress.
 func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
 	w.Helper()
 	pass, is := w.passOf(obj), w.Suspension(obj)
@@ -59,7 +59,7 @@ func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
 	}
 }
 
-// expectPassed fails if a target is not held again after a pass.
+// expectPassed fails the test unless a target is held again after a pass with an outcome.
 func (w *world) expectPassed(obj *target.Object, outcome string) {
 	w.Helper()
 	pass, is := w.passOf(obj), w.Suspension(obj)
@@ -106,7 +106,7 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	equal(t, passesIn(g), []string{
 		"PassEnded Kustomization " + w.Namespace + "/apps Succeeded alice: hotfix 1234", "PassGranted Kustomization " + w.Namespace + "/apps  alice: hotfix 1234",
 	})
-	for i := range 3 { // the request is still there, also for a new process
+	for i := range 3 { // the request still exists, even for a new process
 		w.In(time.Duration(3+i) * time.Minute)
 		w.ResetState()
 		w.Reconcile(g)
@@ -120,7 +120,7 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	w.expectPassing(app, g)
 }
 
-// passesIn returns what the history of a Gate says of passes.
+// passesIn returns the passes in the history of a Gate.
 func passesIn(g *v1alpha1.Gate) (all []string) {
 	for _, e := range g.Status.History {
 		if e.Target != "" {

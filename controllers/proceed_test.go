@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// stoppedRelease has a Gate whose first wave has failed, a minute after it has opened.
+// stoppedRelease returns a world with a Gate whose first wave failed a minute after it opened.
 func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object) {
 	t.Helper()
 	w, g, apps := wavesWorld(t)
@@ -25,8 +25,8 @@ func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Ob
 	return w, g, apps
 }
 
-// proceedUnsettled asks a release to go on while a target is still to be looked at, just after the status was written for that, and has the
-// Gate alone looked at.
+// proceedUnsettled requests to proceed while a target has not been reconciled yet, just after the status was written. Then it reconciles
+// only the Gate.
 func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, value, v1alpha1.ProceedRequestedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
@@ -37,7 +37,7 @@ func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
 	return err
 }
 
-// stripped has Flux take away what somebody asks.
+// stripped removes a request to proceed as Flux does.
 func (w *world) stripped(g *v1alpha1.Gate) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, "", v1alpha1.ProceedRequestedByAnnotation, "", v1alpha1.ProceedReasonAnnotation, "")
@@ -78,7 +78,7 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 	}
 }
 
-// The second one waits in its annotation until the first has counted.
+// The second request waits in its annotation until the first one has been handled.
 func TestOfTwoProceedsBothCount(t *testing.T) {
 	w, g, apps := stoppedRelease(t)
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
@@ -90,7 +90,7 @@ func TestOfTwoProceedsBothCount(t *testing.T) {
 	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing, past two`)
 }
 
-// A Gate without waves has nothing that goes on.
+// A Gate without waves has no release in waves that could continue.
 func TestWhatWasNotedIsForgottenWithTheWaves(t *testing.T) {
 	w, g, _ := stoppedRelease(t)
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Nobody decides about a suspended Gate, also if it is suspended while it decides: it stays closed.
+// The controller decides nothing about a suspended Gate, even if the Gate is suspended during the decision. It stays closed.
 func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -46,7 +46,7 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	}
 }
 
-// The look at a target began before a Gate decided to close. Its result is not an answer to that decision.
+// The reconciliation of a target began before a Gate decided to close, so its result does not count for that decision.
 func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
@@ -77,8 +77,8 @@ func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 	}
 }
 
-// The event of an edit comes before the decision about it, and the cache may lack that decision for longer. The Gate is not Ready
-// by what targets are until then.
+// The event of an edit arrives before the decision about it, and that decision may take longer to reach the cache. Until then, the state of
+// the targets does not make the Gate Ready.
 func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 	for name, state := range map[string]v1alpha1.State{"that closes": v1alpha1.StateOpened, "that opens": v1alpha1.StateClosed} {
 		t.Run("of a Gate "+name, func(t *testing.T) {
@@ -113,7 +113,8 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 	}
 }
 
-// A Gate has closed, opened and closed again. The cache of Gates still has the second, the one of targets what the first has held.
+// A Gate has closed, opened and closed again. The cache of Gates still has the open Gate, and the cache of targets has the hold of the
+// first close.
 func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -137,7 +138,7 @@ func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
 	w.ExpectFree(app)
 }
 
-// The cache lacks a Gate that the API server has, as with another shard.
+// The API server has a Gate that is not in the cache, as with shards.
 func TestAPassIsGrantedByTheGatesOfTheAPIServer(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -155,7 +156,7 @@ func TestAPassIsGrantedByTheGatesOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// staleGates is a cache that has one Gate, as it was.
+// staleGates is a cache that has an older version of one Gate.
 type staleGates struct {
 	client.Client
 	stale *v1alpha1.Gate
@@ -183,7 +184,7 @@ func (c staleGates) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return c.Client.List(ctx, list, opts...)
 }
 
-// A watch that is cut leaves the cache behind for seconds. Found by a random walk: a Gate that had just opened held a new target.
+// After a watch was cut, the cache is behind for seconds. A random walk found that a Gate that had just opened held a new target.
 func TestATargetIsRuledByTheLastDecisionWhileTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		State v1alpha1.State

@@ -34,11 +34,11 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// replica is a controller of receivers with a table of its own.
+// replica is a controller of receivers with its own table.
 type replica struct {
 	*receiver.Webhooks
 	writes *controllertest.Writes
-	// fault is what reads of Secrets return, nil for what the API server says.
+	// fault is the error of reads of Secrets, nil to read from the API server.
 	fault error
 }
 
@@ -82,7 +82,7 @@ func (w *world) token(name string, data map[string]string) {
 	w.Must(err)
 }
 
-// loads has a replica look at a receiver, and returns when it looks again.
+// loads makes a replica reconcile a receiver, and returns the delay of the next reconciliation.
 func (w *world) loads(r *replica, obj *v1alpha1.GateReceiver) (time.Duration, error) {
 	w.Helper()
 	result, err := r.Reconcile(w.Context(), requestFor(obj))
@@ -105,7 +105,7 @@ func (w *world) saysReceiver(obj *v1alpha1.GateReceiver, path string, want ...st
 	}
 }
 
-// pathFor is the formula of notification-controller.
+// pathFor computes a path as notification-controller does.
 func pathFor(obj *v1alpha1.GateReceiver, token string) string {
 	digest := sha256.Sum256([]byte(token + obj.Name + obj.Namespace))
 	return "/hook/" + hex.EncodeToString(digest[:])
@@ -153,7 +153,7 @@ func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
 	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready False Failed")
 }
 
-// The API server refuses such a spec. It may have stored one before it had the rule.
+// The API server refuses such a spec, but may have stored one before the rule existed.
 func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
 	scheme, err := harness.Scheme()
 	if err != nil {
@@ -241,7 +241,7 @@ func TestADeletedReceiverIsEvicted(t *testing.T) {
 	obj.Finalizers = []string{"example.com/keep"}
 	w.Must(cluster.Client.Update(w.Context(), obj))
 	w.Must(cluster.Client.Delete(w.Context(), obj))
-	for range 2 { // under deletion, and then gone
+	for range 2 { // first under deletion, and then deleted
 		table.names = nil
 		if result, err := r.Reconcile(w.Context(), requestFor(obj)); err != nil || !result.IsZero() || !slices.Equal(table.names, []string{"ci"}) {
 			t.Errorf("got %v, %v, evicted are %q", result, err, table.names)

@@ -15,13 +15,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// pacedWorld has a closed Gate that holds three targets in a namespace and one in
-// another, and releases two a minute.
+// pacedWorld returns a world with a closed Gate that holds three targets in one namespace and one in another, and releases two per minute.
 func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	t.Helper()
 	w := reaching(t)
 	namespaces := []string{w.Namespace, w.NewNamespace()}
-	slices.Sort(namespaces) // the turns go by name
+	slices.Sort(namespaces) // namespaces take turns in the order of their names
 	var apps []*target.Object
 	for _, name := range []string{"a", "b", "c"} {
 		apps = append(apps, w.NewKustomizationIn(namespaces[0], name, nil))
@@ -38,7 +37,7 @@ func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	return w, g, apps
 }
 
-// expectHeldOf expects that of some targets those with these names are held.
+// expectHeldOf checks that of the given targets, exactly those with the given names are held.
 func (w *world) expectHeldOf(apps []*target.Object, names string) {
 	w.Helper()
 	var held []string
@@ -115,7 +114,7 @@ func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
 	w.expectHeldOf(apps, "abc")
 }
 
-// A target that failed keeps its turn, and is tried again.
+// A target whose release has failed keeps its slot, and is retried.
 func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.Open(g, start)
@@ -159,11 +158,11 @@ func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
 	}
 }
 
-// A target that is free already or must not wait needs no turn.
+// A target that is free already or must not wait needs no slot.
 func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 	w := newWorld(t)
 	soon, free := w.certificate("soon", nil), w.certificate("free", map[string]any{"renewBefore": "1h"})
-	w.issue(soon, start.Add(-200*day), start.Add(25*time.Hour)) // Disabled: nobody else lets it go
+	w.issue(soon, start.Add(-200*day), start.Add(25*time.Hour)) // the renewal is disabled, so only the controller releases it
 	w.issue(free, start.Add(-30*day), start.Add(26*time.Hour))
 	later := []*target.Object{w.certificate("a", nil), w.certificate("b", nil)}
 	g := w.Gate("production", v1alpha1.GateSpec{
@@ -173,7 +172,7 @@ func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 	w.Reconcile(g)
 	w.expectRenewal(soon, "never", key(g), isDeferred...)
 	w.issue(soon, start.Add(-200*day), start.Add(24*time.Hour+90*time.Second))
-	for _, other := range later { // expire before it, so that they come first
+	for _, other := range later { // they expire earlier, so that they come first
 		w.issue(other, start.Add(-30*day), start.Add(24*time.Hour+10*time.Second))
 	}
 	w.In(-time.Hour)
@@ -197,7 +196,7 @@ func TestAReleaseAfterARestartAndWithoutItsPace(t *testing.T) {
 			w.Open(g, start)
 			w.Reconcile(g)
 			w.expectHeldOf(apps, "bcd")
-			w.In(time.Hour) // it does not catch up
+			w.In(time.Hour) // missed slots are not made up for
 			w.restart()
 			w.Reconcile(g)
 			w.expectHeldOf(apps, "bc")
@@ -231,7 +230,7 @@ func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
 		t.Errorf("wrote is %t, error %v", res.Wrote, err)
 	}
 	w.expectHeldOf(apps, "bcd")
-	if _, err := r.Reconcile(w.Context(), waiting); err != nil { // the pass is repeated, and it waits again
+	if _, err := r.Reconcile(w.Context(), waiting); err != nil { // the pass is repeated, and the target waits again
 		t.Error(err)
 	}
 	w.expectHeldOf(apps, "bcd")

@@ -43,7 +43,8 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w.ExpectHeld(other, g)
 }
 
-// A target that could not say that it is held is held again: nobody knows whether it was before. One that has said so stays resumed.
+// If the condition of a hold could not be written, a resumed target is held again, because it is unknown whether it was held before. If the
+// condition was written, the target stays resumed.
 func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"it is resumed and cannot say so": false, "it cannot say that it is held and is resumed": true} {

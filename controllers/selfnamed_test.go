@@ -13,8 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// name makes an object name its gates as a user does, none removes the
-// annotation.
+// name sets the annotation with the Gates of an object as a user does. Without Gates, it removes the annotation.
 func (w *world) name(obj *target.Object, gates ...string) {
 	w.Helper()
 	value := fmt.Sprintf("%q", strings.Join(gates, ", "))
@@ -32,7 +31,7 @@ func (w *world) missing(namespace, name string) ctrl.Result {
 	return result
 }
 
-// notFound is what is said of an object that names a Gate which does not exist.
+// notFound returns the message for an object that refers to a Gate that does not exist.
 func notFound(gate string) string {
 	return "gate '" + gate + "' does not exist. Create it, or remove it from the annotation " + v1alpha1.GatesAnnotation + "."
 }
@@ -131,13 +130,13 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w.expectRefused(app, []string{key(qa)}, "GateNotFound", notFound(key(qa)))
 }
 
-// outOfReach returns the message for an object that names a Gate in another namespace.
+// outOfReach returns the message for an object that refers to a Gate in another namespace.
 func outOfReach(g *v1alpha1.Gate) string {
 	return "gate '" + key(g) + "' is in another namespace. That requires a controller that watches that namespace and runs with --no-cross-namespace-refs=false. " +
 		"Otherwise, remove the gate from the annotation " + v1alpha1.GatesAnnotation + "."
 }
 
-// A client removes the names of the Gates from a held target. Each step begins with that.
+// Each step begins with a client that removes the names of the Gates from a held target.
 func TestAHoldWithoutNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,10 +151,10 @@ func TestAHoldWithoutNames(t *testing.T) {
 	removeNames()
 	w.Reconcile(g)
 
-	removeNames() // another Gate is open, and reconciled first
+	removeNames() // another Gate is open, and is reconciled first
 	w.Reconcile(w.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}}))
 
-	removeNames() // the Gate is of another shard
+	removeNames() // the Gate belongs to another shard
 	healthy := w.Client
 	w.Client = emptyGates{healthy}
 	w.missing(w.Namespace, "")
@@ -182,7 +181,7 @@ func TestAHoldWithoutNames(t *testing.T) {
 	}
 }
 
-// While a Gate goes, what names it is held for that. It is not what nobody holds.
+// While a Gate is being deleted, objects that refer to it are held for that reason. They do not count as held without a Gate.
 func TestWhatNamesAGateThatGoesIsNotReleasedForAMoment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -49,7 +49,7 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 	w.ExpectHeld(both, b)
 }
 
-// The cache of one shard lacks the Gates of the others.
+// The cache of one shard does not have the Gates of the others.
 func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)

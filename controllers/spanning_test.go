@@ -24,18 +24,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// fleetLabel tells the objects and the namespaces of one world from those of others: a reference that spans namespaces
-// reaches all of them.
+// fleetLabel distinguishes the objects and the namespaces of one world from those of others, because references that span namespaces match
+// all of them.
 const fleetLabel = "fleet"
 
-// everywhere references all Kustomizations of a world.
+// everywhere returns a reference to all Kustomizations of a world.
 func (w *world) everywhere() v1alpha1.TargetReference {
 	ref := all(fleetLabel, w.Namespace)
 	ref.Namespace = v1alpha1.AnyName
 	return ref
 }
 
-// inLabelled references all Kustomizations in the namespaces of a world that have another label too.
+// inLabelled returns a reference to all Kustomizations in the namespaces of a world that also have another label.
 func (w *world) inLabelled(key, value string) v1alpha1.TargetReference {
 	ref := all()
 	ref.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace, key: value}}
@@ -50,7 +50,7 @@ func (w *world) member(namespace, name string) *target.Object {
 	return obj
 }
 
-// relabelNamespace gives a namespace labels besides those that tell the world, and has the event handled.
+// relabelNamespace sets the labels of a namespace in addition to that of the world, and handles the event.
 func (w *world) relabelNamespace(name string, labels map[string]string) {
 	w.Helper()
 	before := view.NewNamespace()
@@ -62,7 +62,7 @@ func (w *world) relabelNamespace(name string, labels map[string]string) {
 	w.Reconcilers().Handlers.Namespace(w.Context(), before, after)
 }
 
-// bear creates a namespace with labels, and has the event handled.
+// bear creates a namespace with labels, and handles the event.
 func (w *world) bear(labels map[string]string) string {
 	w.Helper()
 	name := w.NewNamespace()
@@ -74,7 +74,7 @@ func (w *world) bear(labels map[string]string) string {
 	return name
 }
 
-// settle looks at all that was woken, until nothing is left to do.
+// settle reconciles all enqueued objects until nothing is left to do.
 func (w *world) settle() {
 	w.Helper()
 	for range controllertest.MaxRounds {
@@ -119,7 +119,7 @@ func TestAGateWithTargetsInOtherNamespaces(t *testing.T) {
 		w.Reconcile(g)
 		equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: int64(len(tc.held)), Held: int64(len(tc.held))})
 		for _, obj := range []*target.Object{here, inShop, inBank, another, unlabelled} {
-			_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(obj)) // it may find the Gate by its kind
+			_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(obj)) // the index may find the Gate by the kind of the object
 			w.Must(err)
 			if slices.Contains(tc.held, obj) {
 				w.ExpectHeld(obj, g)
@@ -174,7 +174,7 @@ func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
 	w.ExpectHeld(inA, g)
 }
 
-// The events of a namespace, its labels and its objects come in any order.
+// The events of a namespace, its labels and its objects arrive in any order.
 func TestANamespaceIsCreatedWhileAGateIsClosed(t *testing.T) {
 	w := fleetLocking(t)
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
@@ -229,7 +229,7 @@ func TestANamespaceIsCreatedWhileAGateIsClosed(t *testing.T) {
 	})
 }
 
-// fleetLocking is a world with GateLocks, whose controller has a namespace of its own.
+// fleetLocking returns a world with GateLocks whose controller has its own namespace.
 func fleetLocking(t *testing.T) *world {
 	t.Helper()
 	w := locking(t)
@@ -238,7 +238,7 @@ func fleetLocking(t *testing.T) *world {
 	return w
 }
 
-// expectFleetLock checks what a Gate has in the GateLock of all namespaces, nil for nothing. Other worlds have Gates there too.
+// expectFleetLock checks the part of a Gate in the GateLock of all namespaces, nil for none. It ignores other Gates.
 func (w *world) expectFleetLock(g *v1alpha1.Gate, want *lock.Part) {
 	w.Helper()
 	obj := &lockv1alpha1.GateLock{}
@@ -352,7 +352,7 @@ func TestTargetsInOtherNamespacesMustBeAllowed(t *testing.T) {
 	w.ExpectUntouched(there)
 	equal(t, g.Status.TargetFailures()[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
 
-	// A target that was held while it was allowed stays held.
+	// A target that was held while references were allowed stays held.
 	w.Namespaces = nil
 	w.Reconcile(g)
 	w.ExpectHeld(there, g)

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// jammedMapper has those wait who look for a kind.
+// jammedMapper blocks lookups of a kind.
 type jammedMapper struct {
 	meta.RESTMapper
 	jam

@@ -34,7 +34,7 @@ func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 		_, err := w.Try(g)
 		w.Writes.Reset()
 		w.ResetState()
-		w.In(hours(1) + time.Minute) // the second close is over
+		w.In(hours(1) + time.Minute) // the second close has ended
 		w.Reconcile(g)
 		w.ExpectHeld(app, g)
 		if g.Annotations[v1alpha1.UnhandledAnnotation] != "" || g.Status.Memory.LastHandledLine != 1 {

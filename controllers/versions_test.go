@@ -9,8 +9,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 )
 
-// A cache may be behind by seconds. An object that is as it was before then looks as if there were
-// nothing to write.
+// A cache may be behind by seconds. If a status must change back to the one in the cache, no write appears to be needed.
 func TestAStatusThatTheCacheDoesNotHaveYetIsRepaired(t *testing.T) {
 	t.Parallel()
 	t.Run("Gate", func(t *testing.T) {
@@ -58,8 +57,8 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsRepaired(t *testing.T) {
 	})
 }
 
-// conflictingStatusThroughTheCaches is a case of TestThroughTheCaches. A process that is no longer the leader may still write a status, which
-// the cache of the leader may lack until its own write.
+// conflictingStatusThroughTheCaches is a case of TestThroughTheCaches. A process that is no longer the leader may still write a status,
+// which may reach the cache of the leader only after its own write.
 func conflictingStatusThroughTheCaches(t *testing.T, w *world) {
 	g := w.ClosedGate("production", all())
 	e := w.exception("hotfix", openingIt, 0, hours(1))

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Its event tells earlier.
+// Usually the event of the target enqueues it earlier.
 func TestATargetIsLookedAtLaterWhileItsKindIsRead(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -21,7 +21,7 @@ func TestATargetIsLookedAtLaterWhileItsKindIsRead(t *testing.T) {
 	}
 }
 
-// notRead is a cache that is being filled.
+// notRead is a cache whose objects are being read.
 type notRead struct{ view.TargetReader }
 
 // Get implements TargetReader.

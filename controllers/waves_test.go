@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// says has a target say what kustomize-controller says of its spec as it is: True, False or Unknown.
+// says sets the condition Ready of a target for its current spec as kustomize-controller does.
 func (w *world) says(app *target.Object, ready metav1.ConditionStatus, message string) {
 	w.Helper()
 	w.Reload(app)
@@ -44,7 +44,7 @@ func wave(name string, soak time.Duration) v1alpha1.ReleaseWave {
 	return v1alpha1.ReleaseWave{Name: name, MatchLabels: map[string]string{"wave": name}, Soak: &v1alpha1.Duration{Duration: soak}}
 }
 
-// wavesWorld has a closed Gate that holds two targets in each of two waves with a soak of ten minutes, and one in none.
+// wavesWorld returns a world with a closed Gate that holds two targets in each of two waves with a soak of ten minutes, and one in no wave.
 func wavesWorld(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object) {
 	t.Helper()
 	t.Parallel()
@@ -63,7 +63,7 @@ func wavesWorld(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object
 	return w, g, apps
 }
 
-// expectWaves expects which targets are held, and what the status says of the waves.
+// expectWaves checks which targets are held, and the status of the waves.
 func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, held, want string) {
 	w.Helper()
 	var list []*target.Object
@@ -90,7 +90,7 @@ func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, he
 	}
 }
 
-// lookAgain has targets looked at whose status has changed, and their Gate.
+// lookAgain handles a change of the readiness of targets, and reconciles their Gate.
 func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
 	w.Helper()
 	for _, app := range apps {
@@ -168,7 +168,7 @@ func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
 	w.expectWaves(idle, map[string]*target.Object{"app": failed}, "", ` 0/0, done []`)
 }
 
-// proceedAt asks a release to go on.
+// proceedAt requests to proceed.
 func (w *world) proceedAt(g *v1alpha1.Gate, value string) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.ProceedReasonAnnotation, "it is a flake")

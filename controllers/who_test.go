@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// logging is a test whose context has a logger.
+// logging is a testing.TB whose context has a logger.
 type logging struct {
 	testing.TB
 	logger logr.Logger
@@ -29,7 +29,7 @@ func logs(t *testing.T) (*world, *[]string) {
 	return w, lines
 }
 
-// request asks for an action at a time in the name of somebody.
+// request requests an action at a time in the name of a user.
 func (w *world) request(g *v1alpha1.Gate, action string, at time.Time, by, reason string) {
 	w.Helper()
 	w.Edit(g, func() {

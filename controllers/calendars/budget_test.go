@@ -24,7 +24,7 @@ func calendarIn(namespace string, n int) timetable.CalendarKey {
 	return timetable.CalendarKey{CalendarFile: timetable.CalendarFile{Namespace: namespace, Name: fmt.Sprintf("c%02d", n)}}
 }
 
-// overOf returns the calendars that are over, in order.
+// overOf returns the calendars that exceed the budget, sorted.
 func overOf(s *budget) (names []string) {
 	for key := range s.over {
 		names = append(names, key.Namespace+"/"+key.Name)
@@ -60,7 +60,7 @@ func TestCalendarsAreDividedByNamespace(t *testing.T) {
 	}
 }
 
-// TestTheDivisionDependsOnTheCalendarsAlone adds calendars in any order, some of them with another size before.
+// TestTheDivisionDependsOnTheCalendarsAlone adds calendars in random order, some of them with another size first.
 func TestTheDivisionDependsOnTheCalendarsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -71,7 +71,7 @@ func TestTheDivisionDependsOnTheCalendarsAlone(t *testing.T) {
 		var all []*budget
 		for range 2 {
 			s := newBudget(100)
-			for key, size := range sizes { // in any order
+			for key, size := range sizes { // in random order
 				s.take(key, r.IntN(200))
 				s.divide()
 				s.take(key, size)
@@ -106,11 +106,11 @@ func (c configMaps) Get(_ context.Context, key client.ObjectKey, obj client.Obje
 	return nil
 }
 
-// wokenGates records which Gates are woken.
+// wokenGates records which Gates are enqueued.
 type wokenGates struct {
 	enqueue.Enqueuer
 	gates []string
-	// then is called after that, nil for nothing.
+	// then is called after each Gate, unless it is nil.
 	then func()
 }
 
@@ -120,7 +120,8 @@ func (w *wokenGates) Gate(key types.NamespacedName) {
 	}
 }
 
-// TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars has two Gates of one namespace whose calendars have no room together, and one of another.
+// TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars has two Gates of one namespace whose calendars exceed the budget together, and
+// one Gate of another namespace.
 func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	text := func(rule string) string {
@@ -137,7 +138,7 @@ func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
 	r := &Reader{Queues: wakes, budget: newBudget(1500), read: map[types.UID]readCalendars{}, APIReader: configMaps{data: map[types.NamespacedName]string{
 		{Namespace: "a", Name: "c1"}: text("FREQ=DAILY"), {Namespace: "a", Name: "c2"}: text("FREQ=DAILY"), {Namespace: "b", Name: "c1"}: text("FREQ=WEEKLY"),
 	}}}
-	wakes.then = func() { r.IsCached(other, now) } // a Waker may use the reader
+	wakes.then = func() { r.IsCached(other, now) } // an Enqueuer may use the reader
 	broken := func(g *v1alpha1.Gate) string {
 		t.Helper()
 		found, err := r.For(context.Background(), g, now)

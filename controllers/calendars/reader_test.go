@@ -19,7 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// largeConfigMaps returns ConfigMaps of the largest size: a daily event in the entry ics, and padding in the same entry and in another one.
+// largeConfigMaps is a reader that returns ConfigMaps of the largest size: a daily event in the entry ics, and padding in the same entry
+// and in another one.
 type largeConfigMaps struct {
 	client.Reader
 	padding, gets int
@@ -41,13 +42,13 @@ func (m *largeConfigMaps) configMap(key types.NamespacedName) *corev1.ConfigMap 
 	}
 }
 
-// largeConfigMap is the watch of one of them.
+// largeConfigMap is the watch of one of these ConfigMaps.
 type largeConfigMap struct{ kept *corev1.ConfigMap }
 
 func (w largeConfigMap) Get() (*corev1.ConfigMap, bool) { return w.kept, true }
 func (largeConfigMap) Stop()                            {}
 
-// gateWithManyCalendars refers to a ConfigMap of its own in each of the most periods that validation accepts.
+// gateWithManyCalendars returns a Gate with as many periods as validation accepts, each of which refers to another ConfigMap.
 func gateWithManyCalendars(name string) *v1alpha1.Gate {
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name, UID: types.UID(name)}}
 	for i := range 200 {
@@ -63,7 +64,7 @@ func gateWithManyCalendars(name string) *v1alpha1.Gate {
 	return g
 }
 
-// mostRetained is how many MiB the guide says that the calendars of all Gates retain.
+// mostRetained is how many MiB the calendars of all Gates retain at most, according to the guide.
 const mostRetained = 50
 
 func TestCalendarsOfManyGatesRetainLittle(t *testing.T) {

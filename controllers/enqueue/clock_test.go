@@ -15,8 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// clocks are a wall clock and a monotonic one that only a test moves, and a queue that
-// hears of it.
+// clocks has a wall clock and a monotonic clock that only the test moves, and a queue that receives the requests.
 type clocks struct {
 	*testing.T
 	now    ClockReading
@@ -52,8 +51,7 @@ func newClocks(t *testing.T, list func(context.Context) ([]reconcile.Request, er
 	return c
 }
 
-// tick moves both clocks and has them read. After another reading nothing of the
-// one before is under way.
+// tick moves both clocks and waits for two readings. After the second one, the first has been handled completely.
 func (c *clocks) tick(wall, monotonic time.Duration) {
 	c.Helper()
 	c.now = ClockReading{Wall: c.now.Wall.Add(wall), Monotonic: c.now.Monotonic + monotonic}
@@ -67,7 +65,7 @@ func (c *clocks) tick(wall, monotonic time.Duration) {
 	}
 }
 
-// taken returns how many requests there were since the last call.
+// taken returns the number of requests since the last call.
 func (c *clocks) taken() int {
 	n := c.queue.Len()
 	for range n {

@@ -27,7 +27,7 @@ func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
 		q.Targets(queue.Release, key("first release"), key("second release"))
 		q.Targets(queue.Release, key("release of another gate"))
 		q.Targets(queue.Hold, key("hold"))
-		q.Prioritize(key("again")) // it waits, and gets urgent
+		q.Prioritize(key("again")) // it is in the queue, and becomes urgent
 		var got []string
 		for q.TargetQueue.Len() > 0 {
 			item, _ := q.TargetQueue.Get()
@@ -50,7 +50,7 @@ func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
 	}
 }
 
-// The next transition may come meanwhile.
+// The next transition may be due meanwhile.
 func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
 	t.Parallel()
 	limiter := within{TypedRateLimiter: runtimectrl.GetDefaultRateLimiter(), most: failureInterval}

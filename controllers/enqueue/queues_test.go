@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/queue"
 )
 
-// TestTheGateQueueIsFair has a namespace with many Gates, some of them woken by their interval and some by events.
+// TestTheGateQueueIsFair has a namespace with many Gates, some enqueued by a resync and some by events.
 func TestTheGateQueueIsFair(t *testing.T) {
 	q := NewQueues(func() workqueue.TypedRateLimiter[reconcile.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Second)

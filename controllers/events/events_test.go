@@ -46,7 +46,7 @@ func kustomization(name string) *target.Object {
 	return obj
 }
 
-// recorder stores the last event, as "type reason", and counts all.
+// recorder stores the last event as "type reason", and counts all events.
 type recorder struct {
 	event    string
 	metadata map[string]string
@@ -110,8 +110,7 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 	}
 }
 
-// revisions are where each kind says which revision it is at, and an example. An
-// empty path is for an object that is at none.
+// revisions has examples of revisions by kind and path of the field. The empty path is for an object without a revision.
 var revisions = map[string]map[string]string{
 	"GatedSource": {"status.pinned.revision": "main@sha1:4ab1", "": ""},
 	"Kustomization": {
@@ -162,7 +161,7 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 	}
 }
 
-// saysOf returns a Gate as a target sees it.
+// saysOf returns a Gate with an effect on a target.
 func saysOf(name string, stand verdict.Effect, resume v1alpha1.Mode) verdict.Gate {
 	state, status, reason := v1alpha1.StateClosed, metav1.ConditionFalse, v1alpha1.DefaultReason
 	if stand == verdict.Open {
@@ -179,7 +178,7 @@ func saysOf(name string, stand verdict.Effect, resume v1alpha1.Mode) verdict.Gat
 	return verdict.Gate{Name: name, Effect: stand, Governs: true, Object: obj}
 }
 
-// Each line is what is found of a target and what Gates say, and the event that comes of it, if any.
+// Each line has the observed state of a target, its Gates, and the expected event, if any.
 func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 	a, b := "ns/a", "ns/b"
 	closed := []verdict.Gate{saysOf(a, verdict.Closed, "")}

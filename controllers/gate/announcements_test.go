@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// An announcement waits for held targets, which may take long, for a minute at most.
+// An announcement waits at most a minute until all targets are held.
 func TestAnAnnouncementWaitsUntilTargetsAreSettled(t *testing.T) {
 	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(0, hours(20))}, NotifyBefore: []v1alpha1.Duration{{Duration: hours(24)}}})
 	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, start).Status(nil)

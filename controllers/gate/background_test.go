@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The status says that an announcement was made as soon as it is queued.
+// The status counts an announcement as made when it is queued.
 func TestQueuedWorkIsDoneBeforeShutdown(t *testing.T) {
 	t.Parallel()
 	b := NewBackground()

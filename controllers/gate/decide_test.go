@@ -20,7 +20,7 @@ func newGate(spec v1alpha1.GateSpec) *v1alpha1.Gate {
 
 func isOpened(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) }
 
-// opened returns the condition Opened of a Gate as a text.
+// opened returns a text of the condition Opened of a Gate.
 func opened(g *v1alpha1.Gate) string {
 	c := conditions.Get(g, v1alpha1.OpenedCondition)
 	if c == nil {
@@ -29,12 +29,12 @@ func opened(g *v1alpha1.Gate) string {
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
-// timeUnknown lets reads of the server time fail.
+// timeUnknown makes reads of the server time fail.
 func (r *decider) timeUnknown() {
 	r.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, context.DeadlineExceeded }
 }
 
-// at decides at a time of the controller's own clock. The API server's clock is behind by r.ahead.
+// at decides at a time of the controller's clock. The API server's clock is behind by r.ahead.
 func (r *decider) at(g *v1alpha1.Gate, server *clocktesting.FakePassiveClock, own time.Duration) time.Duration {
 	server.SetTime(start.Add(own - r.ahead))
 	return r.look(g, server.Now())
@@ -65,7 +65,7 @@ func TestANewGateOpensByBothClocks(t *testing.T) {
 	}
 }
 
-// The close period is over by the controller's clock when the server time becomes known.
+// The close period has ended by the controller's clock when the server time becomes known.
 func TestAnOpenGateReadsTheServerTimeUntilItIsKnown(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 15*time.Minute)
@@ -170,8 +170,8 @@ func TestAPlannedOpeningThroughChangesOfTheLeader(t *testing.T) {
 	}
 }
 
-// The clock of the API server shows no fractions: a request of this second, which takes
-// the place of one in force, is not one for later that ends it.
+// The clock of the API server has no fractions of a second. A request of this second that replaces one in force is not a planned request,
+// which would end it.
 func TestAnOpenRequestRenewedWithinASecondDoesNotCloseTheGate(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{

@@ -20,8 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// decider decides on Gates in memory, under a clock that differs from that of the API
-// server.
+// decider decides on Gates in memory, with a clock that is ahead of that of the API server.
 type decider struct {
 	*Decider
 	clock   *clocktesting.FakePassiveClock
@@ -41,7 +40,7 @@ func (r *decider) skew() (value float64) {
 	return value
 }
 
-// newDecider returns a replica that asks a clock for the time of the API server.
+// newDecider returns a replica that reads the time of the API server from a clock.
 func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *decider {
 	r := &decider{clock: clocktesting.NewFakePassiveClock(start), ahead: ahead, metrics: prometheus.NewRegistry()}
 	r.Decider = &Decider{
@@ -54,8 +53,7 @@ func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *dec
 	return r
 }
 
-// look is what Reconcile does to the status of a Gate that governs nothing. It returns
-// when to look again.
+// look updates the status of a Gate as Reconcile does for a Gate without targets. It returns the delay of the next reconciliation.
 func (r *decider) look(g *v1alpha1.Gate, at time.Time, exceptions ...*v1alpha1.GateException) time.Duration {
 	r.clock.SetTime(at.Add(r.ahead))
 	d := r.Decide(context.Background(), gate.NewSnapshot(g, nil, exceptions...), r.clock.Now())
@@ -63,7 +61,7 @@ func (r *decider) look(g *v1alpha1.Gate, at time.Time, exceptions ...*v1alpha1.G
 	return Until(r.clock.Now(), append(d.Rechecks, r.clock.Now().Add(g.GetInterval())))
 }
 
-// secondsGate draws a Gate whose periods are seconds long and apart.
+// secondsGate draws a Gate whose periods last some seconds and are some seconds apart.
 func secondsGate(t *rapid.T) *v1alpha1.Gate {
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system", Annotations: map[string]string{}}}
 	g.Spec.Default = rapid.SampledFrom([]v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}).Draw(t, "default")
@@ -83,17 +81,16 @@ func secondsGate(t *rapid.T) *v1alpha1.Gate {
 	return g
 }
 
-// request draws a request at a time about now, in whole seconds: an open request with
-// fractions goes on seamlessly from one in force or not, as it was seen in time or not.
+// request draws a request at about now, in whole seconds. Whether an open request with fractions continues one in force without a gap would
+// depend on when it was observed.
 func request(t *rapid.T, now time.Time) (annotation, value string) {
 	annotation = rapid.SampledFrom([]string{v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation}).Draw(t, "request")
 	at := now.Truncate(time.Second).Add(time.Duration(rapid.IntRange(-2, 6).Draw(t, "at")) * time.Second)
 	return annotation, at.Format(time.RFC3339)
 }
 
-// Replicas whose clocks are seconds apart, and are set, lead in turn. Whoever does, a Gate is open
-// only if it is by the clock of the API server, under which a third one, that always
-// looks, takes note of the same requests.
+// Replicas whose clocks are seconds apart, and are set, lead in turn. Whichever leads, a Gate is open only if it is also open in a model
+// that handles the same requests by the clock of the API server.
 func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		server := clocktesting.NewFakePassiveClock(start)
@@ -105,11 +102,10 @@ func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 		for step := range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now := server.Now().Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "later")) * 100 * time.Millisecond)
 			server.SetTime(now)
-			// A clock that is set back may see again to be planned what was in force.
+			// After a clock was set back, requests that were in force may be planned again.
 			if !areSet && rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
 				annotation, value := request(t, now)
-				// Which of two requests is in force that take each other's place depends on
-				// when the first was seen to be due.
+				// If two requests replace each other, the one in force depends on when the first one was observed to be due.
 				if last, err := time.Parse(time.RFC3339, g.Annotations[annotation]); err != nil || now.Sub(last).Abs() > 5*time.Second {
 					g.Annotations[annotation], model.Annotations[annotation] = value, value
 				}
@@ -117,18 +113,18 @@ func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 			gate.ApplyRequests(model, ledger.Unstamped, now)
 			want := gate.Decide(model, now)
 			r := rapid.SampledFrom(replicas).Draw(t, "leader")
-			if areSet && rapid.IntRange(0, 4).Draw(t, "set") == 0 { // somebody sets its clock, or the machine was suspended
+			if areSet && rapid.IntRange(0, 4).Draw(t, "set") == 0 { // the clock is set, or the machine was suspended
 				r.ahead = rapid.SampledFrom([]time.Duration{-1, 1}).Draw(t, "direction") * skew.Draw(t, "apart")
 			}
 			was := isOpened(g)
 			r.look(g, now)
-			late := was && r.ahead < 0 // a close is due by the own clock
+			late := was && r.ahead < 0 // the close is not due yet by the replica's clock
 			if isOpened(g) && !late && want.State == v1alpha1.StateClosed {
 				t.Fatalf("step %d, at %s, a replica %s ahead: opened (%s), but %s (%s)\nrequests %+v\nmodel %+v", step, now.Format(time.RFC3339Nano), r.ahead,
 					opened(g), want.State, want.Message, g.Status.Requests, model.Status.Requests)
 			}
 		}
-		// Once both clocks have passed all that is planned, nothing was lost.
+		// When both clocks have passed all planned requests, none was lost.
 		server.SetTime(server.Now().Add(2 * time.Minute))
 		gate.ApplyRequests(model, ledger.Unstamped, server.Now())
 		want := gate.Decide(model, server.Now())
@@ -141,7 +137,7 @@ func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 	})
 }
 
-// The clock of a single controller is set at will between two looks, or stands still.
+// The clock of a single controller is set at random between two reconciliations, or stands still.
 func TestAGateIsNeverOpenBeforeTheInstantOnTheClockAtHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := secondsGate(t)
@@ -167,7 +163,7 @@ func TestAGateIsNeverOpenBeforeTheInstantOnTheClockAtHand(t *testing.T) {
 	})
 }
 
-// An opening that waits for the other clock comes with it, and costs few questions.
+// A Gate that waits for the other clock opens with it, and sends few requests for the time.
 func TestAnOpeningThatWaitsForTheOtherClockIsNotMissed(t *testing.T) {
 	for _, ahead := range []time.Duration{
 		-2 * time.Second, -time.Millisecond, 0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond, 999 * time.Millisecond,

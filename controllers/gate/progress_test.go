@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Of many Gates whose targets are written at the same time, twenty a second tell how far they are, each in its turn. One
-// that has nothing left to write tells it at once.
+// If many Gates change at the same time, twenty per second write their progress, in turn. A Gate whose targets are settled writes it at
+// once.
 func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
 	for n, interval := range map[int]time.Duration{1: time.Second, 39: time.Second, 40: 2 * time.Second, 200: 10 * time.Second} {
 		r := &Reconciler{State: &State{}, Summary: &summary.Summary{}}

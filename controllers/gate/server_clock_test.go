@@ -98,7 +98,7 @@ func TestAControllerThatIsBehindClosesOnTimeAndOpensNothingEarly(t *testing.T) {
 			if isOpened(g) || !strings.HasSuffix(opened(g), ", "+gate.ClocksDiffer) || d.skew() != -behind.Seconds() {
 				t.Errorf("at the close: %s, skew %g", opened(g), d.skew())
 			}
-			if at(g, hours(2)+time.Second); isOpened(g) { // it must be open by the controller's own clock, too
+			if at(g, hours(2)+time.Second); isOpened(g) { // it must also be open by the controller's clock
 				t.Errorf("after the close: %s", opened(g))
 			}
 			if at(g, hours(2)+behind); !isOpened(g) {

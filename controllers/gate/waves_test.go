@@ -141,7 +141,7 @@ func TestProgressOfAReleaseIsInTheStatus(t *testing.T) {
 	}
 }
 
-// Finished waves count as far as the waves are those of the spec.
+// Finished waves count only as far as they match the waves of the spec.
 func TestProgressOfChangedWaves(t *testing.T) {
 	since := metav1.NewMicroTime(start)
 	for name, tc := range map[string]struct {
@@ -162,7 +162,7 @@ func TestProgressOfChangedWaves(t *testing.T) {
 	}
 }
 
-// stoppedBy returns a Gate whose release has stopped, nil for one that continues.
+// stoppedBy returns a Gate whose release has stopped for a reason. An empty reason means that it continues.
 func stoppedBy(reason, message, name string) *v1alpha1.Gate {
 	g := gateWithWaves("one", "two")
 	if reason != "" {
@@ -172,7 +172,7 @@ func stoppedBy(reason, message, name string) *v1alpha1.Gate {
 	return g
 }
 
-// What stops a release is announced once, although the message of a failed target changes each time Flux tries again.
+// The cause of a stop is announced once, although the message of a failed target changes each time Flux tries again.
 func TestEventsWhenAReleaseStopsAndContinues(t *testing.T) {
 	closed := stoppedBy("", "", "")
 	closed.Status.Conditions[0].Status = metav1.ConditionFalse

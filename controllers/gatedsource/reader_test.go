@@ -55,7 +55,7 @@ func TestFactsAboutASource(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind         string
 		spec, status object
-		// want are the facts that are true.
+		// want has the names of the facts that are true.
 		want string
 	}{
 		"fetched":                         {"GitRepository", nil, object{"observedGeneration": int64(generation), "conditions": []any{ready("True", generation)}}, "current unchanged"},

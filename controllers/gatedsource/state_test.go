@@ -16,13 +16,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// errBroken is a failed write, and start the time of these tests.
+// errBroken is the error of a failed write, and start is the time of these tests.
 var (
 	errBroken = errors.New("the connection is broken")
 	start     = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 )
 
-// outcomes is what one Gate counts of a GatedSource, and what its rollout records.
+// outcomes has the outcome of a GatedSource for one Gate, and its state in the rollout of that Gate.
 type outcomes struct {
 	outcome         summary.Outcome
 	pending, failed bool

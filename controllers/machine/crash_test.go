@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// round is a step of a refresh: what happens before the passes, and what is expected after them, also if they crash.
+// round is a step of a refresh: a change before the passes, and the state that is expected after them, even if they crash.
 type round struct {
 	before            func(*world, *v1alpha1.MachineCertificateRefresh, machines)
 	requested         []string
@@ -40,7 +40,7 @@ var rounds = map[string]round{
 	}, nil, "due 2", ready},
 }
 
-// ends begins a refresh and has the provider make some steps.
+// ends begins a refresh and makes the provider take some steps.
 func ends(steps ...string) func(*world, *v1alpha1.MachineCertificateRefresh, machines) {
 	return func(w *world, _ *v1alpha1.MachineCertificateRefresh, both machines) {
 		w.gate("nights", opened)
@@ -51,7 +51,7 @@ func ends(steps ...string) func(*world, *v1alpha1.MachineCertificateRefresh, mac
 	}
 }
 
-// fleetOfTwo is two Machines and a closed Gate, after what happens before a round.
+// fleetOfTwo returns a world with two Machines and a closed Gate, after the change before a round.
 func fleetOfTwo(t *testing.T, r round) (*world, *v1alpha1.MachineCertificateRefresh, machines) {
 	t.Helper()
 	w := newWorld(t)
@@ -196,7 +196,7 @@ func TestAMachineThatCannotBeWrittenDoesNotStopTheOthers(t *testing.T) {
 	w.expectStatus(obj, "due 2, refreshing b", v1alpha1.WriteFailedReason)
 }
 
-// A webhook that undoes each write does not keep a pass from coming to an end.
+// A pass ends even if a webhook undoes each write.
 func TestAWebhookThatUndoesWrites(t *testing.T) {
 	for name, tc := range map[string]struct {
 		round string

@@ -28,7 +28,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// startManager starts a manager with the controller for the time of a test, and returns the number of errors in its log.
+// startManager starts a manager with the controller, which runs until the test ends. It returns a counter of the errors in its log.
 func (w *world) startManager(r *Reconciler) *atomic.Int64 {
 	w.Helper()
 	errorsLogged := &atomic.Int64{}
@@ -58,7 +58,7 @@ func (w *world) startManager(r *Reconciler) *atomic.Int64 {
 	return errorsLogged
 }
 
-// The manager starts without config/machines, and the controller works once its definition is there, until it is gone.
+// The manager starts without config/machines. The controller works while its CRD is installed.
 func TestTheControllerWorksWhileItsDefinitionIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	install := func() {

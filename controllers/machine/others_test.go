@@ -52,7 +52,7 @@ func TestARequestByAnotherManagerIsNotTouched(t *testing.T) {
 	w.reconcile()
 	w.expectRequested(machines{theirs, ours}, "b")
 
-	// A person who changes the request takes it over.
+	// A user who changes the request takes it over.
 	w.annotateAs("kubectl-annotate", ours, map[string]any{requestAnnotation: "5y"})
 	w.reconcile()
 	if request, recorded := w.requested(ours); request != "5y" || recorded {
@@ -89,7 +89,7 @@ func TestWhatIsNotRefreshed(t *testing.T) {
 			t.Errorf("%s has a request", m.Name)
 		}
 	}
-	w.expectStatus(obj, "due 1", stopped) // of broken
+	w.expectStatus(obj, "due 1", stopped) // the due Machine is broken
 	w.provider(busy, works)
 	w.reconcile()
 	w.expectRequested(machines{busy}, "busy")
@@ -108,7 +108,8 @@ func TestARequestWithoutItsRecordIsWithdrawn(t *testing.T) {
 	w.expectQuiet(m)
 }
 
-// Each of two MachineCertificateRefreshes ends only its own refreshes, and never begins one in a cluster in which the other has.
+// Each of two MachineCertificateRefreshes ends only its own refreshes, and begins none in a cluster while the other one refreshes a Machine
+// there.
 func TestTwoOfOneCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,7 +228,7 @@ func TestTheConditionReadySaysThatThereAreNoMachines(t *testing.T) {
 	w.expectStatus(obj, "due 0", v1alpha1.CRDNotFoundReason)
 }
 
-// A request to a Machine cannot be undone once the provider has begun. What changes after the Machines were read still counts.
+// A request to a Machine cannot be undone once the provider has begun, so changes after the Machines were read still count.
 func TestAChangeAfterTheMachinesWereReadCounts(t *testing.T) {
 	for name, change := range map[string]func(*world, *v1alpha1.MachineCertificateRefresh){
 		"the gate closes": func(w *world, _ *v1alpha1.MachineCertificateRefresh) { w.gate("nights", closed) },

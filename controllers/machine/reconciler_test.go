@@ -123,7 +123,7 @@ func TestAFailureStopsUntilSomethingChanges(t *testing.T) {
 				if events := w.told("Warning RefreshCertsFailed"); len(events) != 1 || !strings.Contains(events[0], tc.message) {
 					t.Errorf("events %q, want %q", events, tc.message)
 				}
-				w.provider(broken, fault) // it observes the end
+				w.provider(broken, fault) // the provider observes the end of the request
 				w.in(timeout + time.Hour)
 				w.reconcile()
 				w.expectRequested(machines{broken, next})
@@ -254,7 +254,7 @@ func TestWhenAClosedGateLetsCertificatesBeRefreshed(t *testing.T) {
 	}
 }
 
-// No state of a Gate that is not plainly open lets a refresh begin, and none but a closed one with a safety margin shortly before the expiry.
+// A refresh begins only while all Gates are open, except shortly before the expiry if a Gate is closed and has a safety margin.
 func TestARefreshBeginsOnlyWhileAllGatesAreOpen(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate   func(*world)

@@ -43,7 +43,7 @@ var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 var errBroken = errors.New("the connection is broken")
 
-// world is a namespace and a Reconciler under a clock that only the test moves.
+// world is a namespace with a Reconciler and a clock that only the test moves.
 type world struct {
 	*harness.World
 	*Reconciler
@@ -53,7 +53,7 @@ type world struct {
 	mu sync.Mutex
 	// writes has "verb Kind/name" of each write since the last call of take.
 	writes []string
-	// before is called before a write, which is not made if it returns an error. After is called after it.
+	// before is called before a write. If it returns an error, the write is not sent. after is called after a write.
 	before, after func(write string) error
 }
 
@@ -103,14 +103,14 @@ func (w *world) record(verb string, obj any, write func() error) error {
 	return w.after(name)
 }
 
-// take returns the writes that contain a text, and deletes all.
+// take returns the writes that contain a text, and clears the record.
 func (w *world) take(of string) []string {
 	all := slices.DeleteFunc(w.writes, func(write string) bool { return !strings.Contains(write, of) })
 	w.writes = nil
 	return all
 }
 
-// told returns the events that contain a text, and deletes all.
+// told returns the events that contain a text, and clears the record.
 func (w *world) told(of string) (all []string) {
 	for len(w.events.Events) > 0 {
 		if event := <-w.events.Events; strings.Contains(event, of) {
@@ -132,7 +132,7 @@ func once(of string, do func() error) func(string) error {
 	}
 }
 
-// try makes passes until one writes nothing, and returns the delay after that one and the first error.
+// try makes passes until one writes nothing. It returns the delay after the last pass, and the first error.
 func (w *world) try() (time.Duration, error) {
 	w.Helper()
 	for range 8 {
@@ -157,14 +157,14 @@ func (w *world) in(d time.Duration) time.Time {
 	return w.clock.Now()
 }
 
-// bare returns a Machine with nothing but its name.
+// bare returns a Machine with only a name.
 func (w *world) bare(name string) *metav1.PartialObjectMetadata {
 	m := newMachine("v1beta2")
 	m.Namespace, m.Name = w.Namespace, name
 	return m
 }
 
-// machine creates a Machine whose certificates expire in a time from start.
+// machine creates a Machine whose certificates expire some time after start.
 func (w *world) machine(name string, expires time.Duration, labels ...string) *metav1.PartialObjectMetadata {
 	w.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -184,7 +184,7 @@ func (w *world) machine(name string, expires time.Duration, labels ...string) *m
 	return w.bare(name)
 }
 
-// gate creates a Gate with a status as the controller of Gates writes it, or changes that of one that exists.
+// gate creates a Gate, unless it exists, and sets its status as the gate controller does.
 func (w *world) gate(name string, state v1alpha1.State, change ...func(*v1alpha1.Gate)) {
 	w.Helper()
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: v1alpha1.GateSpec{Default: closed}}
@@ -221,7 +221,7 @@ func (w *world) refreshes(name string, change ...func(*v1alpha1.MachineCertifica
 	return obj
 }
 
-// annotate sets annotations of a Machine as another manager, or removes those that are nil.
+// tryAnnotate sets annotations of a Machine as another manager. It removes those that are nil.
 func (w *world) tryAnnotate(by, machine string, annotations map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
@@ -245,7 +245,7 @@ const (
 	ignores       = "ignores the request"
 )
 
-// provider does one step on a Machine as the bootstrap provider of Canonical Kubernetes does it, or what it does with a fault.
+// provider takes one step on a Machine as the bootstrap provider of Canonical Kubernetes does, or as it does with a fault.
 func (w *world) provider(m *metav1.PartialObjectMetadata, fault string) {
 	w.Helper()
 	w.Read(m)
@@ -314,7 +314,7 @@ func (w *world) expectQuiet(machines ...*metav1.PartialObjectMetadata) {
 	}
 }
 
-// expectStatus checks the status of a MachineCertificateRefresh in short, and the reason of Ready.
+// expectStatus checks a summary of the status of a MachineCertificateRefresh, and the reason of Ready.
 func (w *world) expectStatus(obj *v1alpha1.MachineCertificateRefresh, want, reason string) {
 	w.Helper()
 	w.Read(obj)

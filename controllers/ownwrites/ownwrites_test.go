@@ -82,7 +82,7 @@ func TestVersionsOfAnObjectThatIsOnlyWritten(t *testing.T) {
 	v.Wrote("a", "12")
 	check("10", true, false)
 	check("12", false, true)
-	check("13", false, false) // another client has written it
+	check("13", false, false) // another client has written this version
 	check("12", false, false)
 	if n := len(v.objects); n > 0 {
 		t.Errorf("%d objects", n)
@@ -94,7 +94,7 @@ type evicted []types.UID
 
 func (e *evicted) Forget(uid types.UID) { *e = append(*e, uid) }
 
-// lagging is a client whose reads return an object as it was once, not found if that is nil.
+// lagging is a client whose reads return an older version of an object, or NotFound if that is nil.
 type lagging struct {
 	client.Client
 	cached *v1alpha1.Gate

@@ -18,7 +18,7 @@ func TestStatusOfAReceiver(t *testing.T) {
 		path string
 		err  error
 		want []string
-		// at is the path in the status afterwards. It was /hook/old.
+		// at is the path in the status afterwards. Before, it was /hook/old.
 		at string
 	}{
 		"ready":                 {"/hook/a", nil, []string{"Ready True Succeeded"}, "/hook/a"},

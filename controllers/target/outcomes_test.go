@@ -32,7 +32,7 @@ func kustomization(spec map[string]any) *target.Object {
 	return newObject("kustomize.toolkit.fluxcd.io/v1", "Kustomization", spec, nil)
 }
 
-// certificate expires some days after start, 80 days after it was issued.
+// certificate returns a Certificate that expires some days after start, 80 days after it was issued.
 func certificate(days int) *target.Object {
 	until := start.AddDate(0, 0, days)
 	return newObject("cert-manager.io/v1", "Certificate", map[string]any{"secretName": "www"}, map[string]any{
@@ -53,7 +53,7 @@ func newGate(name string, state v1alpha1.State, spec v1alpha1.GateSpec) verdict.
 	return verdict.Governing("shop/"+name, g, start)
 }
 
-// modern is what cert-manager can do from v1.21.1 on.
+// modern is the definition of Certificates since cert-manager v1.21.1.
 var modern = target.Definition{Spec: map[string]bool{"renewal": true, "renewBefore": true}}
 
 // ruled returns the result of a pass over a target that writes nothing.
@@ -77,7 +77,7 @@ func TestOutcomesForAGateWithModeAudit(t *testing.T) {
 	}{
 		"open":                        {kustomization(nil), audit(v1alpha1.StateOpened), summary.Other, 0},
 		"closed":                      {kustomization(nil), audit(v1alpha1.StateClosed), summary.WouldHold, 0},
-		"undecided":                   {kustomization(nil), undecided, summary.Held, 0}, // as before
+		"undecided":                   {kustomization(nil), undecided, summary.Held, 0}, // the previous outcome
 		"suspended by others":         {kustomization(map[string]any{"suspend": true}), audit(v1alpha1.StateClosed), summary.SuspendedByOthers, 0},
 		"a certificate":               {certificate(70), audit(v1alpha1.StateClosed), summary.WouldHold, 60 * 24 * time.Hour},
 		"a certificate that expires":  {certificate(9), audit(v1alpha1.StateClosed), summary.Exempt, 0},

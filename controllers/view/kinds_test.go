@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Ten thousand objects take their time, which is not a failure.
+// Reading ten thousand objects takes long, which is not a failure.
 func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fails, reads, want time.Duration
