@@ -338,8 +338,8 @@ func enqueueGates(ctx context.Context, reader client.Reader, queues enqueue.Enqu
 	return err
 }
 
-// requestChanged is a predicate for updates that change a request on a Gate, or its appliers. A close request by another user with the same time is
-// a new request.
+// requestChanged is a predicate for updates that change a request on a Gate, or its appliers. A close request by another user with the same
+// time is a new request.
 type requestChanged struct {
 	predicate.Funcs
 }

@@ -16,8 +16,8 @@ const mostOccurrences = 1_000_000
 // errOverBudget is the error of a calendar that exceeds the budget of its namespace.
 var errOverBudget = errors.New(msgOverBudget)
 
-// budget divides the memory for calendars among namespaces. Once all Gates have been reconciled, the result depends only on the calendars, so that
-// all replicas agree. A namespace that needs at most an equal share keeps all of its calendars.
+// budget divides the memory for calendars among namespaces. Once all Gates have been reconciled, the result depends only on the calendars,
+// so that all replicas agree. A namespace that needs at most an equal share keeps all of its calendars.
 type budget struct {
 	most int
 	// taken is the number of occurrences of each calendar, by namespace.
@@ -77,7 +77,8 @@ func (s *budget) divide() (changed []timetable.CalendarKey) {
 	return changed
 }
 
-// perNamespace returns the budget of a namespace. What small namespaces do not need is divided among the others, so that the whole budget is used.
+// perNamespace returns the budget of a namespace. What small namespaces do not need is divided among the others, so that the whole budget
+// is used.
 func (s *budget) perNamespace() int {
 	var totals []int
 	for _, calendars := range s.taken {

@@ -80,8 +80,8 @@ func isBroken(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// refresh finds the current version of the ConfigMap. It returns its files if it had to read them, otherwise nil. While the API server returns
-// errors, it keeps the last version.
+// refresh finds the current version of the ConfigMap. It returns its files if it had to read them, otherwise nil. While the API server
+// returns errors, it keeps the last version.
 func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,8 +141,8 @@ func (f *followedConfigMap) evict(key timetable.CalendarKey) {
 	delete(f.Read, key)
 }
 
-// calendars returns calendars of a file of the ConfigMap, each parsed once for each version and day. The file comes from texts, or from the API
-// server if texts is nil, and is parsed once for all of them.
+// calendars returns calendars of a file of the ConfigMap, each parsed once for each version and day. The file comes from texts, or from the
+// API server if texts is nil, and is parsed once for all of them.
 func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

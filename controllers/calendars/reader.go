@@ -62,8 +62,8 @@ type configMapWatch interface {
 	Stop()
 }
 
-// For returns the calendars of a Gate at an instant. A calendar is broken if it does not exist, is invalid, or may not be read by the controller.
-// For returns an error if the API server did not return a ConfigMap.
+// For returns the calendars of a Gate at an instant. A calendar is broken if it does not exist, is invalid, or may not be read by the
+// controller. For returns an error if the API server did not return a ConfigMap.
 func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
 	keys := timetable.CalendarsOf(obj)
 	followed := r.follow(summary.KeyFor(obj), keys)
@@ -116,8 +116,8 @@ func unreadConfigMap(name types.NamespacedName, err error) error {
 	return fmt.Errorf(msgUnread, name, err)
 }
 
-// divide stores the calendars of a Gate, and marks those that exceed the budget of their namespace as broken. It enqueues other Gates for which that
-// changes.
+// divide stores the calendars of a Gate, and marks those that exceed the budget of their namespace as broken. It enqueues other Gates for
+// which that changes.
 func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.unlock()

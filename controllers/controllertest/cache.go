@@ -31,8 +31,8 @@ import (
 // sharedCache has the targets, Gates and exceptions of all worlds. Writes of the cluster's client wait for it.
 var sharedCache *targetCache
 
-// targetCache is a TargetCache of the whole control plane. Its clients return from a write when the cache has received it, so that a later read
-// returns what was written.
+// targetCache is a TargetCache of the whole control plane. Its clients return from a write when the cache has received it, so that a later
+// read returns what was written.
 type targetCache struct {
 	*view.TargetCache
 

@@ -103,8 +103,8 @@ func (w *World) GateIn(namespace, name string, spec v1alpha1.GateSpec) *v1alpha1
 	return g
 }
 
-// Try reconciles a Gate, its targets and its GateLocks. Then it reads the Gate, if it still exists. It returns an error if one of them has failed.
-// The next call retries it.
+// Try reconciles a Gate, its targets and its GateLocks. Then it reads the Gate, if it still exists. It returns an error if one of them has
+// failed. The next call retries it.
 func (w *World) Try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.TryNamed(g.Namespace, g.Name)

@@ -240,8 +240,8 @@ func (r *Recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]strin
 	r.metadata = append(r.metadata, metadata)
 }
 
-// TakeMetadata returns the metadata of the only recorded event that contains of, and clears the record. It returns the keys with a prefix, without
-// the prefix.
+// TakeMetadata returns the metadata of the only recorded event that contains of, and clears the record. It returns the keys with a prefix,
+// without the prefix.
 func (r *Recorder) TakeMetadata(t *testing.T, of, prefix string) map[string]string {
 	t.Helper()
 	r.mu.Lock()

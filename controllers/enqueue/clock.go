@@ -25,8 +25,8 @@ const (
 	clockBound = 20 * time.Millisecond
 )
 
-// ClockReading has the times of two clocks at the same moment: the wall clock, which users can set, and the monotonic clock, which timers use and
-// which stops while the machine is suspended.
+// ClockReading has the times of two clocks at the same moment: the wall clock, which users can set, and the monotonic clock, which timers
+// use and which stops while the machine is suspended.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration

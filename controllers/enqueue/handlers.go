@@ -259,7 +259,8 @@ func (e *Handlers) indexed(ctx context.Context, field, key string) []*v1alpha1.G
 	return gates
 }
 
-// ForLocks handles the events of GateLocks: it enqueues targets that may have waited for one, and GateLocks that another client has changed.
+// ForLocks handles the events of GateLocks: it enqueues targets that may have waited for one, and GateLocks that another client has
+// changed.
 func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler {
 	changed := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {

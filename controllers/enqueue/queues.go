@@ -134,7 +134,8 @@ func (q *Queues) Locks(namespaces ...string) {
 	}
 }
 
-// failureInterval bounds the delay of a retry, because the next transition may be due before, and no event reports that a failure has ended.
+// failureInterval bounds the delay of a retry, because the next transition may be due before, and no event reports that a failure has
+// ended.
 const failureInterval = time.Minute
 
 // within bounds the delays that a limiter returns.

@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	// MaxTargetEvents bounds the events on targets for one transition or request of a Gate with many targets, because one event suffices for an
-	// alert.
+	// MaxTargetEvents bounds the events on targets for one transition or request of a Gate with many targets, because one event suffices for
+	// an alert.
 	MaxTargetEvents = 100
 
 	// MaxQuoted bounds the characters of a refused value in an event, because an annotation may have 256 KiB. Every valid time fits.
@@ -51,8 +51,9 @@ const (
 	AtKey        = "at"
 )
 
-// metadata returns the metadata of an event on an object, with our prefix and, if the object is a target, also with the prefix of its API group.
-// notification-controller shows only metadata with the prefix of the object, and deduplicates only by the revision and token with that prefix.
+// metadata returns the metadata of an event on an object, with our prefix and, if the object is a target, also with the prefix of its API
+// group. notification-controller shows only metadata with the prefix of the object, and deduplicates only by the revision and token with
+// that prefix.
 func (n Details) metadata(obj client.Object) map[string]string {
 	groups, revision := []string{v1alpha1.GroupVersion.Group}, ""
 	if t, ok := obj.(*target.Object); ok {

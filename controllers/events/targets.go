@@ -111,8 +111,8 @@ func (n *Recorder) Audited(obj *target.Object, g verdict.Gate, now time.Time) {
 	}
 }
 
-// leaving returns the Gates that release a target although they are not open: those with mode Audit, those that do not govern it any longer, and
-// deleted ones.
+// leaving returns the Gates that release a target although they are not open: those with mode Audit, those that do not govern it any
+// longer, and deleted ones.
 func leaving(r *verdict.Ruling) []verdict.Gate {
 	var gates []verdict.Gate
 	for _, name := range r.Dropped() {

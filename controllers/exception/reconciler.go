@@ -231,7 +231,8 @@ func (r *Reconciler) gateFor(ctx context.Context, obj *v1alpha1.GateException) (
 	return nil, !exists, err
 }
 
-// label sets the labels of an exception: the name of its Gate, and whether its current spec has expired. It returns whether the labels have changed.
+// label sets the labels of an exception: the name of its Gate, and whether its current spec has expired. It returns whether the labels have
+// changed.
 func label(obj *v1alpha1.GateException) (changed bool) {
 	name, expired := obj.Spec.GateRef.Name, ""
 	if len(validation.IsValidLabelValue(name)) > 0 {

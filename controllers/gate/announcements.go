@@ -45,8 +45,8 @@ func (t announcer) forecast(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time)
 	return s.WithGate(obj).Forecast(now)
 }
 
-// start emits the events of a forecast in the background. The status must already contain the forecast, because announcements in the status are
-// never repeated, even if this process ends first.
+// start emits the events of a forecast in the background. The status must already contain the forecast, because announcements in the status
+// are never repeated, even if this process ends first.
 func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	if f.IsEmpty() {
 		return
@@ -83,8 +83,8 @@ func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Fore
 	}
 }
 
-// emit emits an event on a Gate and on some of its targets, because alerts select events by their object. An event on a target in another namespace
-// names only targets of that namespace. text returns what follows the name of the Gate.
+// emit emits an event on a Gate and on some of its targets, because alerts select events by their object. An event on a target in another
+// namespace names only targets of that namespace. text returns what follows the name of the Gate.
 func (t announcer) emit(obj *v1alpha1.Gate, p Impact, details events.Details, reason string, text func(*Impact) string) {
 	details.Emit(t.events, obj, events.New(events.Normal, reason, "Gate "+text(&p)))
 	for _, governed := range p.eventTargets() {

@@ -53,8 +53,8 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 	return obj, nil
 }
 
-// cached returns an applier from the cache, nil if it did not exist when it was read. It returns false if the applier is not cached. A cache that is
-// too old is cleared.
+// cached returns an applier from the cache, nil if it did not exist when it was read. It returns false if the applier is not cached. A
+// cache that is too old is cleared.
 func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

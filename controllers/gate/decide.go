@@ -72,7 +72,8 @@ func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) d
 	}
 }
 
-// decideWithDependencies reads the dependencies of a Gate that is closed anyway and decides again, so that the status reports which are ready.
+// decideWithDependencies reads the dependencies of a Gate that is closed anyway and decides again, so that the status reports which are
+// ready.
 func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, d decision) decision {
 	if d.Unread {
 		r.readDependencies(ctx, s.Gate, &d)

@@ -56,8 +56,8 @@ type emptyReference struct {
 // findings are the results of the checks of a Gate.
 type findings struct {
 	empty referenceCheck
-	// applierKey is the key of the inputs of held. held is the warning that the Gate holds its own applier, empty if it does not, and nil if that is
-	// unknown.
+	// applierKey is the key of the inputs of held. held is the warning that the Gate holds its own applier, empty if it does not, and nil if
+	// that is unknown.
 	applierKey string
 	held       *string
 	// n is how many references have matched nothing for long enough, and message names them.
@@ -100,8 +100,8 @@ func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now tim
 	events.SetOrDelete(a.metrics.Empty, key, found.n)
 }
 
-// checkReferences finds references that match nothing. It checks all references if one may have become empty: the spec has changed, there are fewer
-// targets, or a resync is due. Otherwise it checks only those that matched nothing before.
+// checkReferences finds references that match nothing. It checks all references if one may have become empty: the spec has changed, there
+// are fewer targets, or a resync is due. Otherwise it checks only those that matched nothing before.
 func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	last, origin, resync := a.state.lastFindings(obj)
 	found.applierKey, found.empty.resync = origin, resync
@@ -159,8 +159,8 @@ func matchesNothing(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, ref
 	return err == nil && len(found) == 0
 }
 
-// checkAppliers checks whether a Gate governs its own applier, if the spec, the labels or the state have changed, or after a restart. If a read
-// fails, the next pass checks again.
+// checkAppliers checks whether a Gate governs its own applier, if the spec, the labels or the state have changed, or after a restart. If a
+// read fails, the next pass checks again.
 func (a diagnostics) checkAppliers(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	by := ownApplierKey(obj)
 	if found.applierKey == by {

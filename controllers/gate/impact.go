@@ -91,8 +91,8 @@ func (p *Impact) inNamespace(namespace string) Impact {
 	return own
 }
 
-// findOutdated finds which of the first held targets have updates that wait. It reads the targets and their sources from the API server, because the
-// cache lacks their applied revisions.
+// findOutdated finds which of the first held targets have updates that wait. It reads the targets and their sources from the API server,
+// because the cache lacks their applied revisions.
 func (p *Impact) findOutdated(ctx context.Context, reader view.TargetReader, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

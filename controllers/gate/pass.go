@@ -36,8 +36,8 @@ func (p *gatePass) after(s v1alpha1.GateStatus) *v1alpha1.Gate {
 	return &g
 }
 
-// closeFirst closes a Gate on request without reading its calendars, if that would send a request to the API server. It returns whether it closed
-// the Gate. If so, the Gate must be decided on again with its calendars.
+// closeFirst closes a Gate on request without reading its calendars, if that would send a request to the API server. It returns whether it
+// closed the Gate. If so, the Gate must be decided on again with its calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.IsCached(p.before, now) {
 		return false, nil
@@ -143,8 +143,8 @@ func (p *gatePass) progress(ctx context.Context) (*targetProgress, error) {
 	return t, nil
 }
 
-// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes only the
-// decision. Writes that change only the progress are rate-limited.
+// report writes the decision with the progress of the targets, and emits the events about it. If the progress is unknown, it writes only
+// the decision. Writes that change only the progress are rate-limited.
 func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	t, err := p.progress(ctx)
 	if err != nil || !t.complete {
@@ -172,8 +172,8 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
 }
 
-// retry returns when to reconcile a Gate again, which is earlier after a failure. It returns no error, because the queue would then drop the time of
-// the next transition.
+// retry returns when to reconcile a Gate again, which is earlier after a failure. It returns no error, because the queue would then drop
+// the time of the next transition.
 func (p *gatePass) retry(ctx context.Context, after *v1alpha1.Gate, t *targetProgress) ctrl.Result {
 	next := p.requeueAfter(after, t.rechecks)
 	if t.Err == nil {

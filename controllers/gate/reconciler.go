@@ -128,8 +128,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and a later
-// pass reports their progress. Otherwise it reports the progress now. If that takes slow reads of dependencies, it writes new requests first.
+// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and
+// a later pass reports their progress. Otherwise it reports the progress now. If that takes slow reads of dependencies, it writes new
+// requests first.
 func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
 	p := &gatePass{Reconciler: r, before: obj, writer: writer}
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, client.ObjectKeyFromObject(obj))

@@ -28,8 +28,8 @@ type released struct {
 	// status is the status of the release, nil if there is none. stop is why the release has stopped, zero if it has not.
 	status *v1alpha1.ReleaseStatus
 	stop   gate.Stop
-	// granted are the targets with a slot. They are released once the status of the Gate records the grant, so that a restart does not grant these
-	// slots to other targets.
+	// granted are the targets with a slot. They are released once the status of the Gate records the grant, so that a restart does not grant
+	// these slots to other targets.
 	granted []target.Key
 	// n is the number of targets that were released since the last write of the status.
 	n int64

@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// behindFor is how long a response of the API server counts at least; it counts at most twice as long. Several responses are needed because the
-// header Date is truncated to seconds. They expire because the clock may be set.
+// behindFor is how long a response of the API server counts at least; it counts at most twice as long. Several responses are needed because
+// the header Date is truncated to seconds. They expire because the clock may be set.
 const behindFor = time.Minute
 
 // ServerClock measures how far the controller's clock is behind that of the API server, from the header Date of all responses.

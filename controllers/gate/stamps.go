@@ -19,8 +19,8 @@ const (
 	ApprovalPolicy   = "gate-approval"
 )
 
-// StampedBy returns a function that checks whether the named admission policy is bound with the action Deny. Without that policy, a user can claim
-// to be another user. A policy that the controller may not read counts as missing.
+// StampedBy returns a function that checks whether the named admission policy is bound with the action Deny. Without that policy, a user
+// can claim to be another user. A policy that the controller may not read counts as missing.
 func StampedBy(reader client.Reader, name string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}

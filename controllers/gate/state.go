@@ -70,7 +70,8 @@ func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
 	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
 }
 
-// StartDecision records that a decision that affects targets will be written now. It postpones the resync, because all targets are enqueued anyway.
+// StartDecision records that a decision that affects targets will be written now. It postpones the resync, because all targets are enqueued
+// anyway.
 func (m *State) StartDecision(g *v1alpha1.Gate, now time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -84,8 +85,8 @@ func (m *State) recordDecision(written *v1alpha1.Gate) {
 	known.decided = written
 }
 
-// Newest returns the cached Gate, or the version with the last decision of this process if the cache is behind. An older decision must never be
-// applied to targets.
+// Newest returns the cached Gate, or the version with the last decision of this process if the cache is behind. An older decision must
+// never be applied to targets.
 func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +166,8 @@ func (m *State) recordFindings(g *v1alpha1.Gate, found *findings) {
 	known.empty, known.applierKey = found.empty, found.applierKey
 }
 
-// lastFindings returns the last findings about a Gate: the check of references, the key of the check of appliers, and the time of the next resync.
+// lastFindings returns the last findings about a Gate: the check of references, the key of the check of appliers, and the time of the next
+// resync.
 func (m *State) lastFindings(g *v1alpha1.Gate) (last referenceCheck, origin string, resync time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -178,8 +180,8 @@ type openedVersion struct {
 	opened     time.Time
 }
 
-// isReconciled returns whether all targets of an open Gate have been reconciled since it opened with its current spec. settled is true if they are
-// reconciled now.
+// isReconciled returns whether all targets of an open Gate have been reconciled since it opened with its current spec. settled is true if
+// they are reconciled now.
 func (m *State) isReconciled(g *v1alpha1.Gate, settled bool) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()

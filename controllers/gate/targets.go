@@ -16,8 +16,8 @@ import (
 // retried are the reasons of failures that a retry may resolve.
 var retried = []string{v1alpha1.WriteFailedReason, v1alpha1.StatusWriteFailedReason, v1alpha1.ReadFailedReason}
 
-// targetFailures returns the failures of targets, references, calendars and dependencies of a Gate. uncounted is the number of failures that the
-// counts of targets do not include, and err has the failures that a retry may resolve.
+// targetFailures returns the failures of targets, references, calendars and dependencies of a Gate. uncounted is the number of failures
+// that the counts of targets do not include, and err has the failures that a retry may resolve.
 func (r *Reconciler) targetFailures(ctx context.Context, obj *v1alpha1.Gate, d decision) (failures []v1alpha1.TargetFailure, uncounted int64, err error) {
 	var causes []string
 	for _, f := range slices.Concat(r.Selector.Faults(ctx, obj), d.faults) {

@@ -108,8 +108,8 @@ func (p *proceed) event(names []string, before waves.Progress, d waves.Decision)
 	return waveEvent{events.New(events.Normal, v1alpha1.ReleaseContinuedReason, text), p.RequestedBy, p.Message, nil}
 }
 
-// stopEvents returns the event that the release of a Gate stops or continues, none if neither changed. continued is true if another event reports
-// that it continues.
+// stopEvents returns the event that the release of a Gate stops or continues, none if neither changed. continued is true if another event
+// reports that it continues.
 func stopEvents(before, obj *v1alpha1.Gate, continued bool) (all []waveEvent) {
 	was, is := conditions.Get(before, v1alpha1.ReleaseStoppedCondition), conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
 	switch {

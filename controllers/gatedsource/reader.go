@@ -25,8 +25,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// fetch reads all inputs of a decision on a GatedSource. It reads sources from the cache, or from the API server if live is set. With shards, it
-// then also reads the Gates of other shards. The state is never nil.
+// fetch reads all inputs of a decision on a GatedSource. It reads sources from the cache, or from the API server if live is set. With
+// shards, it then also reads the Gates of other shards. The state is never nil.
 func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (*promotionState, error) {
 	s := &promotionState{object: obj, before: &v1alpha1.GatedSource{}, now: r.Clock.Now()}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, s.before); err != nil {
@@ -125,8 +125,8 @@ func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Sourc
 	return s
 }
 
-// isUnchanged returns whether the artifact of a source has the content that its spec now selects for the revision. It checks the fields that
-// source-controller compares. A commit and a digest have the same content at any URL, but the version of a chart does not.
+// isUnchanged returns whether the artifact of a source has the content that its spec now selects for the revision. It checks the fields
+// that source-controller compares. A commit and a digest have the same content at any URL, but the version of a chart does not.
 func isUnchanged(obj *unstructured.Unstructured) bool {
 	content, known := target.ContentOf[obj.GetKind()]
 	for _, c := range content {

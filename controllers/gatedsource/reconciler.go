@@ -118,8 +118,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// promote repeats fetch, decide and write until there is nothing left to write. The first round uses the cache. Irreversible steps are decided with
-// live reads.
+// promote repeats fetch, decide and write until there is nothing left to write. The first round uses the cache. Irreversible steps are
+// decided with live reads.
 func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promotionState, err error) {
 	live := false
 	for range maxPromotionRounds {
@@ -167,8 +167,8 @@ func (r *Reconciler) decide(s *promotionState, live bool) {
 	}
 }
 
-// write writes the status, which records a promotion before it happens, emits the events, and then writes the pinned source. A conflict on the
-// pinned source is not an error, because the next round reads the source again.
+// write writes the status, which records a promotion before it happens, emits the events, and then writes the pinned source. A conflict on
+// the pinned source is not an error, because the next round reads the source again.
 func (r *Reconciler) write(ctx context.Context, s *promotionState) error {
 	if err := r.writer.status(ctx, s); err != nil {
 		_, err = s.failed(v1alpha1.StatusWriteFailedReason, err)
@@ -197,8 +197,8 @@ func (r *Reconciler) takesSlots(s *promotionState) bool {
 	return has
 }
 
-// leaveSlots gives up the release slots of a GatedSource that does not need them. Call it only after all writes have succeeded: a GatedSource whose
-// write failed keeps its slots for the next try.
+// leaveSlots gives up the release slots of a GatedSource that does not need them. Call it only after all writes have succeeded: a
+// GatedSource whose write failed keeps its slots for the next try.
 func (r *Reconciler) leaveSlots(s *promotionState) {
 	if s.waits {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// shardInterval is how often a GatedSource with a waiting revision is reconciled if there are shards, because this process gets no events of the
-// Gates of other shards.
+// shardInterval is how often a GatedSource with a waiting revision is reconciled if there are shards, because this process gets no events
+// of the Gates of other shards.
 const shardInterval = time.Minute
 
 // promotionState is a GatedSource with the inputs of a round, and the step that was decided.

@@ -82,8 +82,8 @@ func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	return nil
 }
 
-// mark records the GatedSource on its pinned source. It copies the label of the shard, so that the source-controller of the original fetches the
-// pinned source, too.
+// mark records the GatedSource on its pinned source. It copies the label of the shard, so that the source-controller of the original
+// fetches the pinned source, too.
 func (w *writer) mark(obj *unstructured.Unstructured, s *promotionState) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {

@@ -46,8 +46,8 @@ type Reconciler struct {
 	Summary *summary.Summary
 }
 
-// Reconcile updates a GateLock to the locks of all Gates. The name in the request is its namespace, or v1alpha1.AnyName for the GateLock of all
-// namespaces.
+// Reconcile updates a GateLock to the locks of all Gates. The name in the request is its namespace, or v1alpha1.AnyName for the GateLock of
+// all namespaces.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
 	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // the GateLock of all namespaces may have locks of a previous controller
@@ -150,8 +150,8 @@ func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) erro
 	return err
 }
 
-// parts returns the part of each Gate in the GateLock of a namespace: a nil part is removed, and a Gate that is missing from the map keeps its
-// part. It also returns the Gates of this shard that have a part.
+// parts returns the part of each Gate in the GateLock of a namespace: a nil part is removed, and a Gate that is missing from the map keeps
+// its part. It also returns the Gates of this shard that have a part.
 func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
 	namespace := view.LockedNamespace(obj)
 	all, err := view.ListGates(ctx, r.Gates.Reader)

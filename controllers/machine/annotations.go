@@ -67,8 +67,8 @@ func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.M
 	}
 }
 
-// recordOn returns the record on a Machine, nil if there is none. It ignores a record that another manager has written or that was restored from a
-// backup.
+// recordOn returns the record on a Machine, nil if there is none. It ignores a record that another manager has written or that was restored
+// from a backup.
 func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	if !isOurs(m, v1alpha1.RefreshAnnotation) {
 		return nil
@@ -105,7 +105,8 @@ func isOurs(m *metav1.PartialObjectMetadata, annotation string) bool {
 	return false
 }
 
-// annotate applies the annotations of this controller to a Machine, and removes its others. The write is conditional on the version that was read.
+// annotate applies the annotations of this controller to a Machine, and removes its others. The write is conditional on the version that
+// was read.
 func (r *Reconciler) annotate(ctx context.Context, m *metav1.PartialObjectMetadata, annotations map[string]string) error {
 	config := &unstructured.Unstructured{}
 	config.SetGroupVersionKind(m.GroupVersionKind())

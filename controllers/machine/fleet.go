@@ -260,8 +260,8 @@ func (f *fleet) progress(d machinecerts.Decision) string {
 	return text
 }
 
-// writeStatus writes the status. It records the generation that was decided on, so that after a crash, a failure is not attributed to the previous
-// spec.
+// writeStatus writes the status. It records the generation that was decided on, so that after a crash, a failure is not attributed to the
+// previous spec.
 func (f *fleet) writeStatus(ctx context.Context) error {
 	f.obj.Status.ObservedGeneration = f.obj.Generation
 	f.obj.Status.LastHandledReconcileAt, _ = meta.ReconcileAnnotationValue(f.obj.GetAnnotations())

@@ -31,9 +31,9 @@ const (
 	resyncInterval = 10 * time.Minute
 )
 
-// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API server, because a
-// second refresh could begin after a stale read. It reads Machines first and Gates last: a write fails if the Machine has changed meanwhile, but not
-// if a Gate has.
+// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API server,
+// because a second refresh could begin after a stale read. It reads Machines first and Gates last: a write fails if the Machine has changed
+// meanwhile, but not if a Gate has.
 type Reconciler struct {
 	// Client writes.
 	client.Client
@@ -109,8 +109,8 @@ func (p *pass) recheckAt(at time.Time) {
 	}
 }
 
-// orphans returns the names of MachineCertificateRefreshes that Machines have in their records but that do not exist. It adds the empty name if a
-// record was removed.
+// orphans returns the names of MachineCertificateRefreshes that Machines have in their records but that do not exist. It adds the empty
+// name if a record was removed.
 func (p *pass) orphans() []string {
 	var names []string
 	for _, m := range p.machines {

@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// othersDelay is the delay before an object is reconciled whose status another client has written. It limits how fast two processes that disagree
-// overwrite each other.
+// othersDelay is the delay before an object is reconciled whose status another client has written. It limits how fast two processes that
+// disagree overwrite each other.
 const othersDelay = time.Second
 
-// Versions records the resource versions of objects that this process has reconciled and written, by key K. The zero value is ready for use. It is
-// safe for concurrent use.
+// Versions records the resource versions of objects that this process has reconciled and written, by key K. The zero value is ready for
+// use. It is safe for concurrent use.
 type Versions[K comparable] struct {
 	mu      sync.Mutex
 	objects map[K]versions
@@ -38,8 +38,8 @@ type versions struct {
 	own []string
 }
 
-// Reconciles records the version of an object whose reconciliation begins. If another object had the key before, it returns the UID of that one,
-// otherwise it returns an empty UID.
+// Reconciles records the version of an object whose reconciliation begins. If another object had the key before, it returns the UID of that
+// one, otherwise it returns an empty UID.
 func (v *Versions[K]) Reconciles(key K, obj client.Object) (replaced types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -47,8 +47,8 @@ func (w *Writer[T]) Write(ctx context.Context, change func(T) bool) error {
 	})
 }
 
-// WriteStatus writes the status of an object if it differs from the last one that was read or written. It is a single write, so that no client acts
-// on a part of the status.
+// WriteStatus writes the status of an object if it differs from the last one that was read or written. It is a single write, so that no
+// client acts on a part of the status.
 func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
 	if equality.Semantic.DeepEqual(statusPointer(w.Base), statusPointer(decided)) {
 		return nil

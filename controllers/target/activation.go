@@ -93,8 +93,8 @@ func (a *activationRun) refuse(message string) {
 	a.decision = activation.Decision{Message: message, Live: a.decision.Live}
 }
 
-// try makes one decision and carries it out. It reads the live Secret before the staged one, so that a concurrent activation of a newer certificate
-// causes a conflict.
+// try makes one decision and carries it out. It reads the live Secret before the staged one, so that a concurrent activation of a newer
+// certificate causes a conflict.
 func (a *activationRun) try(ctx context.Context) error {
 	if message := a.names.Invalid(); message != "" {
 		a.refuse(message)
@@ -138,8 +138,8 @@ func (a *activationRun) try(ctx context.Context) error {
 	return nil
 }
 
-// storePrevious copies the live certificate to another Secret before the activation. If the process ends in between, the copy is still correct,
-// because the live Secret has not changed.
+// storePrevious copies the live certificate to another Secret before the activation. If the process ends in between, the copy is still
+// correct, because the live Secret has not changed.
 func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) (refused string, err error) {
 	previous, err := a.read(ctx, a.names.Previous())
 	if err != nil {
@@ -172,7 +172,8 @@ func (a *activationRun) read(ctx context.Context, name string) (*corev1.Secret, 
 	return secret, err
 }
 
-// write creates or patches a Secret in one write, conditional on the version that was read. Server-side apply would keep the keys of other clients.
+// write creates or patches a Secret in one write, conditional on the version that was read. Server-side apply would keep the keys of other
+// clients.
 func (a *activationRun) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
 	want.Labels = map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager}
 	if want.Annotations == nil {

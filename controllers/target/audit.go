@@ -13,8 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It emits none
-// for an outcome from before a restart, nor for a target that the Gate has just released, because the release has its own event.
+// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It
+// emits none for an outcome from before a restart, nor for a target that the Gate has just released, because the release has its own event.
 func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
 	s.recordPasses(key, r.Passes, r.Queues)

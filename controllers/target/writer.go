@@ -36,8 +36,8 @@ type holdConfig struct {
 	passAnnotations map[string]string
 }
 
-// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It returns the
-// target with its new version.
+// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It returns
+// the target with its new version.
 func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*target.Object, error) {
 	config := newApplyConfig(obj)
 	annotations := map[string]string{}
@@ -71,8 +71,8 @@ func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata)
 	return written
 }
 
-// conditions replaces our conditions on a target. It returns whether they changed. Conditions of a target.Reporter are applied. Those of Flux
-// objects are an atomic list, which is patched on the version that was read.
+// conditions replaces our conditions on a target. It returns whether they changed. Conditions of a target.Reporter are applied. Those of
+// Flux objects are an atomic list, which is patched on the version that was read.
 func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
 	before := map[string]metav1.Condition{}
 	var others []metav1.Condition
@@ -143,8 +143,8 @@ func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list [
 	return client.IgnoreNotFound(err)
 }
 
-// newMetadata returns an object for the response to a patch of a target. It requests only the metadata, because decoding thousands of whole objects
-// is expensive.
+// newMetadata returns an object for the response to a patch of a target. It requests only the metadata, because decoding thousands of whole
+// objects is expensive.
 func newMetadata(obj *target.Object) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	metadata.SetGroupVersionKind(obj.GroupVersionKind())

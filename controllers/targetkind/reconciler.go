@@ -73,7 +73,8 @@ func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	}
 }
 
-// ReadKey returns the key in the summary that stands for reading the objects of a kind. Until they are read, the sums of all Gates are incomplete.
+// ReadKey returns the key in the summary that stands for reading the objects of a kind. Until they are read, the sums of all Gates are
+// incomplete.
 func ReadKey(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
 // EnqueueAll enqueues all targets.
@@ -92,8 +93,8 @@ func (r *Reconciler) enqueueKind(ctx context.Context, kind schema.GroupKind) {
 	}
 }
 
-// watchAllGates enqueues the targets and GateLocks of a Gate that was deleted from the cache of all shards. Until that cache has caught up with the
-// cache of this shard, the Gate appears to belong to another shard.
+// watchAllGates enqueues the targets and GateLocks of a Gate that was deleted from the cache of all shards. Until that cache has caught up
+// with the cache of this shard, the Gate appears to belong to another shard.
 func (r *Reconciler) watchAllGates(ctx context.Context) error {
 	if r.AllGates == nil {
 		return nil
@@ -147,7 +148,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// sync starts or stops the informer of the kind of a definition. It returns whether anything has changed, and a filter for the affected Gates.
+// sync starts or stops the informer of the kind of a definition. It returns whether anything has changed, and a filter for the affected
+// Gates.
 func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
 	if definition == view.GateLockDefinition {
 		changed, err = r.Locks.Sync(ctx)

@@ -33,8 +33,8 @@ var (
 	errNotReadable = errors.New(msgNotReadable)
 )
 
-// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next step. The kind
-// counts as not installed.
+// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next step.
+// The kind counts as not installed.
 type UnsupportedError string
 
 // Error implements error.
@@ -59,8 +59,8 @@ func KindForDefinition(name string) (schema.GroupKind, bool) {
 	return schema.GroupKind{}, false
 }
 
-// AddedKindsFor returns the kinds of --suspend-kinds with the group of a CustomResourceDefinition. It may define one of them, whose plural is
-// unknown.
+// AddedKindsFor returns the kinds of --suspend-kinds with the group of a CustomResourceDefinition. It may define one of them, whose plural
+// is unknown.
 func AddedKindsFor(name string) []target.Kind {
 	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })
 }

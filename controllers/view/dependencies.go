@@ -22,7 +22,8 @@ const (
 	// DependencyField is the index of Gates by their dependencies. Most targets with frequent events are not a dependency.
 	DependencyField = "spec.dependsOn"
 
-	// dependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read in time count as not ready.
+	// dependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read in time count as not
+	// ready.
 	dependencyTimeout = 10 * time.Second
 )
 
@@ -75,9 +76,10 @@ type DependencyReader struct {
 	evaluations map[types.UID][]evaluation
 }
 
-// Read returns the state of the dependencies of a Gate, with faults for those that cannot be read. It reads whole objects from the API server,
-// because expressions need fields that the cache of targets lacks. Unless all is set, unchanged dependencies are not read again; cached is true if
-// there are such. A dependency that cannot be read is not ready: the Gate must not open, or stay open, on an outdated state.
+// Read returns the state of the dependencies of a Gate, with faults for those that cannot be read. It reads whole objects from the API
+// server, because expressions need fields that the cache of targets lacks. Unless all is set, unchanged dependencies are not read again;
+// cached is true if there are such. A dependency that cannot be read is not ready: the Gate must not open, or stay open, on an outdated
+// state.
 func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []Fault, cached bool) {
 	self, err := gateContent(obj)
 	if err != nil {

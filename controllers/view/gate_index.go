@@ -19,8 +19,8 @@ import (
 )
 
 // TargetField is the index of Gates by the objects in spec.targets. Its keys are those of IndexKeys, and the names of namespaces, where
-// v1alpha1.AnyName stands for references that span namespaces. Such references have no key with the name of an object, which saves a lookup per
-// target.
+// v1alpha1.AnyName stands for references that span namespaces. Such references have no key with the name of an object, which saves a lookup
+// per target.
 const TargetField = "spec.targets"
 
 // TargetIndexKeys returns the keys of a Gate in the index TargetField.
@@ -185,8 +185,8 @@ func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	return g
 }
 
-// Exists returns whether a Gate exists. It reads from the API server only if no cache has the Gate. It returns false for invalid names and for Gates
-// of namespaces that this process does not watch.
+// Exists returns whether a Gate exists. It reads from the API server only if no cache has the Gate. It returns false for invalid names and
+// for Gates of namespaces that this process does not watch.
 func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if !i.Watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil
@@ -220,7 +220,8 @@ func GateExists(ctx context.Context, reader client.Reader, key types.NamespacedN
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// NamesGate returns whether a target refers to a Gate by annotation. Unlike the name of a holder, this reference stays when the target is released.
+// NamesGate returns whether a target refers to a Gate by annotation. Unlike the name of a holder, this reference stays when the target is
+// released.
 func NamesGate(obj *unstructured.Unstructured, name string) bool {
 	return slices.Contains(verdict.NamedBy(obj), name)
 }

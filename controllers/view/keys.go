@@ -22,7 +22,8 @@ func HeldWithoutGate(obj *unstructured.Unstructured) bool {
 	return len(verdict.HeldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
 }
 
-// holders returns the Gates that hold a target. For a target that is held without a Gate, it returns an empty name in the namespace of the target.
+// holders returns the Gates that hold a target. For a target that is held without a Gate, it returns an empty name in the namespace of the
+// target.
 func holders(obj *unstructured.Unstructured) []string {
 	if HeldWithoutGate(obj) {
 		return []string{obj.GetNamespace() + "/"}

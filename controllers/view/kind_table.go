@@ -114,7 +114,8 @@ func (k watchedKind) isSynced() bool {
 	}
 }
 
-// WhenRead calls a function when the objects of a kind have been read and delivered to the handler, or when decisions stop waiting for that.
+// WhenRead calls a function when the objects of a kind have been read and delivered to the handler, or when decisions stop waiting for
+// that.
 func (c *kindTable) WhenRead(kind schema.GroupKind, do func()) {
 	watched, ok := c.Kind(kind)
 	if !ok {

@@ -25,8 +25,8 @@ var errLocksUnread = errors.New(msgLocksUnread)
 
 // LockReader reads GateLocks.
 type LockReader interface {
-	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. If it does not exist, the result has no resource version.
-	// The result is nil if GateLocks are not installed or the namespace of the controller is unknown. It must not be changed.
+	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. If it does not exist, the result has no resource
+	// version. The result is nil if GateLocks are not installed or the namespace of the controller is unknown. It must not be changed.
 	Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error)
 
 	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
@@ -144,8 +144,8 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 	return Naming(list, gate, l.Own), nil
 }
 
-// Naming returns the namespaces of the GateLocks that have the name of a Gate. A GateLock of all namespaces outside of the controller's namespace
-// does not count: it is left over from a controller that has moved, and no policy reads it.
+// Naming returns the namespaces of the GateLocks that have the name of a Gate. A GateLock of all namespaces outside of the controller's
+// namespace does not count: it is left over from a controller that has moved, and no policy reads it.
 func Naming(list *lockv1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {

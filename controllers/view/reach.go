@@ -14,9 +14,9 @@ import (
 
 // Reach determines which references across namespaces are allowed.
 type Reach struct {
-	// AllowCrossNamespaceRefs allows Gates to hold and depend on objects of other namespaces, and objects to refer to Gates of other namespaces.
-	// Otherwise, permissions in one namespace have no effect on others. It is the inverse of --no-cross-namespace-refs, so that the zero value is
-	// safe.
+	// AllowCrossNamespaceRefs allows Gates to hold and depend on objects of other namespaces, and objects to refer to Gates of other
+	// namespaces. Otherwise, permissions in one namespace have no effect on others. It is the inverse of --no-cross-namespace-refs, so that
+	// the zero value is safe.
 	AllowCrossNamespaceRefs bool
 	// Own is the namespace of the controller, empty if unknown.
 	Own string
@@ -38,8 +38,8 @@ func (r Reach) Watches(namespace string) bool {
 	return ok || r.Spans()
 }
 
-// OutOfReach returns why objects in a namespace cannot be referred to from another one, empty if they can be. objects and done are words for the
-// message, such as held.
+// OutOfReach returns why objects in a namespace cannot be referred to from another one, empty if they can be. objects and done are words
+// for the message, such as held.
 func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	where := fmt.Sprintf("namespace %q", namespace)
 	if namespace == v1alpha1.AnyName {

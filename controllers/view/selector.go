@@ -22,8 +22,8 @@ type Selector struct {
 	Targets TargetReader
 }
 
-// Governed returns the keys of the targets that a Gate governs, each once: those in spec.targets, and those that refer to the Gate. If kinds are
-// given, it returns only targets of these kinds. Kinds that cannot be read are skipped.
+// Governed returns the keys of the targets that a Gate governs, each once: those in spec.targets, and those that refer to the Gate. If
+// kinds are given, it returns only targets of these kinds. Kinds that cannot be read are skipped.
 func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
 	all, err := s.referenced(ctx, g, kinds...)
 	if err != nil {

@@ -62,8 +62,9 @@ type TargetCache struct {
 	kindTable
 }
 
-// NewTargetCache returns a TargetCache without kinds; Sync adds them. cache must have only targets, because a kind that cannot be read would block
-// the start of the manager's cache. mapper must be that of cache. reader reads from the API server. handler handles the events of all targets.
+// NewTargetCache returns a TargetCache without kinds; Sync adds them. cache must have only targets, because a kind that cannot be read
+// would block the start of the manager's cache. mapper must be that of cache. reader reads from the API server. handler handles the events
+// of all targets.
 func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
 	return &TargetCache{
 		Cache: cache, Definitions: &Definitions{Mapper: mapper, reader: reader}, Handler: handler, kindTable: newKindTable(),
@@ -81,8 +82,8 @@ func TrimTargets(obj any) (any, error) {
 	return obj, nil
 }
 
-// Sync starts or replaces the informer of a kind if its definition is served. It removes the informer if there is no definition or the kind cannot
-// be held. It returns whether anything has changed, and ErrNotInstalled if the definition exists but is not served yet.
+// Sync starts or replaces the informer of a kind if its definition is served. It removes the informer if there is no definition or the kind
+// cannot be held. It returns whether anything has changed, and ErrNotInstalled if the definition exists but is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	alone := c.syncLock(kind)
 	alone.Lock()
@@ -268,8 +269,8 @@ func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object
 	return c.indexed(ctx, namingIndex, gate)
 }
 
-// indexed returns the objects that an index has for a Gate. It skips kinds that have not been read yet. Once they are, the events of their objects
-// enqueue their Gates, including deleted ones.
+// indexed returns the objects that an index has for a Gate. It skips kinds that have not been read yet. Once they are, the events of their
+// objects enqueue their Gates, including deleted ones.
 func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
 	c.Mu.RLock()
 	kinds := slices.Collect(maps.Values(c.Kinds))

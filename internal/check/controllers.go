@@ -107,8 +107,8 @@ func tagOf(image string) string {
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// Controllers finds controllers that are not running, or of another release than this plugin. lives is true if a controller runs that has no
-// Deployment.
+// Controllers finds controllers that are not running, or of another release than this plugin. lives is true if a controller runs that has
+// no Deployment.
 func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
 	if len(all) == 0 && lives {
 		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to have its Deployment checked, add the label " + ControllerLabel}}

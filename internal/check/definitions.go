@@ -17,8 +17,8 @@ var ours = map[string]any{
 	v1alpha1.CalendarFeedKind: v1alpha1.CalendarFeed{},
 }
 
-// Definitions compares the CRDs in the cluster with the types of this plugin. document is the OpenAPI 3 document of our version, empty if the API
-// server does not serve it.
+// Definitions compares the CRDs in the cluster with the types of this plugin. document is the OpenAPI 3 document of our version, empty if
+// the API server does not serve it.
 func Definitions(document []byte) (findings []Finding) {
 	var d struct {
 		Components struct {

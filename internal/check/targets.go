@@ -18,8 +18,8 @@ func Targets(gates []v1alpha1.Gate) (findings []Finding) {
 	return findings
 }
 
-// Selectors finds Gates whose selectors match many more objects than the controller has counted. It skips Gates whose current spec the controller
-// has counted already.
+// Selectors finds Gates whose selectors match many more objects than the controller has counted. It skips Gates whose current spec the
+// controller has counted already.
 func Selectors(gates []v1alpha1.Gate, objects []*unstructured.Unstructured, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g, before := &gates[i], 0

@@ -17,8 +17,8 @@ type ZoneData struct {
 	Released time.Time
 }
 
-// maxZoneDataMonths is the age above which TimeZoneData warns about time zone data. Clocks change twice a year, and most releases announce the next
-// change.
+// maxZoneDataMonths is the age above which TimeZoneData warns about time zone data. Clocks change twice a year, and most releases announce
+// the next change.
 const maxZoneDataMonths = 9
 
 const newerZoneData = "use newer data, see docs/operate/time-zone-data.md"

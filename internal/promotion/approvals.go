@@ -20,8 +20,8 @@ const (
 	maxReason    = 256
 )
 
-// stampOf returns the prefix of lines in which the API server has stamped an approval of this round. It contains the UID of the object, so that the
-// line does not count if it is copied to another object.
+// stampOf returns the prefix of lines in which the API server has stamped an approval of this round. It contains the UID of the object, so
+// that the line does not count if it is copied to another object.
 func stampOf(g *v1alpha1.GatedSource) string {
 	return annotations.ApproveRevision.FormatKeys(keysOf(g, ""))
 }
@@ -36,8 +36,8 @@ func FormatApproval(g *v1alpha1.GatedSource, revision string, at time.Time) stri
 	return annotations.ApproveRevision.Format(annotations.Value{At: at, Keys: keysOf(g, revision)})
 }
 
-// approve copies the approvals of this round from the annotation to the status, because Flux removes annotations that kubectl has added to an object
-// in Git.
+// approve copies the approvals of this round from the annotation to the status, because Flux removes annotations that kubectl has added to
+// an object in Git.
 func (d *decision) approve() {
 	s := &d.g.Status
 	if !d.Stamped || d.g.RequiredApprovals() == 0 {

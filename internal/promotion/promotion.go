@@ -113,7 +113,8 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	return d.step
 }
 
-// Wrote records the spec of the pinned source as the API server stored it, to recognize it later. It returns whether that has changed the status.
+// Wrote records the spec of the pinned source as the API server stored it, to recognize it later. It returns whether that has changed the
+// status.
 func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 	p := g.Status.Pinned
 	if s.Promotes {
@@ -256,8 +257,8 @@ func (d *decision) selectRevision() (revision, reason string) {
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
 
-// knownRevision returns a revision in the form in which it was observed or promoted, empty if it never was. The first revision need not be known,
-// because it is the one that ran before the GatedSource existed, but a suspended source must have fetched it.
+// knownRevision returns a revision in the form in which it was observed or promoted, empty if it never was. The first revision need not be
+// known, because it is the one that ran before the GatedSource existed, but a suspended source must have fetched it.
 func (d *decision) knownRevision(revision string) string {
 	for _, is := range approvableRevisions(d.g) {
 		if same(d.kind, is, revision) {
@@ -281,8 +282,8 @@ func approvableRevisions(g *v1alpha1.GatedSource) (revisions []string) {
 	return revisions
 }
 
-// moves returns whether the pin must move to a revision. If the spec of the source has changed, it moves with the newest revision, or with one that
-// was approved since.
+// moves returns whether the pin must move to a revision. If the spec of the source has changed, it moves with the newest revision, or with
+// one that was approved since.
 func (d *decision) moves(want, reason string) bool {
 	gated := d.g.Status.Pinned
 	return gated == nil || !same(d.kind, gated.Revision, want) ||

@@ -31,8 +31,8 @@ const (
 	// marginPart limits the margin to a sixth of the lifetime: half of the third that cert-manager leaves for the renewal by default.
 	marginPart = 6
 
-	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies the release, because its CRD is the same
-	// as that of the next one.
+	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies the release, because its CRD is the
+	// same as that of the next one.
 	brokenDisabled = "v1.21.0"
 )
 
@@ -80,8 +80,8 @@ func (certificate) RenewalDue(obj *Object, state State) time.Time {
 
 func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }
 
-// Observe implements Adapter. A spec.renewal that is not ours counts as suspended by others. A spec.renewBefore that is not ours is an ordinary
-// setting, which holds nothing.
+// Observe implements Adapter. A spec.renewal that is not ours counts as suspended by others. A spec.renewBefore that is not ours is an
+// ordinary setting, which holds nothing.
 func (certificate) Observe(obj *Object, us Identity) State {
 	_, named := obj.GetAnnotations()[us.HeldBy]
 	for _, path := range [][]string{renewalPath, renewBeforePath} {
@@ -217,8 +217,8 @@ func deferral(o observed, deadline time.Time) map[string]any {
 	}}}
 }
 
-// renewBefore returns how long before the expiry cert-manager would renew the certificate if it were not held. The default is a third of the
-// lifetime, as in cert-manager's function RenewalTime.
+// renewBefore returns how long before the expiry cert-manager would renew the certificate if it were not held. The default is a third of
+// the lifetime, as in cert-manager's function RenewalTime.
 func renewBefore(obj *Object, state State, lifetime time.Duration) time.Duration {
 	value, _, _ := unstructured.NestedString(obj.Object, renewBeforePath...)
 	_, renewal, _ := unstructured.NestedFieldNoCopy(obj.Object, renewalPath...)

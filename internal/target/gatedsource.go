@@ -30,8 +30,8 @@ var pinnable = map[schema.GroupKind]bool{
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.HelmChartKind}:     true,
 }
 
-// Content is a spec field of a source that, together with the revision, determines the content of the artifact. Observed is the status field in
-// which source-controller records its value.
+// Content is a spec field of a source that, together with the revision, determines the content of the artifact. Observed is the status
+// field in which source-controller records its value.
 type Content struct{ Spec, Observed []string }
 
 // ContentOf has these fields by kind. Kinds whose revision does not identify the content, such as HelmChart, are missing.

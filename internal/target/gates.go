@@ -14,8 +14,8 @@ const (
 )
 
 const (
-	// MaxNamedGates bounds the Gates that an object can refer to, because each of them causes a reconciliation, and any user with write access to an
-	// object can add some.
+	// MaxNamedGates bounds the Gates that an object can refer to, because each of them causes a reconciliation, and any user with write access
+	// to an object can add some.
 	MaxNamedGates = 32
 
 	// NoGate is the name of a Gate that cannot exist. An object whose annotation is invalid refers to it, and is therefore held.
@@ -25,8 +25,8 @@ const (
 // gateName matches namespace/name, where the name is a DNS subdomain. config/lock has the same expression.
 var gateName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// ParseGates returns the Gates in the annotation of an object in a namespace, as namespace/name, sorted, each once. If a name is invalid or there
-// are too many, it returns only NoGate.
+// ParseGates returns the Gates in the annotation of an object in a namespace, as namespace/name, sorted, each once. If a name is invalid or
+// there are too many, it returns only NoGate.
 func ParseGates(value, namespace string) []string {
 	noGate := []string{namespace + "/" + NoGate}
 	if utf8.RuneCountInString(value) > maxGatesLength {

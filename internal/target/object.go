@@ -35,8 +35,8 @@ func (o *Object) GetConditions() []metav1.Condition {
 	return conditions
 }
 
-// conditionOf converts a condition like runtime.DefaultUnstructuredConverter, but takes a tenth of the time, because each reconciliation reads all
-// conditions of a target. It returns false if the condition is malformed.
+// conditionOf converts a condition like runtime.DefaultUnstructuredConverter, but takes a tenth of the time, because each reconciliation
+// reads all conditions of a target. It returns false if the condition is malformed.
 func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	fields, ok := item.(map[string]any)
 	condition = metav1.Condition{
@@ -66,8 +66,8 @@ func (o *Object) condition(name string) *metav1.Condition {
 	return meta.FindStatusCondition(o.GetConditions(), name)
 }
 
-// Lever returns the spec field that holds a trimmed object, empty if none does. If several are set, it returns the first one; the others are not
-// ours.
+// Lever returns the spec field that holds a trimmed object, empty if none does. If several are set, it returns the first one; the others
+// are not ours.
 func Lever(obj *Object) map[string]any {
 	for _, path := range Of(&obj.Unstructured).levers() {
 		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {
@@ -160,8 +160,8 @@ func (us Identity) IsPassOwnedByOthers(obj *unstructured.Unstructured) bool {
 	return others && !ours
 }
 
-// owners returns whether we own a field of a trimmed object, and whether another manager does. If an admission policy has set the field, neither is
-// true.
+// owners returns whether we own a field of a trimmed object, and whether another manager does. If an admission policy has set the field,
+// neither is true.
 func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, others bool) {
 	for _, item := range managedFields(obj) {
 		entry, ok := item.(map[string]any)

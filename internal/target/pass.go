@@ -32,8 +32,8 @@ func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.Read
 // Handled returns the last reconcile request of a trimmed object that Flux has handled, empty if there is none.
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
-// Progress is what Flux has reported about an object: the last handled reconcile request, the last attempted revision, and the last observed
-// generation. The revision of a HelmRelease includes the digest of its values; that of a source is the revision of its artifact.
+// Progress is what Flux has reported about an object: the last handled reconcile request, the last attempted revision, and the last
+// observed generation. The revision of a HelmRelease includes the digest of its values; that of a source is the revision of its artifact.
 type Progress [3]string
 
 // ProgressNames are the names of the parts of a Progress.
@@ -57,8 +57,8 @@ const (
 	passGrace = 30 * time.Second
 )
 
-// ReconcileTimeout returns an upper bound for the duration of one reconciliation of an object: its spec.timeout or the default of Flux, plus
-// passGrace.
+// ReconcileTimeout returns an upper bound for the duration of one reconciliation of an object: its spec.timeout or the default of Flux,
+// plus passGrace.
 func ReconcileTimeout(obj *Object) time.Duration {
 	timeout, ok := duration(obj, timeoutPath)
 	if !ok {

@@ -48,8 +48,8 @@ var (
 // GatedSource without a pin.
 var passing = []string{fluxmeta.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason, "WaitingApproval", "GateClosed"}
 
-// ReadinessOf returns the readiness of a trimmed object and the message of its condition. An object of a kind that does not report readiness is
-// ready.
+// ReadinessOf returns the readiness of a trimmed object and the message of its condition. An object of a kind that does not report
+// readiness is ready.
 func ReadinessOf(obj *Object) (Readiness, string) {
 	conditions := obj.GetConditions()
 	isNow := func(name string, status metav1.ConditionStatus) *metav1.Condition {
@@ -83,9 +83,9 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 	return Progressing, has.Message
 }
 
-// IsReady returns whether an object is ready with its current spec, and if not, why. Conditions of an earlier generation don't count, and an object
-// that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check: then it stays ready while
-// Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
+// IsReady returns whether an object is ready with its current spec, and if not, why. Conditions of an earlier generation don't count, and
+// an object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check: then it
+// stays ready while Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
 func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 	condition := obj.condition(fluxmeta.ReadyCondition)
 	switch {

@@ -9,7 +9,8 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 )
 
-// Suspender is the role of adapters whose objects have a boolean field that suspends them, such as spec.suspend. GateLocks lock only such objects.
+// Suspender is the role of adapters whose objects have a boolean field that suspends them, such as spec.suspend. GateLocks lock only such
+// objects.
 type Suspender interface {
 	// IsSuspended returns whether the field is set.
 	IsSuspended(obj *Object) bool
@@ -29,15 +30,15 @@ type Activator interface {
 	StagedSecret(obj *Object) string
 }
 
-// Pinner is the role of adapters whose objects pin sources. They are held without a write, because their own reconciler checks the Gates before it
-// moves a pin.
+// Pinner is the role of adapters whose objects pin sources. They are held without a write, because their own reconciler checks the Gates
+// before it moves a pin.
 type Pinner interface {
 	// CanPin returns whether the objects can pin sources of a kind.
 	CanPin(source schema.GroupKind) bool
 }
 
-// Reporter is the role of adapters whose objects have a map of conditions by type, to which each client applies its own. For other kinds, conditions
-// are a list, which is patched with the resource version that was read.
+// Reporter is the role of adapters whose objects have a map of conditions by type, to which each client applies its own. For other kinds,
+// conditions are a list, which is patched with the resource version that was read.
 type Reporter interface {
 	// ReportsByApply returns whether server-side apply merges the conditions.
 	ReportsByApply() bool
@@ -49,8 +50,8 @@ type Applier interface {
 	Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool)
 	// Applied returns the revision in effect, empty if there is none.
 	Applied(obj *unstructured.Unstructured) string
-	// Pending returns the revision of the source that is not applied yet, empty if there is none. known is false if the revision of the source is
-	// unknown.
+	// Pending returns the revision of the source that is not applied yet, empty if there is none. known is false if the revision of the source
+	// is unknown.
 	Pending(obj, source *unstructured.Unstructured) (revision string, known bool)
 }
 

@@ -77,8 +77,8 @@ func (s Schema) resolved(n node) node {
 	return n
 }
 
-// find returns the node at a path, and its parent. If the schema does not have the node, found is nil, and open is true if objects may have the
-// field anyway.
+// find returns the node at a path, and its parent. If the schema does not have the node, found is nil, and open is true if objects may have
+// the field anyway.
 func (s Schema) find(path ...string) (found *node, in node, open bool) {
 	n := s.resolved(s.root)
 	for _, name := range path {

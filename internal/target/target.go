@@ -24,8 +24,8 @@ const (
 	Free State = iota
 	// Held targets are held by us. Another client may hold them as well.
 	Held
-	// Locked targets are held by the lock, an admission policy, for Gates. The controller may take the hold over, because fields that a policy has
-	// set have no owner.
+	// Locked targets are held by the lock, an admission policy, for Gates. The controller may take the hold over, because fields that a policy
+	// has set have no owner.
 	Locked
 	// Overridden targets are Held, after another client removed the hold and the lock restored it.
 	Overridden
@@ -163,8 +163,8 @@ func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it
 // All returns the adapters of all supported kinds, sorted by group and kind.
 func All() []Adapter { return slices.Clone(registry.Load().sorted) }
 
-// For returns the adapter of a kind. It ignores the version in apiVersion. If apiVersion is empty, it returns an error unless exactly one supported
-// group has the kind.
+// For returns the adapter of a kind. It ignores the version in apiVersion. If apiVersion is empty, it returns an error unless exactly one
+// supported group has the kind.
 func For(apiVersion, kind string) (Adapter, error) {
 	if apiVersion != "" {
 		gv, err := schema.ParseGroupVersion(apiVersion)

@@ -41,8 +41,8 @@ func (r *Release) cycle() []target.Key {
 	return nil
 }
 
-// circleFrom returns a cycle that can be reached from a target without passing targets in done, nil if there is none. It is not recursive, because a
-// chain can have as many elements as there are targets.
+// circleFrom returns a cycle that can be reached from a target without passing targets in done, nil if there is none. It is not recursive,
+// because a chain can have as many elements as there are targets.
 func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []target.Key {
 	path, next, on := []target.Key{start}, []int{0}, map[target.Key]int{start: 0}
 	for len(path) > 0 {

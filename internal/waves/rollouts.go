@@ -51,8 +51,8 @@ func (b *Rollouts) Has(key target.Key) bool {
 	return false
 }
 
-// Put stores the state of a target for a generation of a Gate. A failed target stays failed until it is ready, even if Flux retries it. changed is
-// true if the state has changed, and added if the target is new.
+// Put stores the state of a target for a generation of a Gate. A failed target stays failed until it is ready, even if Flux retries it.
+// changed is true if the state has changed, and added if the target is new.
 func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
