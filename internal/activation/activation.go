@@ -25,8 +25,8 @@ const (
 	Promote
 	// Activated means that the staged certificate is in use.
 	Activated
-	// RolledBack means that the staged certificate was activated, and that another client has changed the live Secret since. It is not activated
-	// again before the next issuance.
+	// RolledBack means that the staged certificate was activated, and that another client has changed the live Secret since. It is not
+	// activated again before the next issuance.
 	RolledBack
 )
 
@@ -37,8 +37,7 @@ type Secret struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	Data        map[string][]byte
-	// Controller is the kind and name of the object that controls the Secret, empty
-	// if none does.
+	// Controller is the kind and name of the object that controls the Secret, empty if there is none.
 	Controller string
 }
 
@@ -56,7 +55,7 @@ type When struct {
 	Open bool
 	// Strict is true if the live certificate must expire rather than be replaced while a Gate is closed.
 	Strict bool
-	// Margin is how long before the end of the live certificate it is replaced even if a Gate is closed. It is limited to a sixth of the lifetime.
+	// Margin is how long before its expiry the live certificate is replaced even if a Gate is closed, at most a sixth of its lifetime.
 	Margin time.Duration
 }
 
@@ -65,20 +64,20 @@ type Decision struct {
 	Outcome Outcome
 	// Message is why the promotion is refused.
 	Message string
-	// Recheck is when the outcome may change without a write, zero if that is unknown.
+	// Recheck is when the outcome may change without a write, zero if no such time is known.
 	Recheck time.Time
 	// Early is true if the certificate is promoted even though a Gate is closed.
 	Early bool
-	// Fingerprint of the staged data.
+	// Fingerprint is the fingerprint of the staged data.
 	Fingerprint string
 	// Staged is the certificate that waits or must be promoted, and Live the one in use. Each is nil if it cannot be read.
 	Staged, Live *Leaf
-	// Previous is the data of the live Secret to keep before it is replaced, nil if there is none.
+	// Previous is the data of the live Secret that must be saved before another certificate is promoted into it, nil if there is none.
 	Previous map[string][]byte
 }
 
-// Decide returns the decision on the staged certificate. A Secret that does not exist is nil. The same staged data is promoted only once, so that a
-// user can roll back, unless the live Secret was deleted.
+// Decide returns the decision on the staged certificate. A Secret that does not exist is nil. The same staged data is promoted only once,
+// so that a user can roll back, unless the live Secret was deleted.
 func Decide(names Names, us Identity, staged, live *Secret, when When, now time.Time) Decision {
 	d := Decision{}
 	if live != nil {
@@ -131,8 +130,8 @@ func (d Decision) schedule(when When, now time.Time) Decision {
 	return d
 }
 
-// lastMoment returns when the certificate is promoted even if a Gate is closed, zero for never: if Strict is set, if no certificate is in use yet,
-// or if the certificate in use does not expire earlier.
+// lastMoment returns when the certificate is promoted even if a Gate is closed, zero for never: if Strict is set, if no readable
+// certificate is in use, or if the certificate in use does not expire earlier.
 func (d Decision) lastMoment(when When) time.Time {
 	if when.Strict || d.Live == nil || !d.Staged.NotAfter.After(d.Live.NotAfter) {
 		return time.Time{}
@@ -140,7 +139,7 @@ func (d Decision) lastMoment(when When) time.Time {
 	return d.Live.NotAfter.Add(-Margin(when.Margin, d.Live.NotAfter.Sub(d.Live.NotBefore)))
 }
 
-// Margin returns the margin for a certificate with a lifetime: safety, but at most a sixth of the lifetime.
+// Margin returns the margin for a certificate with the given lifetime: safety, but at most a sixth of the lifetime, and at least zero.
 func Margin(safety, lifetime time.Duration) time.Duration {
 	return max(0, min(safety, lifetime/6))
 }

@@ -17,7 +17,7 @@ const (
 	// certManagerLabel is on all Secrets that cert-manager watches.
 	certManagerLabel = "controller.cert-manager.io/fao"
 
-	// PreviousSuffix is appended to the name of a live Secret for the Secret with its previous data.
+	// PreviousSuffix is appended to the name of a live Secret to get the name of the Secret with its previous data.
 	PreviousSuffix = "-previous"
 
 	maxNameLength = 253
@@ -25,16 +25,17 @@ const (
 
 // Names has the names of the objects of an activation, all in one namespace.
 type Names struct {
-	// Certificate, and its spec.secretName.
+	// Certificate is the name of the Certificate, and Staged is its spec.secretName.
 	Certificate, Staged string
 	// Live is the name of the live Secret.
 	Live string
 }
 
-// Previous returns the name of the Secret with the previous data of the live one.
+// Previous returns the name of the Secret with the previous data of the live Secret.
 func (n Names) Previous() string { return n.Live + PreviousSuffix }
 
-// refuse returns why the names or their Secrets cannot be used, empty if they can be. The controller never reads or writes Secrets of others.
+// refuse returns why the names or their Secrets cannot be used, empty if they can be. The controller never reads or writes Secrets of
+// others.
 func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
@@ -49,7 +50,7 @@ func (n Names) refuse(us Identity, staged, live *Secret) string {
 	return ""
 }
 
-// Invalid returns why nothing can be promoted between Secrets with these names, empty if it can be.
+// Invalid returns why these names cannot be used for an activation, empty if they can be.
 func (n Names) Invalid() string {
 	if faults := validation.IsDNS1123Subdomain(n.Live); len(faults) > 0 {
 		return fmt.Sprintf("'%s' cannot be the name of a Secret: %s", n.Live, strings.Join(faults, ", "))
@@ -67,7 +68,8 @@ func (n Names) Invalid() string {
 	return ""
 }
 
-// RefusePrevious returns why a Secret cannot keep the previous data of the live Secret, empty if it can.
+// RefusePrevious returns why a Secret cannot keep the previous data of the live Secret, empty if it can. The Secret is nil if it does not
+// exist.
 func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	if message := n.refuseUnowned(us, n.Previous(), previous); message != "" || previous == nil {
 		return message
@@ -78,7 +80,8 @@ func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	return unwritable(n.Previous(), previous)
 }
 
-// refuseUnowned returns why the controller must not write a Secret, empty if the Secret is its own.
+// refuseUnowned returns why the controller must not write a Secret, empty if it may: the Secret does not exist, or belongs neither to
+// cert-manager, nor to another activation or controller.
 func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	if s == nil {
 		return ""

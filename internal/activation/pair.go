@@ -27,7 +27,7 @@ type Leaf struct {
 	// Serial is the serial number as openssl prints it.
 	Serial string
 
-	// temporary is true for a certificate that cert-manager has signed itself until the issuer signs one.
+	// temporary is true for the placeholder that cert-manager signs itself until the issuer has signed a certificate.
 	temporary bool
 }
 
@@ -48,8 +48,8 @@ func Fingerprint(data map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// usable returns the certificate in the data of a Secret, or an error if no server could use it. The error continues a sentence that begins with the
-// name of the Secret, and reveals no data.
+// usable returns the certificate in the data of a Secret, or an error if no server could use it. The error continues a sentence that begins
+// with the name of the Secret, and reveals no data.
 func usable(data map[string][]byte) (*Leaf, error) {
 	for _, key := range []string{CertKey, PrivateKeyKey} {
 		if len(data[key]) == 0 {
@@ -66,7 +66,7 @@ func usable(data map[string][]byte) (*Leaf, error) {
 	return leaf, nil
 }
 
-// leafOf parses the first certificate in PEM, which is that of the server.
+// leafOf parses the first certificate in a PEM chain, which is the server's.
 func leafOf(chain []byte) (*Leaf, error) {
 	for {
 		block, rest := pem.Decode(chain)

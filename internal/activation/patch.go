@@ -2,8 +2,8 @@ package activation
 
 import "encoding/json"
 
-// Patch returns a JSON merge patch that sets data, labels and annotations of a Secret in one write. It removes all other keys of the data, and keeps
-// other labels and annotations. The API server refuses the write if the Secret has changed since it was read.
+// Patch returns a JSON merge patch that sets data, labels and annotations of a Secret in one write. It removes all other keys of the data,
+// and keeps other labels and annotations. The API server refuses the write if the Secret has changed since it was read.
 func Patch(resourceVersion string, have, want Secret) ([]byte, error) {
 	data := map[string]any{}
 	for key := range have.Data {
