@@ -27,9 +27,9 @@ type Server struct {
 	Addr string
 	// Serve serves until the context is done.
 	Serve func(context.Context, net.Listener) error
-	// Objects is an empty list of the kind, Cache reads it, and IsReconciled returns whether an object was reconciled. The server starts when all
-	// objects in the cache were reconciled, because a client that cannot connect tries again, but one that gets a 404 may not. Objects is nil if the
-	// server must not wait.
+	// Objects is an empty list of the kind, Cache reads it, and IsReconciled returns whether an object has been reconciled. The server starts
+	// when all objects in the cache have been reconciled, because a client that cannot connect tries again, but one that gets a 404 may not.
+	// If Objects is nil, the server does not wait.
 	Objects      client.ObjectList
 	Cache        client.Reader
 	IsReconciled func(types.NamespacedName) bool
@@ -68,8 +68,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.Serve(ctx, listener)
 }
 
-// await returns when all objects that existed at the start were reconciled. It ignores new ones, so that a user cannot keep a replica from becoming
-// ready by creating objects.
+// await returns when all objects that existed at the start have been reconciled or deleted. It ignores new ones, so that a user cannot keep
+// a replica from becoming ready by creating objects.
 func (s *Server) await(ctx context.Context) error {
 	if s.Objects == nil {
 		return nil
@@ -107,7 +107,7 @@ func (s *Server) present(ctx context.Context) (map[types.NamespacedName]bool, er
 	})
 }
 
-// Limits of a server.
+// Limits are the limits of a server.
 type Limits struct {
 	// Connections bounds the memory for unauthenticated clients. More connections wait.
 	Connections int

@@ -1,5 +1,5 @@
-// Package endpoint is shared by the endpoints whose paths are secrets: the table of paths, the tokens in Secrets that paths are derived
-// from, and the server with its limits.
+// Package endpoint is shared by the endpoints whose paths are secrets. It has the table of paths, reads the tokens from which paths are
+// derived, and runs the server with its limits.
 package endpoint
 
 import (
@@ -49,8 +49,9 @@ func NewTable[E Entry[E]]() *Table[E] {
 	}
 }
 
-// Put replaces the entry of an object. The zero value removes it. unsettled is true if the object may yet become ready, at any path. Put returns the
-// name of the object that already owns one of the paths, empty if there is none.
+// Put replaces the entry of an object. The zero value removes it. unsettled is true if the object may yet become ready, at any path. If an
+// older object owns one of the paths, Put adds no entry and returns the namespace and name of that object. Younger owners of the paths lose
+// their entries.
 func (t *Table[E]) Put(key types.NamespacedName, e E, unsettled bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +91,7 @@ func (t *Table[E]) Forget(key types.NamespacedName) {
 	delete(t.settled, key)
 }
 
-// precedes returns whether e and not other owns a path that both have. The older one owns it.
+// precedes returns whether e, and not other, owns a path that both have. The older object does.
 func precedes[E Entry[E]](e, other E) bool {
 	if order := e.Created().Compare(other.Created()); order != 0 {
 		return order < 0
@@ -128,7 +129,7 @@ func (t *Table[E]) drop(e E) {
 	}
 }
 
-// Find returns the entry with a path, the zero value if there is none. certain is false if an unsettled object may have the path.
+// Find returns the entry with a path, the zero value if there is none. certain is false if an unsettled object may have the path, too.
 func (t *Table[E]) Find(path string) (e E, certain bool) {
 	digest := sha256.Sum256([]byte(path))
 	t.mu.RLock()
@@ -159,7 +160,7 @@ func (t *Table[E]) IsReconciled(key types.NamespacedName) bool {
 	return ok
 }
 
-// Len returns the number of entries.
+// Len returns the total size of the maps of the table. It is zero only if nothing is stored.
 func (t *Table[E]) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -30,7 +30,8 @@ func (r *Refused) Reason() string { return r.reason }
 // Unwrap returns the cause.
 func (r *Refused) Unwrap() error { return r.error }
 
-// Credentials are the tokens in a Secret, for the senders of webhooks or the clients of a calendar. The current token comes first.
+// Credentials are the tokens in a Secret, for the senders of webhooks or the clients of a calendar. In each list, the current token comes
+// first.
 type Credentials struct {
 	// Tokens are in the keys token and previousToken.
 	Tokens []string
@@ -59,7 +60,7 @@ func (c Credentials) Equal(other Credentials) bool {
 	return slices.Equal(c.Tokens, other.Tokens) && slices.Equal(c.SigningTokens, other.SigningTokens)
 }
 
-// Tokens returns the tokens in a Secret, which must have the key token. It returns the errors of ReadCredentials.
+// Tokens returns the tokens of a Secret that must have the key token. Errors are as for ReadCredentials.
 func Tokens(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) ([]string, error) {
 	c, err := ReadCredentials(ctx, secrets, name, component)
 	if err == nil && len(c.Tokens) == 0 {
@@ -68,8 +69,8 @@ func Tokens(ctx context.Context, secrets client.Reader, name types.NamespacedNam
 	return c.Tokens, err
 }
 
-// ReadCredentials returns the tokens in a Secret, at least one. It returns a Refused if a retry cannot help. component is the folder of config that
-// permits the controller to read Secrets.
+// ReadCredentials returns the tokens in a Secret, at least one. The error is a Refused if a retry cannot help. component is the folder of
+// config that permits the controller to read Secrets.
 func ReadCredentials(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) (c Credentials, err error) {
 	secret := &corev1.Secret{}
 	if wrong := validation.NameIsDNSSubdomain(name.Name, false); len(wrong) > 0 {
@@ -98,8 +99,8 @@ func ReadCredentials(ctx context.Context, secrets client.Reader, name types.Name
 	return c, nil
 }
 
-// tokensIn returns the tokens in two keys of a Secret, the current one first. It removes white space around tokens, because editors and echo add a
-// newline, which a header cannot contain.
+// tokensIn returns the tokens in two keys of a Secret, the current one first. It removes white space around tokens, because editors and
+// echo add a newline, which a header cannot contain.
 func tokensIn(secret *corev1.Secret, current, previous string) (tokens []string, err error) {
 	for _, key := range []string{current, previous} {
 		value := string(secret.Data[key])
