@@ -1,5 +1,4 @@
-// Package queue orders targets and Gates by priority, and is fair: Gates share items of the same priority. Namespaces take turns with their
-// Gates, and the Gates of a namespace are ordered by priority.
+// Package queue orders reconciliations by priority, and fairly: no Gate or namespace has to wait for all the work of another one.
 package queue
 
 import (
@@ -38,7 +37,7 @@ func (u Priority) compare(other Priority) int {
 }
 
 // Queue has items ordered by priority. Items of equal priority leave in the order in which they were added. It implements Queue of
-// k8s.io/client-go/util/workqueue, which adds each item only once.
+// k8s.io/client-go/util/workqueue, which never adds an item that is already waiting.
 type Queue[T comparable] struct {
 	mu sync.Mutex
 	// priorities has the priorities of items that wait or will be added.
@@ -46,18 +45,19 @@ type Queue[T comparable] struct {
 	// waiting has the enqueued items that no worker has taken yet.
 	waiting map[T]*item[T]
 	came    uint64
-	// group returns the group of an item. Groups take turns. groups has the groups with waiting items. turn is the turn of the last item
-	// that left, one for class Resync and one for the other classes.
+	// group returns the group of an item. Groups take turns. groups has the groups with waiting items. turn is the turn of the last item that
+	// left: index 0 for all classes but Resync, index 1 for Resync.
 	group  func(T) string
 	groups map[string]*group[T]
 	turn   [2]int
 }
 
-// New returns a queue without items.
+// New returns an empty queue with a single group.
 func New[T comparable]() *Queue[T] { return NewFair(func(T) string { return "" }) }
 
-// NewFair returns an empty queue in which groups take turns. A group waits for at most one item of each other group before its own next item,
-// however many items they have. The item with the highest priority of a group leaves first. Items of class Resync come after all others.
+// NewFair returns an empty queue in which groups take turns. A group waits for at most one item of each other group before its own next
+// item, however many items they have. The item with the highest priority of a group leaves first. Items of class Resync come after all
+// others.
 func NewFair[T comparable](of func(T) string) *Queue[T] {
 	return &Queue[T]{priorities: map[T]Priority{}, waiting: map[T]*item[T]{}, group: of, groups: map[string]*group[T]{}}
 }
@@ -65,7 +65,7 @@ func NewFair[T comparable](of func(T) string) *Queue[T] {
 // group has the waiting items of a group, in a heap.
 type group[T comparable] struct {
 	order order[T]
-	// turn is the next turn of the group, of class Resync and of all others.
+	// turn is the next turn of the group, with the same indices as Queue.turn.
 	turn [2]int
 }
 
@@ -84,8 +84,8 @@ func (q *Queue[T]) before(a, b *group[T]) bool {
 	return cmp.Or(cmp.Compare(rank, second.rank()), cmp.Compare(max(a.turn[rank], q.turn[rank]), max(b.turn[rank], q.turn[rank])), cmp.Compare(first.came, second.came)) < 0
 }
 
-// Prioritize raises the priority of an item until it leaves. It applies at once if the item waits, and otherwise when it is added. Items without a
-// priority come first in class Resync.
+// Prioritize raises the priority of an item until it leaves, and never lowers it. It applies at once if the item waits, and otherwise when
+// it is added. Items without a priority come first in class Resync.
 func (q *Queue[T]) Prioritize(item T, priority Priority) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
