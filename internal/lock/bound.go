@@ -9,23 +9,23 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 )
 
-// Costs of comparing an object with selectors in the policy gate-hold, in cost units of the API server, measured and rounded up. If an expression
-// costs more than a million, the API server refuses the write.
+// Costs of comparing an object with selectors in the policy gate-hold, in cost units of the API server, measured and rounded up. If an
+// expression costs more than a million, the API server refuses the write.
 const (
 	ofEntry       = 150
 	ofRequirement = 40
 	ofValue       = 6
 	ofGate        = 10
 
-	// maxSpent is for the selectors of a kind, and maxSpentByLabel for the entries of one label. The rest is left for everything else that the
-	// policy does.
+	// maxSpent bounds the cost of the selectors of a kind, and maxSpentByLabel that of the entries of one label. The rest is left for
+	// everything else that the policy does.
 	maxSpent        = 400_000
 	maxSpentByLabel = 100_000
 )
 
-// Bound drops the last selectors of a kind, and the last entries of a label, if comparing an object with all of them would be too expensive for the
-// policy: the API server would refuse each write of the kind, or with the label. It also drops the last labels if a GateLock cannot have that many.
-// It returns the Gates of the dropped entries as namespace/name.
+// Bound drops the last selectors of a kind, and the last entries of a label, if comparing an object with all of them would be too expensive
+// for the policy: the API server would refuse each write of the kind, or with the label. It also drops the last labels if a GateLock cannot
+// have that many. It returns the Gates of the dropped entries as namespace/name.
 func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
 	gates = bound(spec.Selectors, func(locks []lockv1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *lockv1alpha1.SelectorLock) []string { return l.Gates })
 	labels := 0
@@ -37,7 +37,8 @@ func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
 	}, func(l *lockv1alpha1.LabelLock) []string { return l.Gates })...))
 }
 
-// bound keeps the first locks of each key, as many as room returns, and returns the Gates of the others. It calls room in the order of the keys.
+// bound keeps the first locks of each key, as many as room returns, and returns the Gates of the others. It calls room in the order of the
+// keys.
 func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) []string) (left []string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		locks := all[key]

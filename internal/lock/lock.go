@@ -31,8 +31,8 @@ type target struct {
 	namespaceSelector *metav1.LabelSelector
 }
 
-// NewPart returns the part of a Gate with its references: those to one namespace, or those that span namespaces. Unless locked is set, the part has
-// no targets. Invalid selectors match nothing and are dropped.
+// NewPart returns the part of a Gate with its references: those to one namespace, or those that span namespaces. Unless locked is set, the
+// part has no targets. Invalid selectors match nothing and are dropped.
 func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
 	s := Part{Locked: locked}
 	if locked {
@@ -78,7 +78,8 @@ func (t target) form() string {
 	return form
 }
 
-// selects returns a text that is equal for locks that select the same objects, because maps are sorted.
+// selects returns a text that is equal for locks that select the same objects. It does not depend on the order of labels, because maps are
+// sorted.
 func selects(l lockv1alpha1.SelectorLock) string {
 	l.Gates = nil
 	text, err := json.Marshal(l)
@@ -128,8 +129,8 @@ func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 	return shares
 }
 
-// Update replaces the parts of the given Gates, by namespace/name, and removes those that are nil. Other Gates keep their parts. It returns whether
-// anything has changed.
+// Update replaces the parts of the given Gates, by namespace/name, and removes those that are nil. Other Gates keep their parts. It returns
+// whether anything has changed.
 func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	before, changed := Read(spec), false
 	for _, gate := range slices.Sorted(maps.Keys(shares)) {
@@ -149,7 +150,7 @@ func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	return changed
 }
 
-// Object has the properties of an object that the policies of config/lock check.
+// Object has the properties of an object that the policies of config/lock evaluate.
 type Object struct {
 	Kind, Name string
 	Labels     map[string]string
@@ -159,8 +160,8 @@ type Object struct {
 	Gates []string
 }
 
-// Lockers returns the Gates that lock an object in the GateLock of its namespace, by its kind, name and labels, with the rules of config/lock. It
-// includes the Gates to which the object refers, unless they are known to be open.
+// Lockers returns the Gates that lock an object in the GateLock of its namespace, by its kind, name and labels, as the policies of
+// config/lock do. It includes the Gates to which the object refers, unless they are known to be open.
 func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	lockers := slices.Concat(spec.Targets[o.Kind+"/"+o.Name], spec.Targets[o.Kind+"/"+v1alpha1.AnyName])
 	for key, value := range o.Labels {
@@ -178,7 +179,7 @@ func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	return sorted(append(lockers, Selecting(spec, o)...))
 }
 
-// Selecting returns the Gates whose selectors lock an object. The GateLock of all namespaces has only selectors.
+// Selecting returns the Gates whose selectors lock an object. In the GateLock of all namespaces, all targets are selectors.
 func Selecting(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	var lockers []string
 	for _, l := range spec.Selectors[o.Kind] {
