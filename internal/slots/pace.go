@@ -7,13 +7,13 @@ const (
 	// tick is the shortest time between two batches. A faster pace releases several targets per batch.
 	tick = time.Second
 
-	// arrears bounds how many overdue releases are made up for after a delay, so that a restart after an hour does not release an hour's worth at
-	// once.
+	// arrears bounds the delay for which overdue releases are made up at once. Other releases stay late: a restart after an hour must not
+	// release an hour's worth at once.
 	arrears = 2 * tick
 )
 
-// Due returns how many releases a pace permits now, and when the next one is permitted. next is the time that the previous call returned, zero for
-// the first call. This is the virtual scheduling algorithm of ITU-T I.371.
+// Due returns how many releases a pace permits now, and when the next one is permitted. next is the time that the previous call returned,
+// zero for the first call. This is the virtual scheduling algorithm of ITU-T I.371.
 func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	interval := time.Minute / time.Duration(perMinute)
 	if next.IsZero() || next.After(now.Add(interval+arrears)) {

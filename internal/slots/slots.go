@@ -2,8 +2,8 @@ package slots
 
 import "sync"
 
-// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. It is safe for concurrent use. A restart loses it: then
-// all waiting keys queue again.
+// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. It is safe for concurrent use. It is in memory
+// only: after a restart, all waiting keys queue again.
 type Slots[Q, K comparable] struct {
 	mu     sync.Mutex
 	queues map[Q]*queue[K]
@@ -12,7 +12,7 @@ type Slots[Q, K comparable] struct {
 // queue is the state of one queue.
 type queue[K comparable] struct {
 	waiting map[K]Item
-	// called has the keys with a slot. taken has those whose slot is used by a release that is being written.
+	// called has the keys with a slot. taken has the keys whose slot is used by a release that is being written.
 	called   map[K]Item
 	taken    map[K]bool
 	released int64
@@ -34,8 +34,8 @@ func (t *Slots[Q, K]) hasSlot(q Q, key K) bool {
 	return ok
 }
 
-// Take takes the slots of a key in the given queues, for a release that is about to be written. If one of the slots is missing, it takes none and
-// returns false. Call Leave after the write. If the write fails, the key keeps its slots.
+// Take takes the slots of a key in the given queues, for a release that is about to be written. If one of the slots is missing, it takes
+// none and returns false. Call Leave after the write. If the write fails, the key keeps its slots.
 func (t *Slots[Q, K]) Take(key K, queues ...Q) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +84,8 @@ type Eligible[K comparable] struct {
 	Some map[K]bool
 }
 
-// Call assigns slots to the next n eligible keys of a queue, see Take. It returns these keys, and how many other keys are eligible. Unused slots
-// stay assigned.
+// Call assigns slots to the next n eligible keys of a queue, in the order of Take. It returns these keys, and how many other keys are
+// eligible. Unused slots stay assigned.
 func (t *Slots[Q, K]) Call(q Q, n int, last string, may Eligible[K]) (taken []K, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	}
 }
 
-// Recorded subtracts releases that are in the status now.
+// Recorded subtracts releases that the status now includes.
 func (t *Slots[Q, K]) Recorded(q Q, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +137,7 @@ func (t *Slots[Q, K]) Counts(q Q) (waiting, released int64) {
 	return int64(len(of.waiting) + len(of.called)), of.released
 }
 
-// Forget removes a queue. Its keys are added again when they next call Wait.
+// Forget removes a queue. The next Wait of a key adds it again.
 func (t *Slots[Q, K]) Forget(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
