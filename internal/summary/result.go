@@ -15,9 +15,9 @@ type Result struct {
 	Ruling verdict.Ruling
 	// Gates govern the target or have their names on it.
 	Gates []verdict.Gate
-	// Wrote is true if the target was held or released. The next pass sets its conditions.
+	// Wrote is true if the target was held or released. The next reconciliation sets its conditions.
 	Wrote bool
-	// Failure is why the target has not reached the desired state, nil if it has.
+	// Failure is the failure that keeps the target from its desired state, nil if there is none.
 	Failure *Failure
 }
 

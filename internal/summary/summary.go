@@ -1,5 +1,5 @@
-// Package summary counts, in memory, the outcomes of the targets of each Gate. The reconcilers of targets put outcomes, and the reconciler
-// of the Gate reads the sums for its status. After a restart, all targets are reconciled once, which restores the sums.
+// Package summary counts, in memory, the outcomes of the targets of each Gate. The reconcilers of targets put outcomes into it, and the
+// reconciler of the Gate reads the sums for its status. After a restart, all targets are reconciled once, which restores the sums.
 package summary
 
 import (
@@ -41,17 +41,17 @@ type Entry struct {
 	Outcome Outcome
 	// Pending means that the target does not have the desired state yet.
 	Pending bool
-	// Failure is why the target does not have the desired state, nil if that is not due to a failure.
+	// Failure is the failure that keeps the target from its desired state, nil if there is none.
 	Failure *Failure
 	// Uncounted is true if the entry is about something other than a target, such as a GateLock.
 	Uncounted bool
-	// outdated is true if the Gate has decided again since the last reconciliation of the target started.
+	// outdated is true if the Gate has decided since the last reconciliation of the target started.
 	outdated bool
 }
 
 // Failure is why a target has not reached the desired state.
 type Failure struct {
-	// Key of the target.
+	// Key is the key of the target.
 	Key target.Key
 	// Reason is one of the CamelCase reasons in status.targets.failures.
 	Reason, Message string
@@ -62,7 +62,7 @@ type Failure struct {
 // Sums counts the targets of a Gate by outcome.
 type Sums struct {
 	Total, Held, WouldHold, SuspendedByOthers, Exempt, Pending, Failed int64
-	// Awaits is true if the Gate is deciding, so that its targets may not be marked as pending yet.
+	// Awaits is true while the Gate is deciding. Its targets may not be marked as pending yet.
 	Awaits bool
 }
 
@@ -71,8 +71,8 @@ func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
 // Summary counts the outcomes of targets by Gate. The zero value is ready for use. It is safe for concurrent use.
 type Summary struct {
-	// Changed is called with each Gate whose sums or failures have changed, and whether it is settled. After concurrent changes, the calls may come
-	// in any order.
+	// Changed is called with each Gate whose sums or failures have changed, and whether it is settled. After concurrent changes, the calls may
+	// come in any order.
 	Changed func(gate Gate, settled bool)
 	// Completed is called once all expected targets have been reconciled.
 	Completed func()
@@ -106,8 +106,8 @@ func (t *Summary) StartReconcile(key target.Key) {
 	}
 }
 
-// Put replaces the outcomes of a target, one for each Gate that governs it. It keeps entries, which must not be changed. A failure with the same
-// reason keeps its time.
+// Put replaces the outcomes of a target, one for each Gate that governs it. It takes over entries, which the caller must not use again. A
+// failure with the same reason keeps its time. If a Gate has decided since StartReconcile, the target stays pending for it.
 func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -124,7 +124,7 @@ func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.put(key, entries, now)
 }
 
-// put replaces the outcomes of a target. mu must be held.
+// put replaces the outcomes of a target. The caller must hold mu.
 func (t *Summary) put(key target.Key, entries []Entry, now time.Time) {
 	if t.expected[key] {
 		delete(t.expected, key)
@@ -195,7 +195,7 @@ func (t *Summary) Await(gate Gate) {
 	t.setAwaits(gate.UID, true)
 }
 
-// StopAwaiting records that a Gate stops deciding because it is suspended.
+// StopAwaiting records that a Gate does not decide after all, because it is suspended.
 func (t *Summary) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
 
 // Forget records that a Gate was deleted. Its sums are kept until its last target is updated.
@@ -216,7 +216,7 @@ func (t *Summary) ForgetKind(kind schema.GroupKind) {
 	}
 }
 
-// Expect records at the start which targets must be reconciled before the sums are complete.
+// Expect records, at the start, which targets must be reconciled before the sums are complete.
 func (t *Summary) Expect(keys ...target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -328,7 +328,7 @@ func (t *Summary) save(uid types.UID, known *counted) {
 	}
 }
 
-// count adds the outcome of a target to the counts, by times. A negative number subtracts it.
+// count adds the outcome of a target to the counts by times, or subtracts it if by is negative.
 func (c *counted) count(e Entry, key target.Key, by int64) {
 	s := &c.sums
 	if !e.Uncounted {
@@ -385,7 +385,7 @@ func failureIn(entries []Entry, gate Gate) *Failure {
 	return nil
 }
 
-// sameIn returns whether entries have the same outcome for the same Gate.
+// sameIn returns whether entries already have the outcome, failure and pending state of e for its Gate.
 func sameIn(entries []Entry, e Entry) bool {
 	for _, was := range entries {
 		if was.Gate == e.Gate {
