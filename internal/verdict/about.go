@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// About returns the effect of a Gate on a target at an instant. It returns false if the Gate does not concern the target: the Gate does not govern
-// it, the target does not refer to the Gate, and the name of the Gate is not on it.
+// About returns the effect of a Gate on a target at an instant. It returns false if the Gate does not concern the target: the Gate does not
+// govern it, the target does not refer to the Gate, and the name of the Gate is not on it.
 func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.Time) (Gate, bool) {
 	name := g.Namespace + "/" + g.Name
 	named := slices.Contains(NamedBy(obj), name)
 	switch {
 	case named && !s.Reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
-		return Gate{Name: name, Effect: Suspended}, true // because no shard reconciles it
+		return Gate{Name: name, Effect: Suspended}, true // no shard reconciles a suspended Gate
 	case named && !s.Reaches(obj.GetNamespace(), g.Namespace):
 		return Gate{Name: name, Effect: Denied}, true
 	case named && !g.DeletionTimestamp.IsZero():

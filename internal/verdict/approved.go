@@ -12,7 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// maxExplained bounds the Gates whose reasons a message has. With more Gates, the message has only their names.
+// maxExplained is the largest number of Gates for which a message has the reason and the time of the opening. With more Gates, it has only
+// their names.
 const maxExplained = 4
 
 // exemptions are the reasons of Approved=True for objects that are not held although a Gate is closed.
@@ -35,9 +36,9 @@ func IsExemption(condition *metav1.Condition) bool {
 	return false
 }
 
-// Approved returns the condition Approved of a target after its step, nil if the target must not have it. was is the current condition, nil if there
-// is none. If LastTransitionTime is set in the result, the time of the condition must not be earlier: a target counts as resumed only if it was
-// resumed after all of its Gates had closed. Otherwise it is held again.
+// Approved returns the condition Approved of a target after its step, nil if the target must not have it. was is the current condition, nil
+// if there is none. LastTransitionTime in the result is a lower bound for the time of the condition, zero for none: a target counts as
+// resumed only if it was resumed after all of its Gates had closed. Otherwise it is held again.
 func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
 	switch step.Outcome {
 	case Held:
@@ -76,8 +77,8 @@ func (g Gate) isUndecided() bool {
 	return g.Effect == Undecided || g.Effect == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a held target. It returns was while a Gate is undecided. It also does so if was reports the hold and all holders are
-// suspended Gates or Gates of other shards.
+// held returns the condition of a held target. It returns was while a Gate is undecided, and if no holder can explain the hold: Gates of
+// other shards cannot, and suspended Gates need not if was already reports the hold.
 func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
@@ -104,7 +105,7 @@ func later(a, b metav1.Time) metav1.Time {
 	return a
 }
 
-// notHeld returns the condition of an exempt target. If the target was resumed, it is still reported as resumed.
+// notHeld returns the condition of an exempt target. A target that was reported as resumed is still reported as resumed.
 func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Condition {
 	switch {
 	case plan.Exempt == target.Activates:
@@ -128,7 +129,7 @@ func ExplainAudit(g Gate, now time.Time) string {
 	return msgWouldBeHeldBy + by([]Gate{g}, now) + msgAuditMode
 }
 
-// by returns a list of the Gates that hold a target, with until when and why each is closed, as part of a sentence.
+// by lists the Gates that hold a target, with the times of their openings and the reasons, as part of a sentence. See maxExplained.
 func by(holders []Gate, now time.Time) string {
 	parts := make([]string, len(holders))
 	for i, g := range holders {
@@ -149,8 +150,8 @@ func by(holders []Gate, now time.Time) string {
 	return "gate " + parts[0]
 }
 
-// Refusal returns the reason and the message for a target that is held because it refers to a Gate that does not exist or that it must not refer to.
-// Both are empty if it refers to no such Gate.
+// Refusal returns the reason and the message for a target that is held because it refers to a Gate that does not exist or that it must not
+// refer to. Both are empty if it refers to no such Gate.
 func Refusal(holders []Gate) (reason, message string) {
 	for _, g := range holders {
 		switch g.Effect {

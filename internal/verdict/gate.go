@@ -48,7 +48,7 @@ type Gate struct {
 	Would  Effect
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
-	// Barred is why a closed Gate permits no pass. It is empty if no pass is requested.
+	// Barred is why a closed Gate permits no pass. It is empty if the Gate permits one, or if none is requested or in progress.
 	Barred string
 }
 
@@ -60,8 +60,8 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effectAt(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
-// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The Gate releases the target. With an invalid
-// spec, it does not, because it is unknown what it governs.
+// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The Gate releases the target, unless it
+// is undecided or suspended, or is closed because its spec is invalid: then it is unknown what the Gate governs.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
@@ -74,8 +74,8 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effect, Object: g}
 }
 
-// auditing returns the effect of a Gate with mode Audit on a target that it governs. The Gate releases the target. While it is undecided or invalid,
-// held targets stay held, and others stay free.
+// auditing returns the effect of a Gate with mode Audit on a target that it governs. The Gate releases the target. While it is undecided,
+// suspended or invalid, held targets stay held, and others stay free.
 func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	is := Leaving(name, g, now)
 	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), effectAt(g, now)
@@ -88,8 +88,8 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return is
 }
 
-// OutOfReach returns the effect of a Gate on a target that has its name and that its spec refers to, although the Gate must not govern it any
-// longer. The target stays as it is until the Gate opens.
+// OutOfReach returns the effect of a Gate on a target that has its name and to which its spec refers, although the Gate must no longer
+// govern it. The target stays as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	if effect == Closed {
@@ -98,8 +98,8 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effect, Object: g}
 }
 
-// effectAt returns the effect according to the status of a Gate. A close that is due counts although the status does not show it yet. An opening
-// counts only once the status shows it.
+// effectAt returns the effect according to the status of a Gate. A close that is due counts although the status does not show it yet. An
+// opening counts only once the status shows it.
 func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -145,7 +145,7 @@ func (g Gate) isPersisted() bool {
 	return g.Object == nil || meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 }
 
-// closedSince returns whether a Gate has been closed since at or earlier.
+// closedSince returns whether a Gate has been closed since at or earlier. It returns true for a Gate without an object.
 func (g Gate) closedSince(at time.Time) bool {
 	if g.Object == nil {
 		return true

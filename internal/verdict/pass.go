@@ -25,22 +25,22 @@ const (
 	PassRefused    PassState = "Refused"
 )
 
-// Pass permits one reconciliation of a target that Gates hold. It is recorded on the target, so that a crash neither extends nor repeats it. The
-// zero value means that there is no pass.
+// Pass permits one reconciliation of a target that Gates hold. It is recorded on the target, so that a crash neither extends nor repeats
+// it. The zero value means that there is no pass.
 type Pass struct {
 	State PassState
 	// Gates has the Gates that permit the pass, in the form of FormatHeldBy. Another Gate that holds the target ends the pass.
 	Gates string
-	// Value is that of the annotation that requested the pass, By the requester, and Reason the reason.
+	// Value is the value of the annotation that requested the pass, By is the requester, and Reason is the reason that the requester gave.
 	Value, By, Reason string
 	// Since is when the pass began. It is also the value of the reconcile request to Flux.
 	Since time.Time
-	// Until is the deadline of the pass. Ended is when it ended.
+	// Until is the deadline of the pass. Ended is when it ended, or when it was refused.
 	Until, Ended time.Time
-	// Was is the progress that Flux had reported before the pass, and Is what it has reported since. If a part changes for the second time, the pass
-	// ends.
+	// Was is the progress that Flux had reported before the pass, and Is what it has reported since. If a part changes for the second time,
+	// the pass ends.
 	Was, Is target.Progress
-	// Before and After are the revisions of the target before and after it.
+	// Before and After are the revisions of the target before and after the pass.
 	Before, After string
 	// Outcome is how the pass ended. Message is a sentence about the outcome, or about why the pass was refused.
 	Outcome, Message string
@@ -63,8 +63,8 @@ func CanPass(obj *target.Object) bool {
 	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))
 }
 
-// PassOf returns the last pass from the record on a trimmed target. If another manager owns the record or it is malformed, the result has only the
-// handled request: such a record permits no pass.
+// PassOf returns the last pass from the record on a trimmed target, zero if there is none or the target cannot have one. If another manager
+// owns the record, or if it is malformed, the result has only the handled request: such a record permits no pass.
 func PassOf(obj *target.Object) Pass {
 	if !CanPass(obj) {
 		return Pass{}
@@ -80,7 +80,7 @@ func PassOf(obj *target.Object) Pass {
 	return p
 }
 
-// brief returns a copy with only the handled request.
+// brief returns a copy that only records which request was handled: as ended if the pass was granted, otherwise as refused.
 func (p Pass) brief() Pass {
 	switch p.State {
 	case PassInProgress, PassEnded:
@@ -118,14 +118,14 @@ func (p Pass) RequestedAt() *metav1.MicroTime {
 // Last returns when the pass ended, or when it began if it is in progress.
 func (p Pass) Last() time.Time { return cmp.Or(p.Ended, p.Since) }
 
-// IsNew returns whether the state or the request of the record differs from the one before.
+// IsNew returns whether the pass has another state or request than the one before. It is false for the zero value.
 func (p Pass) IsNew(before Pass) bool {
 	return p.State != "" && (p.State != before.State || p.Value != before.Value)
 }
 
-// reported returns how a pass has ended, empty if it has not. Flux writes the conditions before the handled request. A later reconcile request
-// counts, too, once Flux has handled it. As any client that may patch the target could replace that request again and again, the second report ends
-// the pass.
+// reported returns how a pass has ended, empty if it has not. Flux writes the conditions before the handled request. A later reconcile
+// request counts, too, once Flux has handled it. As any client that may patch the target could replace that request again and again, the
+// second report ends the pass.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
 	if p.Since.After(now.Add(maxReportAge)) || p.Until.Sub(p.Since) > gate.MaxPass {
 		return PassInterrupted, msgPassTampered
@@ -213,8 +213,8 @@ func (o Observed) end(outcome, message string) Pass {
 	return p
 }
 
-// interrupts returns the outcome if a Gate ends a pass before Flux reports, empty if none does. It compares the holders with the record of the pass,
-// because any client that may patch the target can change heldBy.
+// interrupts returns the outcome if a Gate ends a pass before Flux reports, empty if none does. It compares the holders with the record of
+// the pass, because any client that may patch the target can change heldBy.
 func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	passed := target.ParseHeldBy(o.Pass.Gates)
 	for _, g := range v.Holders {
@@ -230,8 +230,8 @@ func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	return "", ""
 }
 
-// pass sets the fields about the current pass of a trimmed target, or about the request for one. It returns whether the Gates must be checked for
-// reasons to permit no pass.
+// pass sets the fields about the current pass of a trimmed target, or about the request for one. It returns whether there is such a pass or
+// request, so that Barred of the Gates must be set.
 func (o *Observed) pass(obj *target.Object, definition target.Definition, now time.Time) bool {
 	o.Pass, o.Revision, o.Now = PassOf(obj), target.Revision(obj), now
 	o.RequestPresent = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
@@ -251,7 +251,7 @@ func (r *Ruling) startsPass() bool {
 	return r.Step.Outcome == Passing && r.Observed.State != target.Passing
 }
 
-// passEnds returns the deadline of a pass that is in progress after the step, zero if none is.
+// passEnds returns the deadline of a pass that is in progress before or after the step, zero if there is none or the step holds the target.
 func (r *Ruling) passEnds() time.Time {
 	if r.Step.Outcome != Passing && (r.Observed.State != target.Passing || r.Step.Hold) {
 		return time.Time{}
@@ -259,8 +259,8 @@ func (r *Ruling) passEnds() time.Time {
 	return cmp.Or(r.Step.Pass, r.Observed.Pass).Until
 }
 
-// PassMoves returns whether an input of the pass of a target has changed, and whether a pass is in progress. In both cases, the target must be
-// reconciled, because it may have to be held.
+// PassMoves returns whether an input of the pass of a target has changed, and whether a pass is in progress. In both cases, the target must
+// be reconciled, because it may have to be held.
 func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	was, is := before.GetAnnotations(), after.GetAnnotations()
 	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {

@@ -58,5 +58,5 @@ func (p Pass) result() string {
 	return ""
 }
 
-// IsFailure returns whether a pass has ended in another way than by success or because the Gates opened.
+// IsFailure returns whether a pass ended neither with success nor because the Gates opened.
 func (p Pass) IsFailure() bool { return p.Outcome != PassSucceeded && p.Outcome != PassOpened }

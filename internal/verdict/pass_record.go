@@ -44,8 +44,8 @@ func (p Pass) Record() string {
 	return strings.Join(lines, "\n")
 }
 
-// inLine returns a text in a form that fits into a line of a record. Texts with special characters are quoted, because users control what Flux
-// reports as handled.
+// inLine returns a text in a form that fits into a line of a record. It quotes a text with special characters, or with white space at
+// either end, because users control what Flux reports as handled.
 func inLine(text string) string {
 	if strings.TrimSpace(text) == text && format.Printable(text) == text && text[0] != '"' {
 		return text
@@ -53,7 +53,8 @@ func inLine(text string) string {
 	return strconv.Quote(text)
 }
 
-// ParseRecord parses the record of a pass. It returns false if keys are unknown, repeated or out of order.
+// ParseRecord parses the record of a pass. It returns false if a key is unknown, repeated or out of order, or if a value is empty or
+// malformed.
 func ParseRecord(text string) (p Pass, ok bool) {
 	rest := p.fields()
 	for line := range strings.SplitSeq(text, "\n") {

@@ -77,7 +77,7 @@ func decidePass(o Observed, v Verdict, step Step) Step {
 		old = old && refusal == closedLater
 	}
 	switch {
-	case waits, step.Write, refusal != "" && old: // another event will trigger the decision
+	case waits, step.Write, refusal != "" && old: // decided after another event, or too old to report
 	case refusal == "":
 		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Request.Pass
 		step.Pass.Gates = target.FormatHeldBy(step.Names)
@@ -130,7 +130,7 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	return "", false
 }
 
-// barred returns copies of the Gates in which Barred is set for the closed ones.
+// barred returns copies of the Gates. In the closed ones, Barred is set.
 func barred(gates []Gate, now time.Time) []Gate {
 	gates = slices.Clone(gates)
 	for i := range gates {

@@ -102,7 +102,8 @@ func (g Gate) opensSoon() bool {
 	return ok
 }
 
-// Opening returns when a closed Gate opens next, and the zone of the open period. The time is in that zone. ok is false if no opening is scheduled.
+// Opening returns when a closed Gate opens next, and the zone of the open period. The time is in that zone. ok is false if no opening is
+// scheduled.
 func (g Gate) Opening() (at time.Time, zone string, ok bool) {
 	if g.Object == nil || g.Object.Spec.Suspend {
 		return time.Time{}, "", false

@@ -21,9 +21,10 @@ type Ruling struct {
 	Plan  target.Plan
 	// Step is the next write to the target. It is final if Needs is empty.
 	Step Step
-	// Needs has the facts that must be read before the ruling is final.
+	// Needs has the facts that must be read before the ruling can be final.
 	Needs Facts
-	// Wait is what the release waits for. Queues has the Gates for whose slots it waits, and Slots the Gates whose slots it takes with the write.
+	// Wait is what the release waits for. Queues has the Gates for whose slots it waits, and Slots the Gates whose slots it takes with the
+	// write.
 	Wait          Wait
 	Queues, Slots []Gate
 	// Report is true if the conditions of the target must be set now. After a write, the next ruling sets them.
@@ -32,7 +33,7 @@ type Ruling struct {
 	Now, Recheck time.Time
 }
 
-// Would returns what the ruling would be if a Gate with mode Audit enforced, and the other Gates kept their effects.
+// Would returns what the ruling would be if a Gate with mode Audit had mode Enforce, and the other Gates kept their effects.
 func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 	gates = slices.Clone(gates)
 	for i := range gates {
@@ -47,8 +48,8 @@ func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 // k8s.io/apimachinery/pkg/api/validation.
 const maxAnnotations = 256 << 10
 
-// fitting changes the step if its annotations would not fit on the target. The target is held anyway, with those names that are already there, or
-// without a name.
+// fitting changes the step if its annotations would not fit on the target. A target that must be held is held anyway, with those names that
+// are already there, or without a name.
 func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if !step.Write || fits(obj, step.Names, step.Pass) {
 		return step
@@ -56,7 +57,7 @@ func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if step.Outcome == Passing {
 		step.Outcome, step.Hold = Held, true // a pass that is not recorded must end
 	}
-	step.Pass = o.Pass.brief() // at most as long as the current value, and prevents that the request counts again
+	step.Pass = o.Pass.brief() // at most as long as the current value, and keeps the request from counting again
 	if step.Ends.State != PassEnded {
 		step.Ends = step.Pass
 	}
@@ -105,7 +106,7 @@ func (r Ruling) Dropped() []string {
 	return slices.DeleteFunc(slices.Clone(r.Observed.HeldBy), func(name string) bool { return slices.Contains(r.Step.Names, name) })
 }
 
-// isLate returns whether a Certificate that waits for a slot must be renewed now. Otherwise it returns when it must be renewed, zero for never. An
+// isLate returns whether a Certificate that waits for a slot must be renewed now, and otherwise when it must be renewed, zero for never. An
 // open Gate is never strict.
 func (r *Ruling) isLate(g Gate) (bool, time.Time) {
 	if !renews(r.Object) {
@@ -129,13 +130,13 @@ func Activates(obj *target.Object) bool {
 	return ok && obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
 }
 
-// isWindowIgnored returns whether the conditions report that cert-manager misread the renewal window of the controller.
+// isWindowIgnored returns whether the conditions report that cert-manager misread the renewal window that the controller set.
 func isWindowIgnored(obj *target.Object) bool {
 	condition := meta.FindStatusCondition(obj.GetConditions(), v1alpha1.RenewalConfigInvalidCondition)
 	return condition != nil && condition.Reason == v1alpha1.WindowIgnoredReason
 }
 
-// isNewlyIgnored returns whether cert-manager misreads the renewal window, but the conditions do not report it yet.
+// isNewlyIgnored returns whether cert-manager has misread the renewal window, but the conditions do not report that yet.
 func (r *Ruling) isNewlyIgnored() bool {
 	return r.Step.Hold && r.Step.Write && r.Observed.State == target.Held && r.Plan.Ignored && !isWindowIgnored(r.Object)
 }
@@ -151,8 +152,8 @@ var ConditionTypes = []string{
 	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
 }
 
-// Conditions returns all conditions that the controller sets on a target after its step. activated is the condition Activated, nil if it must not be
-// set.
+// Conditions returns all conditions that the controller sets on a target after its step. activated is the condition Activated, nil if it
+// must not be set.
 func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
 	var list []metav1.Condition
 	add := func(condition *metav1.Condition) {

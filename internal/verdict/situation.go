@@ -8,7 +8,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Situation has all inputs of a Ruling. Until a fact in Unknown is read, its field has the zero value, which does not prevent a release.
+// Situation has all inputs of a Ruling, as plain values. Unknown has the facts that were not read. For a fact that was read, a zero value
+// does not prevent a release.
 type Situation struct {
 	// Object is the trimmed target, and Definition is that of its kind.
 	Object     *target.Object
@@ -16,16 +17,16 @@ type Situation struct {
 	// Gates govern the target or have their names on it, each once.
 	Gates []Gate
 	Now   time.Time
-	// Sharded is true if other processes reconcile some of the Gates. Reporter is true if this process reports on a target without Gates of its own,
-	// because it was the last to write the target, or has just started.
+	// Sharded is true if other processes reconcile some of the Gates. Reporter is true if this process reports on a target without Gates of
+	// its own, because it was the last to write the target, or has just started.
 	Sharded, Reporter bool
 
 	// Unknown has the facts that have not been read yet.
 	Unknown Facts
 	// Lockers are the Gates for which GateLocks lock the target.
 	Lockers []string
-	// Live are the target's Gates across all shards, read live. They are required to start a pass and to release a target without names. If nil,
-	// Gates are used.
+	// Live are the target's Gates across all shards, read live. They are required to start a pass, and to release a target without names. If
+	// Live is nil although it is known, only Gates count.
 	Live []Gate
 	// NoSlot are the Gates with a pace that have not given the target a slot yet.
 	NoSlot []string
@@ -66,12 +67,12 @@ const (
 	// lockInterval is when to requeue a locked target. Usually the event of its GateLock triggers it earlier.
 	lockInterval = 5 * time.Second
 
-	// MissingInterval is when to requeue a target that refers to a missing or denied Gate, or that is held without a name. Usually an event triggers
-	// it earlier. The interval is long because each invented name costs a request to the API server.
+	// MissingInterval is when to requeue a target that refers to a missing or denied Gate, or that is held without a name. Usually an event
+	// triggers it earlier. The interval is long because each invented name costs a request to the API server.
 	MissingInterval = 10 * time.Minute
 )
 
-// Rule returns the ruling on a target. If Needs is not empty, the target stays as it is until these facts are read.
+// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise the target stays as it is until these facts are read.
 func Rule(s Situation) Ruling {
 	r := s.decide(s.Gates)
 	if r.startsPass() {
@@ -81,7 +82,7 @@ func Rule(s Situation) Ruling {
 	return r
 }
 
-// conclude completes a ruling that decide has made without regard to what a release must wait for.
+// conclude completes a ruling of decide, which ignores what a release must wait for.
 func (r *Ruling) conclude(s Situation) {
 	r.recheckBy(r.Plan.Recheck)
 	reports := s.reports(r.Step.Names)
@@ -104,7 +105,7 @@ func (r *Ruling) conclude(s Situation) {
 	r.Report = reports && !r.Step.Write && r.Wait == NoWait && r.Needs == 0
 }
 
-// decide returns the ruling under the given Gates, without regard to what a release must wait for.
+// decide returns the ruling under the given Gates. It ignores what a release must wait for.
 func (s Situation) decide(gates []Gate) Ruling {
 	obj, now := s.Object, s.Now
 	adapter := target.Of(&obj.Unstructured)
@@ -130,7 +131,8 @@ func (s Situation) decide(gates []Gate) Ruling {
 	return r
 }
 
-// confirmPass repeats a ruling that starts a pass with the live Gates, because the reconciliation cannot be undone.
+// confirmPass decides again with the live Gates before a pass starts, because a reconciliation cannot be undone. If they have not been
+// read, the ruling needs them.
 func (s Situation) confirmPass(r Ruling) Ruling {
 	switch {
 	case s.Unknown&Live != 0:
@@ -144,8 +146,8 @@ func (s Situation) confirmPass(r Ruling) Ruling {
 	return r
 }
 
-// reports returns whether this process reports on a target. names are the Gates whose names are on it after the step. With shards, several processes
-// may hold it: the one with the first name reports, or the one that released it.
+// reports returns whether this process reports on a target. names are the Gates whose names are on it after the step. With shards, several
+// processes may hold it: the one with the first name reports, or the one that released it.
 func (s Situation) reports(names []string) bool {
 	switch {
 	case !s.Sharded:
@@ -156,8 +158,8 @@ func (s Situation) reports(names []string) bool {
 	return s.Reporter || slices.ContainsFunc(s.Gates, Gate.IsOurs)
 }
 
-// await makes a release wait for its GateLock, for the Gates of other shards, and for its slots, in this order. A target that waits does not change,
-// except that a pass may end.
+// await makes a release wait for its GateLock, for the Gates of other shards, and for its slots, in this order. A target that waits does
+// not change, except that a pass may end.
 func (r *Ruling) await(s Situation) {
 	nameless := len(r.Observed.HeldBy) == 0
 	switch suspends := target.Suspends(target.Of(&r.Object.Unstructured)); {
@@ -187,7 +189,7 @@ func (r *Ruling) isLocked(lockers []string) bool {
 	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) })
 }
 
-// awaitSlots makes a release take its slots, or wait for them. A Certificate that must be renewed now does not wait.
+// awaitSlots sets the slots that a release takes, or those for which it waits. A Certificate that must be renewed now does not wait.
 func (r *Ruling) awaitSlots(s Situation) {
 	for _, g := range s.Gates {
 		if !g.HasPace() || !slices.Contains(r.Observed.HeldBy, g.Name) && !gate.ReleasesInWaves(g.Object) {
@@ -220,7 +222,7 @@ func (o Observed) stays() Step {
 	return step
 }
 
-// recheckBy sets Recheck to at, unless it is earlier already. A zero time is ignored.
+// recheckBy sets Recheck to at, unless Recheck is earlier already. It ignores a zero time.
 func (r *Ruling) recheckBy(at time.Time) {
 	if r.Recheck.IsZero() || !at.IsZero() && at.Before(r.Recheck) {
 		r.Recheck = at

@@ -58,7 +58,7 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 	changed := !slices.Equal(o.HeldBy, v.Names)
 	switch {
 	case o.State == target.SuspendedByOthers:
-		// A client that resumes the target and suspends it later takes it over.
+		// A client that suspends the target after resuming it takes it over, so the names are removed.
 		return Step{Outcome: SuspendedByOthers, Write: len(o.HeldBy) > 0}
 	case len(v.Names) == 0 && !held && len(o.HeldBy) == 0:
 		return Step{}
@@ -70,7 +70,7 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 	case v.isSuspended() && plan.Exempt == target.Imminent:
 		return exempt(o, v, plan) // a suspended Gate must not let a certificate expire, either
 	case !v.closed:
-		// The Gates whose names are on the target are undecided or suspended, so it stays held or free.
+		// The Gates whose names are on the target are undecided, suspended or of other shards, so it stays held or free.
 		stays.Write, stays.Names = changed || o.State == target.Held && v.isSuspended() && plan.Stale, v.Names
 		return stays
 	case plan.Exempt != target.NotExempt:
@@ -84,7 +84,8 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 // claims returns whether the controller must apply the hold itself before it can release the target.
 func (o Observed) claims() bool { return o.State == target.Locked || o.State == target.Overridden }
 
-// exempt returns the step that releases a target although Gates would hold it. The names of the Gates stay on it if the exemption lasts.
+// exempt returns the step that releases a target although Gates would hold it. If the exemption lasts, the target gets the names of the
+// Gates. Otherwise, only names that are on it already stay, and none if its certificate is activated instead.
 func exempt(o Observed, v Verdict, plan target.Plan) Step {
 	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.claims()}
 	switch {

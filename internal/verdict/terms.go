@@ -7,8 +7,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Terms returns the combined terms on which Gates hold a Certificate. It is released when the last of them releases it. A Gate that does not exist
-// has the default terms. A Gate with mode Audit that releases the Certificate has none.
+// Terms returns the combined terms on which Gates hold a Certificate: the smallest margin, because the last Gate determines when it is
+// released, and strict if one of them is. Gates that do not exist, and Gates with mode Audit that release the Certificate, have no terms.
+// Without any terms, the default margin applies.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := 0

@@ -15,15 +15,16 @@ type Observed struct {
 	HeldBy []string
 	// Exempted is true if the target has been exempt from a hold.
 	Exempted bool
-	// ReportedAt is when the condition Approved was set, zero if it is missing. It distinguishes a resumed target from one that was never held.
+	// ReportedAt is when the condition Approved was set, zero if it is missing. It distinguishes a resumed target from one that was never
+	// held.
 	ReportedAt time.Time
-	// Pass is the record of the last pass, with the progress that Flux reports now. Advanced is true if some of that progress is not recorded yet.
-	// Outcome and Message are how the pass has ended, empty if it has not.
+	// Pass is the record of the last pass, with the progress that Flux reports now. Advanced is true if some of that progress is not recorded
+	// yet. Outcome and Message are how the pass has ended, empty if it has not.
 	Pass             Pass
 	Advanced         bool
 	Outcome, Message string
-	// RequestPresent is true if the request for this pass is still on the target. As long as it is, the record is kept, so that the request does not
-	// count again.
+	// RequestPresent is true if the request for this pass is still on the target. Until it is removed, the record is kept, so that the request
+	// does not count again.
 	RequestPresent bool
 	// Request is a new request for a pass, nil if there is none.
 	Request *PassRequest
@@ -53,7 +54,7 @@ type Verdict struct {
 	closed bool
 }
 
-// Judge returns the verdict of the Gates that concern a target.
+// Judge returns the verdict of the Gates that concern a target. gates must have each Gate only once.
 func Judge(o Observed, gates []Gate) Verdict {
 	var v Verdict
 	for _, g := range gates {
@@ -90,13 +91,13 @@ func Judge(o Observed, gates []Gate) Verdict {
 	return v
 }
 
-// resumed returns whether a free target was held after the Gate had closed: the name of the Gate is on it, and its condition is not older than the
-// closing.
+// resumed returns whether a free target was held after the Gate had closed: the name of the Gate is on it, and its condition is not older
+// than the closing.
 func (g Gate) resumed(o Observed) bool {
 	return slices.Contains(o.HeldBy, g.Name) && !o.ReportedAt.IsZero() && g.closedSince(o.ReportedAt)
 }
 
-// isSuspended returns whether all Gates that hold the target are suspended.
+// isSuspended returns whether all Gates that hold the target are suspended, or there are none.
 func (v Verdict) isSuspended() bool {
 	return !slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Effect != Suspended })
 }

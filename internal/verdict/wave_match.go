@@ -19,7 +19,7 @@ func WavesOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) (matches uint16) 
 	return matches
 }
 
-// WaveOf returns the name of the wave that an object belongs to: the last one that matches, or that of the rest.
+// WaveOf returns the name of the wave of an object: the last one that matches, or v1alpha1.RestOfTargets.
 func WaveOf(g *v1alpha1.Gate, obj *unstructured.Unstructured) string {
 	if matches := WavesOf(g, obj); matches != 0 {
 		return g.Spec.Release.Waves[bits.Len16(matches)-1].Name

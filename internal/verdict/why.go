@@ -59,7 +59,7 @@ var reasons = map[string]string{
 	v1alpha1.TimeUnknownReason:        "the API server does not return its time",
 }
 
-// requested describes a close request, with its requester and reason. The request is nil if it is unknown.
+// requested describes the close request by, with its requester and reason. by is nil if the request is unknown.
 func requested(by *ledger.Request) string {
 	text := "closed on request"
 	if by != nil && by.By != "" {

@@ -25,7 +25,7 @@ type Wide struct {
 // Field returns the path of the entry.
 func (w Wide) Field() string { return fmt.Sprintf("spec.targets[%d]", w.Index) }
 
-// String describes what the entry does.
+// String describes the entry and its effect.
 func (w Wide) String() string {
 	return fmt.Sprintf("selects %d objects, and the gate governs %d targets instead of %d", w.Matches, w.After, w.Before)
 }
@@ -33,8 +33,8 @@ func (w Wide) String() string {
 // WideAdvice is the next step after a warning about a Wide.
 const WideAdvice = "narrow the selector, or set mode: Audit first to see what the gate would hold"
 
-// Widest returns the entry whose selector matches the most objects. many is true if it makes the Gate wide, given the number of targets before.
-// Gates with mode Audit hold nothing and are never wide.
+// Widest returns the entry whose selector matches the most objects. many is true if it makes the Gate wide, given the number of targets
+// before. Gates with mode Audit hold nothing and are never wide.
 func (s Scope) Widest(g *v1alpha1.Gate, before int, objects []*unstructured.Unstructured) (w Wide, many bool) {
 	w.Before = before
 	matches := make([]int, len(g.Spec.Targets))
