@@ -28,8 +28,8 @@ func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
 	return annotations.ApproveException.Format(annotations.Value{At: at, Keys: keysOfException(e)})
 }
 
-// presentOf returns the reference to the current version of an exception, as used in approvals. An exception that was deleted and created again has
-// the same generation, but another UID.
+// presentOf returns the reference to the current version of an exception, as used in approvals. An exception that was deleted and created
+// again has the same generation, but another UID.
 func presentOf(e *v1alpha1.GateException) string {
 	return annotations.ApproveException.FormatKeys(keysOfException(e))
 }
@@ -38,7 +38,8 @@ func keysOfException(e *v1alpha1.GateException) map[string]string {
 	return map[string]string{"generation": strconv.FormatInt(e.Generation, 10), "uid": string(e.UID)}
 }
 
-// CheckApproval checks that the value of the annotation approves the current version of the exception.
+// CheckApproval returns an error unless the value of the annotation approves the current version of the exception. The error continues a
+// sentence about the approval.
 func CheckApproval(e *v1alpha1.GateException, value string) error {
 	v, err := annotations.ApproveException.Parse(value)
 	if err != nil {
@@ -53,8 +54,9 @@ func CheckApproval(e *v1alpha1.GateException, value string) error {
 	return nil
 }
 
-// HandleApprovals copies the approvals of the current version from the annotations to the status, because Flux removes annotations that kubectl has
-// added to an object in Git. It returns the new approvals, and those that an edit of the spec has voided. Without stamped, no approval counts.
+// HandleApprovals copies the approvals of the current version from the annotations to the status, because Flux removes annotations that
+// kubectl has added to an object in Git. It returns the new approvals, and those that an edit of the spec has voided. If stamped is false,
+// the API server does not stamp approvers, and no new approval counts.
 func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (approved, voided []v1alpha1.Approval) {
 	if e.ExpiredBy(now) {
 		return nil, nil // the approvers are kept for audit
@@ -93,7 +95,7 @@ func authorsOf(e *v1alpha1.GateException) []string {
 	return slices.DeleteFunc(strings.Split(e.Annotations[v1alpha1.AuthorsAnnotation], "\n"), func(name string) bool { return name == "" })
 }
 
-// approvers returns the users who approved the current version.
+// approvers returns the users whose approvals of the current version count.
 func approvers(e *v1alpha1.GateException) []string {
 	var names []string
 	for _, a := range e.Status.Approvals {
@@ -148,8 +150,8 @@ func refusedApproval(e *v1alpha1.GateException) string {
 	return fmt.Sprintf(msgApprovalRefused, maxApprovalQuote, value, err)
 }
 
-// howToApprove returns the command that approves the current version of an exception. It is empty if its authors are unknown, because no user may
-// approve it then.
+// howToApprove returns the command that approves the current version of an exception. It is empty if its authors are unknown, because then
+// no user may approve it.
 func howToApprove(e *v1alpha1.GateException) string {
 	if len(authorsOf(e)) == 0 {
 		return ""

@@ -32,14 +32,14 @@ type revision struct {
 	generation int64
 }
 
-// Snapshot is like NewSnapshot, but compiles the spec only if it is not cached. The cache compares calendars by identity: pass the same value as
-// before unless the calendars have changed.
+// Snapshot is like NewSnapshot, but compiles the spec only if it is not cached. The cache compares calendars by identity: pass the same
+// value as before unless the calendars have changed.
 func (c *Compilations) Snapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...*v1alpha1.GateException) *Snapshot {
 	s := c.Lookup(g, calendars, exceptions...)
 	if s.compiled != nil {
 		return s
 	}
-	compiled := s.compile() // not under the lock, so that other Gates need not wait
+	compiled := s.compile() // not under the lock, so that other Gates do not wait
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gates == nil {

@@ -23,7 +23,7 @@ type Decision struct {
 	By, Event string
 	// Next is the next change of state, nil if none is known.
 	Next *v1alpha1.Transition
-	// Recheck is when State or Reason may change, zero if that is unknown.
+	// Recheck is when State or Reason may change, zero if no change is known.
 	Recheck time.Time
 	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last one if none is.
 	RequestedAt, ResetToDefaultAt *metav1.Time
@@ -35,8 +35,8 @@ type Decision struct {
 	Broken []timetable.BrokenCalendar
 }
 
-// Decide returns the decision on a Gate at an instant. It depends on the spec, the accepted requests, the recorded state of the dependencies, and
-// the exceptions that count; if the spec is invalid, also on the last state. All calendars count as broken.
+// Decide returns the decision on a Gate at an instant. It depends on the spec, the accepted requests, the recorded state of the
+// dependencies, and the exceptions that count; if the spec is invalid, also on the last state. All calendars count as broken.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	return NewSnapshot(g, nil, exceptions...).Decide(now)
 }
@@ -114,20 +114,21 @@ func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*sched
 	return compiled.Plan(counting(in.Gate, in.Exceptions, from), opened, closed, budget), nil
 }
 
-// byItself returns the state that the Gate would have had at an instant without requests. It includes exceptions that have ended since.
+// byItself returns the state that the Gate would have had at an instant without requests. It includes exceptions that have ended since
+// then.
 func (in *Snapshot) byItself(at time.Time) v1alpha1.State {
 	return v1alpha1.State(in.compile().Plan(counting(in.Gate, in.Exceptions, at), nil, nil, nil).State(at).String())
 }
 
-// Withheld returns the decision to keep a Gate closed that would open, for lack of the API server's time.
+// Withheld returns the decision to keep a Gate closed that would open, because the API server's time is unknown.
 func (d Decision) Withheld() Decision {
 	d.State, d.Reason, d.By, d.Event, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", "", nil, nil
 	d.Message = msgTimeUnknown
 	return d
 }
 
-// decideInvalid decides on a Gate with an invalid spec. It never opens the Gate, and closes it if a close is due. A Gate that never had a valid spec
-// is closed.
+// decideInvalid decides on a Gate with an invalid spec. It never opens the Gate, and closes it if a close is due or a dependency is not
+// ready. A Gate that never had a valid spec is closed.
 func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
 	cause := errs.ToAggregate().Error()
 	d := Decision{

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// maxWatchMessage bounds, in bytes, the message that is copied from a dependency. Any user with write access to the dependency controls it.
+	// maxWatchMessage bounds, in bytes, the message that is copied from a dependency. Any user with write access to the dependency controls
+	// it.
 	maxWatchMessage = 256
 
 	// maxReadyExpr is the longest expression in bytes, as in the CRD.
 	maxReadyExpr = 4096
 )
 
-// readyExpr compiles an expression with the variables of dependsOn in a Kustomization. The
-// result is cached.
+// readyExpr compiles an expression with the variables of dependsOn in a Kustomization. The result is cached.
 func readyExpr(text string) (*expression.Bool, error) {
 	compiled, err := expression.NewBool(text, expression.OfDependency...)
 	if err != nil {
@@ -66,8 +66,8 @@ func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	return errs
 }
 
-// EvaluateReadyExpr evaluates the readyExpr of a dependency. If the result is not true, message says why. dep and self are the contents of the
-// dependency and of the Gate; dep is nil if the dependency does not exist, which is never ready.
+// EvaluateReadyExpr evaluates the readyExpr of a dependency. If the result is not true, message says why. dep and self are the contents of
+// the dependency and of the Gate; dep is nil if the dependency does not exist, which is never ready.
 func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr string) (ready bool, message string) {
 	if dep == nil {
 		return false, msgDependencyMissing
@@ -87,7 +87,7 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 	return true, ""
 }
 
-// RecordDependency returns the status of a dependency with the observed readiness. Since is now if the readiness has changed.
+// RecordDependency returns the status of a dependency with the observed readiness. It keeps Since if the readiness has not changed.
 func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
 	status := v1alpha1.DependencyStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: DependencyNamespace(g, ref), Name: ref.Name,
@@ -124,7 +124,8 @@ func dependencyName(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) string 
 	return fmt.Sprintf("%s '%s/%s'", ref.Kind, DependencyNamespace(g, ref), ref.Name)
 }
 
-// waitsFor returns a message about the dependency that keeps a Gate closed, empty if none does. A dependency that has not been checked is not ready.
+// waitsFor returns a message about the dependency that keeps a Gate closed, empty if none does. A dependency that has not been checked is
+// not ready.
 func waitsFor(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
 		switch status := FindDependency(g, ref); {
@@ -137,8 +138,8 @@ func waitsFor(g *v1alpha1.Gate) string {
 	})
 }
 
-// closesInvalid returns a message about the dependency that closes a Gate with an invalid spec, empty if none does. Only a dependency that was
-// observed as not ready closes the Gate. With an invalid readyExpr, the Gate keeps its last state.
+// closesInvalid returns a message about the dependency that closes a Gate with an invalid spec, empty if none does. Only a dependency that
+// was observed as not ready closes the Gate. A dependency with an invalid readyExpr is ignored.
 func closesInvalid(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
 		status := FindDependency(g, ref)
@@ -154,7 +155,8 @@ func closesInvalid(g *v1alpha1.Gate) string {
 	})
 }
 
-// firstOf returns a message about the first dependency for which whyNot returns a reason, and the number of others. It is empty if there is none.
+// firstOf returns a message about the first dependency for which whyNot returns a reason, and the number of others. It is empty if there is
+// none.
 func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string) string {
 	first, more := "", 0
 	for i := range g.Spec.DependsOn {
@@ -173,7 +175,8 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string
 	return first
 }
 
-// wait changes an open decision to closed because of a dependency. The next transition is unknown then.
+// wait changes the decision to closed because of a dependency. If a close request or a close period with override: Deny closes the Gate
+// anyway, that remains the reason. The next transition is unknown in both cases.
 func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *ledger.Request, why string) {
 	d.State, d.Next = v1alpha1.StateClosed, nil
 	if s.Reason == schedule.CloseRequested || s.Reason == schedule.ClosePeriod && isHard(g, s.By) {

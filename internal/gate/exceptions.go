@@ -16,8 +16,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// counting returns the exceptions of a Gate that have enough approvals and have not ended, in their order of precedence: first those that only
-// close, then the others, newest first. Exceptions that were created in the same second are ordered by name.
+// counting returns the exceptions of a Gate that have enough approvals and have neither ended nor been deleted, in their order of
+// precedence: first those that only close, then the others, newest first. Exceptions that were created in the same second are ordered by
+// name.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -49,8 +50,8 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exceptions that apply at now: the valid ones up to and including the first that can open. Later ones are ignored, unless the
-// first is broken and cannot close; then the next one that may close applies, too.
+// applying returns the exceptions that apply at now: the valid ones up to and including the first that can open. Later ones are ignored,
+// unless that one is broken and cannot close: then the next one applies, too, if it may close.
 func (p *peers) applying() (apply []*v1alpha1.GateException) {
 	first := true // of those that can open
 	for _, e := range p.counts {
@@ -92,7 +93,7 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 type peers struct {
 	gate      *v1alpha1.Gate
 	timetable *timetable.Timetable
-	// notReady is the reason why the exceptions have no effect, empty if they have.
+	// notReady is why the exceptions have no effect, empty if they have.
 	notReady string
 	counts   []*v1alpha1.GateException
 	// refused returns the names of the exceptions with a refused lead time.
@@ -112,8 +113,8 @@ func (in *Snapshot) peers(now time.Time) *peers {
 	return p
 }
 
-// recheck returns when the decision on an exception may change: when this exception, one that overlaps with it, or one that counts towards the limit
-// begins or ends.
+// recheck returns when the decision on an exception may change: when it, an exception that overlaps with it, or one that counts towards the
+// limit begins or ends. It is zero for never.
 func (p *peers) recheck(e *v1alpha1.GateException) time.Time {
 	related := []*v1alpha1.GateException{e}
 	for i, other := range p.counts {
@@ -159,12 +160,12 @@ func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	})
 }
 
-// Overlapping returns the exceptions that override e at some time in the future, in their order of precedence.
+// Overlapping returns the exceptions that override e at some time and have not ended, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	return NewSnapshot(g, nil, exceptions...).peers(now).newer(e)
 }
 
-// tooMany returns the message that an exception is broken because the Gate has too many of them, empty if the Gate has not.
+// tooMany returns the message that an exception is broken because its Gate has too many, empty if the exception is within the limit.
 func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 	if !slices.ContainsFunc(timetable.Excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
 		return ""
@@ -179,14 +180,14 @@ type ExceptionDecision struct {
 	// Active is true if it applies, Expired if it has ended. Reason and Message explain that.
 	Active, Expired bool
 	Reason, Message string
-	// Refused is why approvals do not count, and Approve is the command that approves the current version. Both are empty unless the exception waits
-	// for approval.
+	// Refused is why the approval in the annotation does not count, empty if it does. Approve is the command that approves the current
+	// version. Both are empty unless the exception waits for approval.
 	Refused, Approve string
 	// Overlapped is a message about the newer exception that overrides it, empty if there is none.
 	Overlapped string
-	// TooMany is why it is broken if its Gate has too many exceptions, empty if it has not.
+	// TooMany is the message that it is broken because its Gate has too many exceptions, empty if it is within the limit.
 	TooMany string
-	// Errors of an invalid spec.
+	// Errors are the errors of an invalid spec.
 	Errors field.ErrorList
 	// Recheck is when the decision may change without a write, zero if it will not.
 	Recheck time.Time
@@ -250,8 +251,8 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	return d
 }
 
-// overlapped returns a message about a newer exception that overrides this one or its openings, empty if there is none. If there are several, it
-// describes one that is valid now.
+// overlapped returns a message about a newer exception that overrides this one or its openings, empty if there is none. Of several, it
+// chooses the first that is valid now, or else the first.
 func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	newer := p.newer(e)
 	if len(newer) == 0 {

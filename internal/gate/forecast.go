@@ -71,7 +71,7 @@ type forecaster struct {
 	now       time.Time
 	leads     []time.Duration
 	announced []v1alpha1.Announcement
-	// state is the current state of the Gate. coming has the future changes that may be announced, see collect.
+	// state is the current state of the Gate. coming has the next changes, see collect.
 	state  schedule.State
 	coming []schedule.Transition
 	// reached is where the search for changes ended early, zero if it was complete. Announcements of later changes are kept.
@@ -80,7 +80,8 @@ type forecaster struct {
 	fresh []int
 }
 
-// collect sets coming to the changes that may be announced, one more, and all changes up to the last announced one.
+// collect sets coming to the next changes: all up to the last announced one, and then up to the first one beyond the longest lead, or until
+// there are maxAnnouncements.
 func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	horizon, last := f.now.Add(slices.Max(f.leads)), time.Time{}
 	if n := len(f.announced); n > 0 {
@@ -94,8 +95,8 @@ func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	}
 }
 
-// announce sets Announced, Notices and Next. An announced change is kept for MaxSkew after its time, because the clock of another replica may be
-// behind.
+// announce sets Announced, Notices and Next. An announced change is kept for MaxSkew after its time, because the clock of another replica
+// may be behind.
 func (f *forecaster) announce() {
 	var unknown []v1alpha1.Announcement
 	for _, a := range f.announced {
@@ -112,7 +113,7 @@ func (f *forecaster) announce() {
 			room--
 		}
 	}
-	if len(f.coming) >= maxAnnouncements { // because then one more change may be announced
+	if len(f.coming) >= maxAnnouncements { // once the first change has happened, another one is within the bound
 		f.Next = f.coming[0].At
 	}
 	for i, t := range f.coming {
@@ -155,8 +156,8 @@ func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, 
 	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: v1alpha1.Duration{Duration: math.MaxInt64}}, false
 }
 
-// due returns the lead of the announcement that is due now (the shortest lead that has been reached), and the lead of the next announcement (the
-// longest that has not been reached). Leads of at least below were announced before. Zero means none.
+// due returns the lead of the announcement that is due now (the shortest lead that has been reached), and the lead of the next announcement
+// (the longest that has not been reached). Leads of at least below were announced before. Zero means none.
 func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next time.Duration) {
 	left := t.At.Sub(f.now)
 	for _, lead := range f.leads {
@@ -171,22 +172,22 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 	return due, next
 }
 
-// waitForSpace sets Next to when the oldest past change can be dropped, unless it is earlier already.
+// waitForSpace sets Next to when the oldest past change can be dropped, unless Next is earlier already.
 func (f *forecaster) waitForSpace() {
 	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
 		f.Next = schedule.Earlier(f.Next, f.Announced[0].At.Add(ledger.MaxSkew))
 	}
 }
 
-// scheduleNotice sets Next to lead before the change, unless it is earlier already.
+// scheduleNotice sets Next to lead before the change, unless Next is earlier already. It ignores a zero lead.
 func (f *forecaster) scheduleNotice(t schedule.Transition, lead time.Duration) {
 	if lead > 0 {
 		f.Next = schedule.Earlier(f.Next, t.At.Add(-lead))
 	}
 }
 
-// cancel finds announced changes that will no longer happen. If a change to the same state is announced now, it replaces the old one. If the Gate
-// has the announced state at that time anyway, the announcement is dropped silently.
+// cancel finds announced changes that will no longer happen. If a change to the same state is announced now, it replaces the old one. If
+// the Gate has the announced state at that time anyway, the announcement is dropped silently.
 func (f *forecaster) cancel() {
 	for _, a := range f.announced {
 		if !a.At.After(f.now) || f.comes(a) || f.isUnknown(a) {

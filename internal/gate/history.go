@@ -16,8 +16,8 @@ import (
 // maxRefused bounds the error of a refused request in the history, in bytes.
 const maxRefused = 512
 
-// history returns the history of a Gate with new entries for the change of state and for each handled request. The request that changed the state at
-// once has no entry of its own.
+// history returns the history of a Gate with new entries for the change of state and for the handled requests, accepted or refused. The
+// request that changed the state has no entry of its own.
 func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) []v1alpha1.HistoryEntry {
 	at, entries := metav1.NewTime(now), g.Status.History
 	for _, r := range handled {
@@ -31,7 +31,8 @@ func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Ti
 	return bounded(entries)
 }
 
-// withPasses adds entries about passes to a history, ordered by time. Entries older than the whole history are dropped, because they were evicted.
+// withPasses adds entries about passes to a history, ordered by time. Entries older than the whole history are dropped, because they were
+// evicted.
 func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	history := slices.Clone(before)
 	if len(history) == 0 {
@@ -55,8 +56,8 @@ func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry
 	return bounded(history)
 }
 
-// isAbove returns whether the entry of a pass is listed above another entry. Passes of the same second are ordered by name, so that a full history
-// always drops the same ones.
+// isAbove returns whether the entry of a pass is listed above another entry. Passes of the same second are ordered by name, so that a full
+// history always drops the same ones.
 func isAbove(pass, other v1alpha1.HistoryEntry) bool {
 	if !other.At.Equal(&pass.At) {
 		return other.At.Before(&pass.At)
@@ -91,7 +92,8 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 	return e
 }
 
-// bounded returns the entries that fit into the history. Passes get at most half of the space, so that they do not displace openings and closings.
+// bounded returns the entries that fit into the history. Passes get at most half of the space, so that they do not displace openings and
+// closings.
 func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	all := historyLimit{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
 	passes := historyLimit{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
@@ -110,7 +112,7 @@ func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 // historyLimit has the entries and bytes that are left.
 type historyLimit struct{ entries, bytes int }
 
-// takes reserves space for an entry. It returns false if there is not enough, and then for all later entries, too.
+// takes reserves space for an entry. It returns false if there is not enough, and from then on for all entries.
 func (r *historyLimit) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
 	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)

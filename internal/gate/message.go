@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// inForceToo returns sentences about the exceptions in force that the message does not name yet, and about those that are invalid or exceed the
-// limit.
+// inForceToo returns clauses about the exceptions in force that the message does not name yet, and about those that are invalid or exceed
+// the limit.
 func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
@@ -29,7 +29,7 @@ func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.G
 	return text
 }
 
-// inBrackets returns the name of an event in parentheses, empty if there is no event.
+// inBrackets returns the name of an event in parentheses, after a space. It is empty if there is no event.
 func inBrackets(event string) string {
 	if event == "" {
 		return ""
@@ -90,8 +90,8 @@ func after(part string) string {
 	return ", " + part
 }
 
-// unreadable returns a message about a calendar that cannot be read, empty if all can be read. If one of them is of the close period that decides,
-// the message is about that one.
+// unreadable returns a message about a calendar that cannot be read, empty if all can be read. If one of them belongs to the close period
+// that decides, the message is about that one.
 func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []timetable.BrokenCalendar) string {
 	if len(broken) == 0 {
 		return ""

@@ -18,11 +18,11 @@ import (
 
 // PassRequest is a request for a pass.
 type PassRequest struct {
-	// Value of the annotation, the time in it, and how long the pass may last.
+	// Value is the value of the annotation, At is the time in it, and Lasts is how long the pass may last.
 	Value string
 	At    time.Time
 	Lasts time.Duration
-	// By is the requester, and Reason is why.
+	// By is the requester, and Reason is the reason that the requester gave.
 	By, Reason string
 	// Gates is the list of the Gates that were checked at admission, see PassGates.
 	Gates string
@@ -43,8 +43,8 @@ func PassCovers(list, name string) bool {
 	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
 }
 
-// ReadPass reads the request for a pass from the annotations of an object. It returns false if there is none. It refuses a time that is further
-// ahead than the tolerated clock skew, because the request would still count after the Gates have closed again.
+// ReadPass reads the request for a pass from the annotations of an object. It returns false if there is none. It refuses a time that is
+// further ahead than the tolerated clock skew, because the request would still count after the Gates have closed again.
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
@@ -71,7 +71,7 @@ const (
 	MaxPass = time.Hour
 )
 
-// ParsePass parses a request for a pass: its time, and how long the pass may last, by default DefaultPass.
+// ParsePass parses the value of a request for a pass. lasts is how long the pass may last, DefaultPass if the value has no duration.
 func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 	v, err := annotations.Pass.Parse(value)
 	if lasts = DefaultPass; v.Duration != nil {
@@ -83,8 +83,8 @@ func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 	return v.At, lasts, err
 }
 
-// FormatPass returns the value of a request for a pass that may last as long as needs, but at most MaxPass. The value has no duration if DefaultPass
-// suffices.
+// FormatPass returns the value of a request for a pass that may last as long as needs, but at most MaxPass. The value has no duration if
+// DefaultPass suffices.
 func FormatPass(at time.Time, needs time.Duration) string {
 	v := annotations.Value{At: at.Truncate(time.Microsecond)}
 	if needs > DefaultPass {
@@ -93,14 +93,14 @@ func FormatPass(at time.Time, needs time.Duration) string {
 	return annotations.Pass.Format(v)
 }
 
-// MayPrecede returns whether a request for a pass may have been made before the last transition of a Gate although its time is later, because the
-// requester's clock may be ahead.
+// MayPrecede returns whether a request for a pass may have been made before the last transition of a Gate although its time is later,
+// because the requester's clock may be ahead.
 func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
 	return at.After(now) && now.Before(last.At.Add(ledger.MaxSkew))
 }
 
-// PassBarred returns why a closed Gate permits no pass at an instant, empty if it does. A Gate permits a pass only if an open request could open it.
-// Calendars of close periods with override: Deny that a close request hides count as broken.
+// PassBarred returns why a closed Gate permits no pass at an instant, empty if it does. A Gate permits a pass only if an open request could
+// open it. Calendars of close periods with override: Deny that a close request hides count as broken.
 func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	last := g.Status.LastTransition

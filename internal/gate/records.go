@@ -11,9 +11,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// exceptionRecords returns the records of the exceptions of the Gate for its status: those that apply, those over the limit, future ones, and
-// expired ones, latest first. An exception that applied several times has one record for each time. Records beyond the limit are dropped from the
-// end.
+// exceptionRecords returns the records of the exceptions of the Gate for its status: those that apply, those over the limit, future ones,
+// and expired ones, latest first. An exception that applied several times has one record for each time. Records beyond the limit are
+// dropped from the end.
 func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)

@@ -17,8 +17,8 @@ func IsOpen(g *v1alpha1.Gate, now time.Time) bool {
 	return meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) && (g.Spec.Suspend || current && !closes)
 }
 
-// ReportedOpen returns whether a Gate is certainly open. Use it before irreversible steps: unlike IsOpen, it returns false for a Gate that is
-// suspended, invalid or about to be deleted, or that has an unhandled close request.
+// ReportedOpen returns whether a Gate is certainly open. Use it before irreversible steps: unlike IsOpen, it returns false for a Gate that
+// is suspended, invalid or being deleted, or that has an unhandled close request.
 func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || !IsOpen(g, now) {
 		return false

@@ -28,7 +28,7 @@ type Observed struct {
 	TwoClocks bool
 	// Server is the time of the API server, nil if it has not been read yet.
 	Server *ServerTime
-	// Behind is how far the controller's clock is at least behind that of the API server. A Gate closes by the faster clock.
+	// Behind is by how much the controller's clock is certainly behind that of the API server. A Gate closes by the faster clock.
 	Behind time.Duration
 }
 
@@ -79,8 +79,8 @@ type Resolution struct {
 	gate, decided *v1alpha1.Gate
 }
 
-// Resolve handles the new requests of the Gate and decides, without changing the Gate. It needs the dependencies only for a Gate that is open if
-// they are ready, and the time of the API server only for a Gate that would open.
+// Resolve handles the new requests of the Gate and decides, without changing the Gate. It needs the dependencies only for a Gate that is
+// open if they are ready, and the time of the API server only for a Gate that would open.
 func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	r := &Resolution{snapshot: in, observed: o, At: now}
 	r.gate, r.Handled = r.handle(in.Gate, now)
@@ -143,8 +143,8 @@ func (r *Resolution) decide(d Decision) {
 	}
 }
 
-// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed. The latter matters,
-// because a close may have ended by only one of the two clocks.
+// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed. The latter
+// matters, because a close may have ended by only one of the two clocks.
 func (r *Resolution) opens() bool {
 	before := r.snapshot.Gate
 	return r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
@@ -158,8 +158,8 @@ func missedTransition(before *v1alpha1.Gate, state v1alpha1.State, now time.Time
 	return due != nil && !due.At.After(now) && due.State != state
 }
 
-// confirm keeps the current state of a Gate that would open by the controller's clock, but not by the API server's: the controller's clock may be
-// ahead, and another replica would decide differently. It also does so if the API server's time is unknown.
+// confirm keeps the current state of a Gate that would open by the controller's clock, but not by the API server's: the controller's clock
+// may be ahead, and another replica would decide differently. It also keeps the state if the API server's time is unknown.
 func (r *Resolution) confirm(t *ServerTime) {
 	before := r.snapshot.Gate
 	if r.Err = t.Unknown(); r.Err != nil {

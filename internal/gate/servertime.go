@@ -43,7 +43,8 @@ func (t *ServerTime) Unknown() error {
 	return fmt.Errorf("%w: %w", ErrTimeUnknown, t.Err)
 }
 
-// Ahead returns how far the controller's clock is at least ahead of the API server's, negative if it is behind.
+// Ahead returns by how much the controller's clock is certainly ahead of the API server's. It is negative if the controller's clock is
+// certainly behind, and zero if the two may agree.
 func (t *ServerTime) Ahead() time.Duration {
 	if ahead := t.RequestedAt.Sub(t.Reported) - serverPrecision; ahead > 0 {
 		return ahead
@@ -51,8 +52,8 @@ func (t *ServerTime) Ahead() time.Duration {
 	return min(t.ReceivedAt.Sub(t.Reported), 0)
 }
 
-// reached returns the latest time that the API server's clock may have had when it responded, but at most now if that is possible. So a request of
-// the same second never counts as later, and the next opening begins at a whole second.
+// reached returns the latest time that the API server's clock may have had when it responded, but at most now if that is possible. So a
+// request of the same second never counts as later, and the next opening begins at a whole second.
 func (t *ServerTime) reached(now time.Time) time.Time {
 	switch last := t.Reported.Add(serverPrecision - 1); {
 	case now.Before(t.Reported):
@@ -63,9 +64,9 @@ func (t *ServerTime) reached(now time.Time) time.Time {
 	return now
 }
 
-// Until returns how long to wait before reading the API server's time again, which may have reached the instant at by then. The fraction of its
-// current second is unknown, but the instant is at most as far away as the controller's clock is ahead. So the first wait is short, and each further
-// wait doubles the total.
+// Until returns how long to wait before reading the API server's time again, which may have reached the instant at by then. The fraction of
+// its current second is unknown, but the instant is at most as far away as the controller's clock is ahead. So the first wait is short, and
+// each further wait doubles the total.
 func (t *ServerTime) Until(at time.Time) time.Duration {
 	left := at.Sub(t.Reported)
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // Snapshot holds all inputs of a decision on a Gate. It is not safe for concurrent use.
 type Snapshot struct {
-	// Gate is the Gate. Its status has the accepted requests and the state of its dependencies.
+	// Gate has the accepted requests and the state of its dependencies in its status. It is nil for exceptions whose Gate does not exist.
 	Gate *v1alpha1.Gate
 	// Calendars has the calendars of the periods of the Gate. A missing calendar counts as broken.
 	Calendars timetable.Calendars
@@ -57,7 +57,7 @@ func (in *Snapshot) Errors() field.ErrorList { return in.compile().errs }
 // Broken returns the calendars that cannot be read.
 func (in *Snapshot) Broken() []timetable.BrokenCalendar { return in.compile().Broken }
 
-// Warnings returns the warnings about ambiguous calendar entries, in the order of the periods.
+// Warnings returns the warnings about the calendars, in the order of the periods.
 func (in *Snapshot) Warnings() []timetable.Ambiguity { return in.compile().Warnings }
 
 // RefusedLeads returns the errors of the lead times that are refused at an instant, by exception name.
@@ -68,13 +68,13 @@ func (in *Snapshot) RefusedLeads(now time.Time) map[string]field.ErrorList {
 	return in.compile().RefusedLeads(counting(in.Gate, in.Exceptions, now))
 }
 
-// Validate returns the errors that prevent a decision on a Gate, each with the path of its field. All other errors are found by the schemas of the
-// CRDs, see internal/validate.
+// Validate returns the errors that prevent a decision on a Gate, each with the path of its field. The schemas of the CRDs find all other
+// errors, see internal/validate.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	return NewSnapshot(g, nil).Errors()
 }
 
-// specErrors returns the errors in all fields except the periods.
+// specErrors returns the errors of dependencies, targets and waves. timetable.Compile finds all other errors.
 func specErrors(g *v1alpha1.Gate) field.ErrorList {
 	return slices.Concat(dependencyErrors(g), targetErrors(g), waveErrors(g))
 }

@@ -70,8 +70,8 @@ func (r *Resolution) recordConditions(g *v1alpha1.Gate) {
 	conditions.MarkFalse(g, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
 }
 
-// recordEffect sets the conditions of a new decision until its progress is known. It sets observedGeneration only if nothing prevented the Gate from
-// opening. Otherwise, both clocks must be read again, even after a crash.
+// recordEffect sets the conditions of a new decision until its progress is known. It sets observedGeneration only if nothing prevented the
+// Gate from opening. Otherwise, both clocks must be read again, even after a crash.
 func (r *Resolution) recordEffect(g *v1alpha1.Gate) {
 	before := r.snapshot.Gate
 	if !conditions.IsStalled(g) && (r.Changed || !IsCurrent(before)) { // Reconciling and Stalled exclude each other
@@ -85,8 +85,8 @@ func (r *Resolution) recordEffect(g *v1alpha1.Gate) {
 	stampConditions(before, g, r.At)
 }
 
-// missed returns whether the Gate changed its state and changed it back since the last decision. A planned opening does not count while the time is
-// unknown or a dependency is not ready, because the Gate stayed closed.
+// missed returns whether the Gate changed its state and changed it back since the last decision. A planned opening does not count while the
+// time is unknown or a dependency is not ready, because the Gate stayed closed.
 func (r *Resolution) missed() bool {
 	return r.Reason != v1alpha1.TimeUnknownReason && r.Reason != v1alpha1.DependencyNotReadyReason && missedTransition(r.snapshot.Gate, r.State, r.At)
 }
@@ -97,7 +97,7 @@ func stateChanged(before, after *v1alpha1.Gate) bool {
 	return was == nil || was.Status != conditions.Get(after, v1alpha1.OpenedCondition).Status
 }
 
-// AffectsTargets returns whether a change of a Gate requires that its targets are reconciled.
+// AffectsTargets returns whether the targets of a Gate must be reconciled after a change of the Gate.
 func AffectsTargets(before, after *v1alpha1.Gate) bool {
 	return before.UID != after.UID || before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
@@ -123,8 +123,8 @@ func stampConditions(before, after *v1alpha1.Gate, now time.Time) {
 	}
 }
 
-// SuspendedStatus returns the status of a suspended Gate, which keeps the last decision. It removes Reconciling, and sets Ready if it was never set.
-// Otherwise, clients that wait for the Gate, such as a Kustomization with wait: true, would wait forever.
+// SuspendedStatus returns the status of a suspended Gate, which keeps the last decision. It removes Reconciling, and sets Ready if it was
+// never set. Otherwise, clients that wait for the Gate, such as a Kustomization with wait: true, would never consider it ready.
 func SuspendedStatus(before *v1alpha1.Gate, now time.Time) v1alpha1.GateStatus {
 	g := *before
 	g.Status.Conditions = slices.Clone(g.Status.Conditions)
