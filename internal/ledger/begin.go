@@ -75,8 +75,8 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	l.merge(r.Source)
 }
 
-// endsOpen returns whether a close request still matters although it had ended before the controller read it: it has ended the open request in
-// force, or would have refused it while that was planned.
+// endsOpen returns whether a close request still matters although it had ended before the controller read it: it has ended the open request
+// in force, or would have refused that request while it was planned.
 func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
 	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
 		return false
@@ -98,8 +98,9 @@ func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// mayEnd returns an error if an open request must not end a close request in force. The open request must have the later time, and must not have
-// been accepted earlier. If both were accepted together, its time must be later by more than the clock skew. Otherwise the Gate stays closed.
+// mayEnd returns an error if an open request must not end a close request in force. The open request must have the later time, and must not
+// have been accepted earlier. If both were accepted together, its time must be later by more than the clock skew. Otherwise the Gate stays
+// closed.
 func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	after := closed.RequestedAt.Add(slack(open.Source, closed.Source))
 	switch {

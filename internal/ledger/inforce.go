@@ -23,7 +23,8 @@ const (
 	MaxSkew = time.Minute
 )
 
-// inForce is an accepted request that has begun. It ends at end, or earlier if another request ends it. A zero end means never.
+// inForce is an accepted request that has begun. It is in force until end, or until another request ends it earlier. A zero end means
+// never.
 type inForce struct {
 	v1alpha1.AcceptedRequest
 	end time.Time
@@ -61,7 +62,7 @@ func (l *Ledger) requestEnd(r *v1alpha1.AcceptedRequest) time.Time {
 	return end
 }
 
-// ends ends the others when r begins.
+// ends ends the other requests at the time of r.
 func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	for _, other := range others {
 		at := r.RequestedAt
@@ -69,8 +70,8 @@ func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	}
 }
 
-// End returns when a request ends unless another request ends it earlier, zero for never. window is spec.window: it bounds every open request, and a
-// close request without a duration.
+// End returns when a request ends unless another request ends it earlier, zero for never. window is spec.window: it bounds every open
+// request, and close requests that have no duration and are not unlimited.
 func (r *Request) End(window *v1alpha1.Duration) time.Time {
 	switch {
 	case r.Action == v1alpha1.RequestOpen:
@@ -93,8 +94,8 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	return end
 }
 
-// plan adds a request with a future time to planned. An open request replaces the planned open request. A close request replaces only that of the
-// same requester, so that users cannot cancel each other's plans.
+// plan adds a request with a future time to planned. An open request replaces the planned open request. A close request replaces only that
+// of the same requester, so that users cannot cancel each other's plans.
 func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -120,8 +121,8 @@ func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// acceptedAt returns the acceptance time for requests that are read at now. It is later than all previous acceptance times, even if the clock of
-// another replica is ahead.
+// acceptedAt returns the acceptance time for requests that are read at now. It is later than all previous acceptance times, even if the
+// clock of another replica is ahead.
 func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	at := now.Truncate(time.Microsecond)
 	note := func(r *v1alpha1.AcceptedRequest) {
@@ -141,7 +142,8 @@ func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(at)
 }
 
-// follows returns whether r comes after other, a request for the opposite action that another request has ended. It is false if r is nil.
+// follows returns whether other is a request for the opposite action that has been ended by another request, and that r therefore follows.
+// It is false if r is nil.
 func (r *inForce) follows(other *inForce) bool {
 	return r != nil && other.Action != r.Action && other.EndedAt != nil
 }
@@ -154,8 +156,8 @@ func (l *Ledger) endedEarly(r *inForce) bool {
 	})
 }
 
-// last returns the request in force, or the last one if none is. It returns nil if there was none. Of several close requests, it returns the one
-// that ends last, and of those the one with the latest time.
+// last returns the request in force, or the last one if none is. It returns nil if there was none. Of several close requests, it returns
+// the one that ends last, and of those with the same end the one with the latest time.
 func (l *Ledger) last() *inForce {
 	last := l.open
 	for _, s := range l.closes {
@@ -166,8 +168,8 @@ func (l *Ledger) last() *inForce {
 	return last
 }
 
-// Deciding returns the request that caused a decision with the reason OpenRequested or CloseRequested, nil for any other reason. A close request
-// counts for whole seconds, so it may be planned or have ended.
+// Deciding returns the request that caused a decision with the reason OpenRequested or CloseRequested, nil for any other reason. The result
+// may be planned or have ended, because a close request counts for whole seconds.
 func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	action := v1alpha1.RequestOpen
 	switch reason {
@@ -193,8 +195,8 @@ func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 	return &r
 }
 
-// Periods returns the requests as periods of the schedule. Fractions of a second are rounded so that the Gate never opens early or closes late. A
-// close request that has begun stays in force even if the clock was set back since.
+// Periods returns the requests as periods of the schedule. Fractions of a second are rounded so that the Gate never opens early or closes
+// late. A close request that has begun stays in force even if the clock is behind now.
 func (l *Ledger) Periods(now time.Time) (opened, closed []schedule.Period) {
 	for _, s := range l.begun {
 		start := s.RequestedAt.Time

@@ -23,8 +23,8 @@ type Ledger struct {
 	applied time.Time
 	// limit is spec.window, nil if it is not set.
 	limit *v1alpha1.Duration
-	// open and closes are the requests in force, or the last ones. Either open or closes is set. A close request is dropped if another one refuses
-	// the same open requests.
+	// open and closes are the requests in force, or the last ones. At most one of the two is set. A close request is dropped if another one
+	// covers it, see covers.
 	open   *inForce
 	closes []*inForce
 	// begun has open, closes, and the requests that they ended. An ended request may still be in force by the clock of another replica.
@@ -89,9 +89,9 @@ func (l *Ledger) sort() {
 	})
 }
 
-// Apply handles the new requests and approvals in the annotations, and begins the requests that are due or have enough approvals. It returns the
-// requests that were accepted, approved or refused, including earlier requests that are refused only now. Each value is handled once. Removing an
-// annotation has no effect.
+// Apply handles the new requests and approvals in the annotations, and begins the requests that are due or have enough approvals. It
+// returns the requests that were accepted, approved or refused, including earlier requests that are refused only now. Each value is handled
+// once. Removing an annotation has no effect.
 func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
 	begun, refused := l.advance(now)
 	for _, r := range begun {

@@ -26,8 +26,8 @@ func unhandledLines(g *v1alpha1.Gate) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return l == "" })
 }
 
-// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A malformed line counts
-// as a close request without an end, because it may have been one.
+// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A malformed
+// line counts as a close request without an end, because it may have been one.
 func (l *Ledger) recorded(now time.Time) (all []*Request) {
 	for _, line := range unhandledLines(l.gate) {
 		r, ok := parseLine(line)
@@ -74,7 +74,8 @@ func (l *Ledger) pending(action v1alpha1.RequestAction, now time.Time) []*Reques
 	return all
 }
 
-// ClosesByRequest returns whether a close request that is new or due closes a Gate at an instant. Such a Gate is closed regardless of its calendars.
+// ClosesByRequest returns whether a Gate has a close request that is new or due, and a close request is in force at an instant. Such a Gate
+// is closed regardless of its calendars.
 func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	due := func(r v1alpha1.AcceptedRequest) bool {
 		return r.State == v1alpha1.RequestPlanned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)
@@ -87,8 +88,8 @@ func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	return l.isClosed(now)
 }
 
-// RemoveLines removes from g the lines that decided has, because they were handled. Lines that were added since stay. It returns whether it changed
-// g.
+// RemoveLines removes from g the lines that decided has, because they have been handled. Lines that were added since stay. It returns
+// whether it changed g.
 func RemoveLines(g, decided *v1alpha1.Gate) bool {
 	handled, before := unhandledLines(decided), unhandledLines(g)
 	rest := slices.DeleteFunc(slices.Clone(before), func(l string) bool { return slices.Contains(handled, l) })

@@ -40,18 +40,18 @@ type Request struct {
 	Action v1alpha1.RequestAction
 	// Annotation is the annotation that holds the request, Value is its value.
 	Annotation, Value string
-	// At is the time of the request, when it takes effect.
+	// At is when the request takes effect.
 	At time.Time
-	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request that never ends.
+	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request without an end.
 	Window    *v1alpha1.Duration
 	Unlimited bool
-	// By is the requester, Reason is the reason that the requester gave.
+	// By is the requester, and Reason is the reason that the requester gave.
 	By, Reason string
 	// Err is why the request was refused, nil if it was accepted. Malformed is true if the value can never be valid.
 	Err       error
 	Malformed bool
-	// ApprovedBy is the approver of a new approval, empty for a new request. Waits is the number of missing approvals. Emergency is true if the
-	// request needs no approvals.
+	// ApprovedBy is the approver of a new approval, empty for a new request. Waits is the number of missing approvals. Emergency is true if
+	// the request needs no approvals.
 	ApprovedBy string
 	Waits      int
 	Emergency  bool
@@ -83,7 +83,7 @@ func (r Request) EventReason() string {
 	return v1alpha1.RequestAcceptedReason
 }
 
-// String returns a description of the request: action, time, duration, requester, approvals and reason.
+// String describes the request: action, time, duration, requester, approvals and reason.
 func (r Request) String() string {
 	text := fmt.Sprintf(msgRequested, r.Action, format.Time(r.At))
 	switch {
@@ -137,8 +137,8 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 	return requestAnnotations[1]
 }
 
-// unhandled returns the new requests in annotations in the order in which they must be handled: the close request first, unless the open request is
-// certainly older.
+// unhandled returns the new requests in annotations in the order in which they must be handled: the close request first, unless the open
+// request is certainly older.
 func (l *Ledger) unhandled(now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
@@ -153,8 +153,8 @@ func (l *Ledger) unhandled(now time.Time) []*Request {
 	return all
 }
 
-// slack returns by how much the times of two requests must differ to prove their order, given their sources. It is zero for two webhooks, because
-// WriteRequest orders their times.
+// slack returns by how much the times of two requests must differ to prove their order, depending on their sources. It is zero for two
+// webhooks, because WriteRequest orders their times.
 func slack(a, b string) time.Duration {
 	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
 		return 0
@@ -205,7 +205,8 @@ func (l *Ledger) has(handled *v1alpha1.HandledRequest, r *Request) bool {
 		})
 }
 
-// handles records the value of a request as handled. It returns true for an open request with an old value, which Flux has restored from Git.
+// handles records the value of a request as handled. It returns true for an open request with an old value, which Flux has restored from
+// Git.
 func handles(handled *v1alpha1.HandledRequest, r *Request) (restored bool) {
 	value := r.Value
 	if handled.Action == v1alpha1.RequestOpen {
@@ -253,7 +254,7 @@ func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v
 	return nil
 }
 
-// recordBegin stores the request that has begun last in the record of its action.
+// recordBegin stores a request in the record of its action, as the last one that has begun.
 func recordBegin(handled *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
 	handled.RequestedAt, handled.Window, handled.Unlimited, handled.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
@@ -277,8 +278,8 @@ func formatValue(r *v1alpha1.AcceptedRequest) string {
 	return FormatRequest(r.RequestedAt.Time, r.Window)
 }
 
-// parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun, because Flux
-// may have restored an old value from Git. Close requests may be earlier by MaxSkew.
+// parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun,
+// because Flux may have restored an old value from Git. Close requests may be earlier by MaxSkew.
 func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// covers returns whether r makes another close request of the same requester redundant, even if spec.window changes: r does not end earlier, and
-// refuses every open request that the other one refuses. Close requests of other users are kept, so that a user who withdraws one sees them.
+// covers returns whether r makes another close request of the same requester redundant, even if spec.window changes: r does not end
+// earlier, and refuses every open request that the other one refuses. Close requests of other users are kept, so that a user who withdraws
+// one sees them.
 func (r *inForce) covers(other *inForce) bool {
 	return r.Source == other.Source && r.RequestedBy == other.RequestedBy && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
@@ -20,9 +21,9 @@ func (r *inForce) covers(other *inForce) bool {
 // endsByWindow returns whether spec.window determines when a close request ends.
 func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
 
-// merge drops a close request of a source that has more than maxCloses. It forms two groups: those that end by spec.window, and the others. In the
-// larger group, it drops the request that ends first, and gives its times to the next one if they are later. The next one then refuses at least as
-// many open requests as before.
+// merge drops a close request of a source that has more than maxCloses. It forms two groups: those that end by spec.window, and the others.
+// In the larger group, it drops the request that ends first, and gives its times to the next one if they are later. The next one then
+// refuses at least as many open requests as before.
 func (l *Ledger) merge(source string) {
 	var byWindow, own []*inForce
 	for _, s := range l.closes {
@@ -66,8 +67,8 @@ func compareEnds(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// keepEnds stores the ends of requests in until, and returns whether it changed any. So a longer spec.window neither revives ended requests nor
-// extends open requests in force.
+// keepEnds stores the ends of requests in until, and returns whether it changed any. So a longer spec.window neither revives ended requests
+// nor extends open requests in force.
 func (l *Ledger) keepEnds(now time.Time) bool {
 	kept := false
 	for _, s := range l.begun {
@@ -84,7 +85,7 @@ func (l *Ledger) keepEnds(now time.Time) bool {
 	return kept
 }
 
-// keepEnd sets until to end unless it is the same or earlier, and returns whether it did.
+// keepEnd sets until to end unless until is already that early, and returns whether it did. It ignores a zero end.
 func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	if end.IsZero() || r.Until != nil && !end.Before(r.Until.Time) {
 		return false

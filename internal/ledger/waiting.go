@@ -27,8 +27,8 @@ func (l *Ledger) needsApproval(r *Request) bool {
 	return l.required > 0 && r.Action == v1alpha1.RequestOpen
 }
 
-// toAccepted converts a new request to an accepted one, and sets Waits and Emergency of r. If the API server stamps names, it sets Stamped, and
-// Emergency where the requester declared one.
+// toAccepted converts a new request to an accepted one, and sets Waits and Emergency of r. If the request needs approvals and the API
+// server stamps names, it sets Stamped, and Emergency if the requester declared one.
 func (l *Ledger) toAccepted(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
@@ -64,8 +64,8 @@ func (l *Ledger) lacks(r *v1alpha1.AcceptedRequest) int {
 	return max(0, l.required-len(r.Approvals))
 }
 
-// beginOrWait puts a request in force at an instant. If it lacks approvals, it becomes a waiting request, and replaces an older one of the same
-// requester.
+// beginOrWait puts a request in force at an instant. If it lacks approvals, it becomes a waiting request, and replaces an older one of the
+// same requester.
 func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if l.lacks(&r) == 0 {
 		return l.begin(r, at)
@@ -117,8 +117,8 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 	l.waiting, l.planned = drop(l.waiting), drop(l.planned)
 }
 
-// voidUnapproved drops requests that lack approvals when a close request begins: all waiting ones, and planned ones that were accepted before the
-// close request.
+// voidUnapproved drops requests that lack approvals when a close request begins: all waiting ones, and planned ones that were accepted
+// before the close request.
 func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 	why := fmt.Errorf(msgVoidClosed, newRequest(*closed))
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
@@ -134,8 +134,8 @@ func (l *Ledger) voidOlder(closed *Request) {
 	})
 }
 
-// approve drops waiting requests after their deadline, records new approvals, and begins waiting requests that have enough. It returns the requests
-// that changed, with one entry for each approval.
+// approve drops waiting requests after their deadline, records new approvals, and begins waiting requests that have enough. It returns the
+// requests that changed, with one entry for each approval.
 func (l *Ledger) approve(s Stamps, now time.Time) (changed []Request) {
 	for _, r := range l.waiting {
 		if deadline := l.deadline(&r); !now.Before(deadline) {
@@ -165,8 +165,8 @@ func (l *Ledger) approve(s Stamps, now time.Time) (changed []Request) {
 	return append(changed, l.voided...)
 }
 
-// beginApproved puts a waiting request in force from the time of its last approval. It stores the result in the last entry about the request in
-// changed, or appends an entry, and returns changed.
+// beginApproved puts a waiting request in force from the time of its last approval. It stores the result in the last entry about the
+// request in changed, or appends an entry, and returns changed.
 func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, changed []Request, now time.Time) []Request {
 	l.waiting = slices.DeleteFunc(l.waiting, func(other v1alpha1.AcceptedRequest) bool { return other.AcceptedAt.Equal(&r.AcceptedAt) })
 	was := newRequest(r)
@@ -189,7 +189,8 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, changed []Request, no
 	return changed
 }
 
-// beginNow puts an approved request in force. It returns an error if there is nothing left to open or withdraw.
+// beginNow puts an approved request in force. It returns an error if the request is void: it has ended, has nothing to withdraw, or is
+// refused.
 func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	end := l.requestEnd(&r)
 	switch {
@@ -203,8 +204,8 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	return l.begin(r, now)
 }
 
-// Unapproved returns the open requests that lack approvals at an instant: first those that are due, then planned ones. Until of a request that is
-// due is when it is dropped.
+// Unapproved returns the open requests that lack approvals at an instant: first those that are due, then planned ones. Until of a request
+// that is due is when it is dropped.
 func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 	for _, r := range slices.Concat(l.waiting, l.planned) {
 		if l.lacks(&r) == 0 || r.State == v1alpha1.RequestWaiting && !now.Before(l.deadline(&r)) {
@@ -231,15 +232,15 @@ func approveCommand(namespace, name string) string {
 	return fmt.Sprintf("kubectl gate approve gate/%s -n %s", name, namespace)
 }
 
-// WaitingForApproval returns a message about the open requests of a Gate that wait for approval at an instant, with the command that approves them.
-// It is empty if there are none.
+// WaitingForApproval returns a message about the open requests of a Gate that wait for approval at an instant, with the command that
+// approves them. It is empty if there are none.
 func WaitingForApproval(g *v1alpha1.Gate, now time.Time) string {
 	l := At(g, now)
 	return l.WaitsForApproval(l.Unapproved(now))
 }
 
-// WaitsForApproval returns a message about the last of these open requests, with the number of the others and the command that approves it. It is
-// empty if there are none.
+// WaitsForApproval returns a message about the last of these open requests, with the number of the others and the command that approves it.
+// It is empty if there are none.
 func (l *Ledger) WaitsForApproval(all []v1alpha1.AcceptedRequest) string {
 	if len(all) == 0 {
 		return ""

@@ -12,13 +12,13 @@ import (
 // ErrUnhandled is returned if the Gate has an unhandled manual request, which another request would overwrite.
 var ErrUnhandled = errors.New(msgUnhandled)
 
-// ErrAhead is returned for an open request if the Gate has handled a request whose time is more than MaxSkew ahead: the order of the two cannot be
-// determined.
+// ErrAhead is returned for an open request if the Gate has handled a request whose time is more than MaxSkew ahead: the clocks differ too
+// much to order the two requests.
 var ErrAhead = errors.New(msgAhead)
 
-// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous webhooks, so
-// that their order does not depend on the clocks of replicas. It writes nothing if an unhandled webhook closes the Gate for longer anyway. It
-// returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
+// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous
+// webhooks, so that their order does not depend on the clocks of replicas. It does not write a close request if an unhandled close request
+// by a webhook lasts longer. It returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	l := Read(g)
 	if r.Action == v1alpha1.RequestOpen {
@@ -69,8 +69,8 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 	return nil
 }
 
-// valid parses a new request and sets its time and window. end is when the request ends, zero for never. planned is true if its time is ahead by
-// more than MaxSkew. ok is false if the value will be refused.
+// valid parses a new request and sets its time and window. end is when the request ends, zero for never. planned is true if its time is
+// ahead by more than MaxSkew. ok is false if the value will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
 	handled := l.findRecord(r.Action)
 	if handled == nil {
@@ -82,8 +82,9 @@ func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bo
 	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true
 }
 
-// webhookTime returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than the times of the
-// last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in force.
+// webhookTime returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than the times
+// of the last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in
+// force.
 func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
 	after := func(last time.Time) {
@@ -118,8 +119,9 @@ func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time
 	return at, nil
 }
 
-// covered returns true if a new close request until end need not be written, because the unhandled request before is a close request by a webhook
-// that ends later. It returns ErrUnhandled if the new request must not overwrite before, such as a manual request.
+// covered returns true if a new close request until end need not be written, because the unhandled request before is a close request by a
+// webhook that lasts longer. It returns ErrUnhandled if the new request must not overwrite before, for example because that is a manual
+// request.
 func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	until, planned, ok := l.valid(before, now)
 	if !ok {
@@ -131,7 +133,7 @@ func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	switch {
 	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
-	case webhook && !planned && !opensAfter: // but not in place of a manual request, which Flux may remove
+	case webhook && !planned && !opensAfter: // a manual request does not suffice, because Flux may remove it
 		return true, nil
 	}
 	return false, ErrUnhandled
