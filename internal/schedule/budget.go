@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// DecisionLookups is the default budget of a plan. It suffices for a year of 100 periods that start and end twice a day. The worst plan spends
-	// it in less than 50 ms.
+	// DecisionLookups is the default budget of a plan. It suffices for a year of 100 periods that start and end twice a day. The worst plan
+	// spends it in less than 50 ms.
 	DecisionLookups = 150_000
 
-	// leadLookups bounds the lookups for the leads of a plan, regardless of its budget. So the leads are the same in a decision, a preview and an
-	// announcement, and lookups are left for the search.
+	// leadLookups bounds the lookups for the leads of a plan, regardless of its budget. So the leads are the same in a decision, a preview and
+	// an announcement, and lookups are left for the search.
 	leadLookups = 75_000
 
 	// patience is the number of lookups between two checks of the context.
@@ -23,11 +23,11 @@ const (
 type Budget struct {
 	ctx  context.Context //nolint:containedctx // a budget lasts as long as one request
 	left int
-	// within is the budget that this one is a part of, and that is charged, too.
+	// within is the budget of which this one is a part, and which is charged, too. It is nil for a whole budget.
 	within *Budget
 }
 
-// NewBudget returns a budget of lookups. It is spent when its context ends.
+// NewBudget returns a budget of that many lookups. It counts as spent when its context has ended, which is checked now and then.
 func NewBudget(ctx context.Context, lookups int) *Budget {
 	return &Budget{ctx: ctx, left: lookups}
 }

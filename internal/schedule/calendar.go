@@ -14,8 +14,8 @@ type CalendarEvent struct {
 	Name string
 }
 
-// Calendar returns a period that covers an instant if one of the events does. The events may overlap and need not be sorted. An event that does not
-// end after its start covers nothing.
+// Calendar returns a period that covers an instant if one of the events does. The events may overlap and need not be sorted. An event that
+// does not end after its start covers nothing.
 func Calendar(name string, spans []CalendarEvent) Period {
 	p := Period{name: name}
 	spans = slices.Clone(spans)
@@ -25,11 +25,11 @@ func Calendar(name string, spans []CalendarEvent) Period {
 	for _, s := range spans {
 		p.cover(span{s.Start.Unix(), s.End.Unix()}, s.Name)
 	}
-	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // clip the slices, because calendars are cached and shared
+	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // without spare capacity, because calendars are cached
 	return p
 }
 
-// event is the interval in which decisions name an event.
+// event is the interval in which decisions have the name of an event.
 type event struct {
 	span
 	name string
@@ -57,8 +57,9 @@ func (p *Period) cover(s span, name string) {
 	p.events = append(p.events, event{s, name})
 }
 
-// Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one that ends
-// last; another event may take over before that. It returns false if no event covers the instant, or if the period is not a calendar.
+// Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one
+// that ends last, because users wait for that end; another event may take over before it. It returns false if no event covers the instant,
+// or if the period is not a calendar.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	name, end := p.eventAt(at.Unix())
 	if end == never {

@@ -23,16 +23,16 @@ type CronExpression struct {
 	steps []Step
 }
 
-// ticks has the fields of a cron expression as bit sets, parsed by robfig/cron. They are evaluated here, because robfig/cron loses ticks in gaps of
-// local time.
+// ticks has the fields of a cron expression as bit sets, parsed by robfig/cron. They are evaluated here, because robfig/cron loses ticks in
+// gaps of local time.
 type ticks struct {
 	minutes, hours, daysOfMonth, months, daysOfWeek uint64
 	// eitherDay is true if a day matches by day of month or by day of week, as in cron if both are restricted, see crontab(5).
 	eitherDay bool
-	// both is true if the job runs in both occurrences of a repeated hour. In cron, a job of every hour does, and a job of specific hours runs only
-	// in the first.
+	// both is true if the job runs in both occurrences of a repeated hour. In cron, a job of every hour does, and a job of specific hours runs
+	// only in the first.
 	both bool
-	// gap is the longest wall-clock time between two ticks on matching days that follow each other.
+	// gap is the longest wall-clock time in seconds between two ticks, if all days match.
 	gap int64
 }
 
@@ -41,8 +41,8 @@ const starBit = 1 << 63
 
 var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// ParseCron parses a standard cron expression of five fields. It refuses a time zone (the period has a field for that), descriptors such as
-// @every or @daily, and an expression that never fires. Sunday is 0 or 7.
+// ParseCron parses a standard cron expression of five fields. It refuses time zones (the period has a field for that), descriptors such as
+// @every or @daily, and expressions that never fire. Sunday is 0 or 7.
 func ParseCron(expression string) (CronExpression, error) {
 	// robfig/cron panics on some zone prefixes, with all options.
 	if strings.Contains(expression, "=") {
@@ -132,7 +132,7 @@ func daysUntilSunday(item string) string {
 
 // Step is a step in a field of a cron expression, such as 7 in */7.
 type Step struct {
-	// Field is the name of the field, Values is its number of values.
+	// Field is the name of the field, and Values is its number of values.
 	Field  string
 	Values int
 	Step   int
@@ -207,7 +207,8 @@ func (c *ticks) next(z *Zone, t int64) int64 {
 	return never
 }
 
-// begin returns the instant from which on ticks of a span count: its start, or the end of repeated wall-clock times if ticks do not repeat.
+// begin returns the instant from which on the ticks of a span count: its start, or the end of the wall-clock times that it repeats if the
+// ticks in them do not count again.
 func (c *ticks) begin(s *offsetSpan) int64 {
 	if c.both {
 		return s.start
@@ -233,8 +234,8 @@ func (c *ticks) previousIn(from, last, offset int64) int64 {
 	return wall - offset
 }
 
-// run returns the end of an interval that starts with a tick and in which ticks are at most gap apart: consecutive matching days with one UTC
-// offset. A search can skip the ticks in it.
+// run returns the end of an interval that starts with a tick and in which ticks are at most gap apart: consecutive matching days with one
+// UTC offset. A search can skip the ticks in it.
 func (c *ticks) run(z *Zone, tick int64) int64 {
 	span := z.spans[z.at(tick)]
 	if c.everyDay() {

@@ -5,8 +5,8 @@ import "time"
 // WeekOfMonth is the occurrence of a weekday in a month.
 type WeekOfMonth uint8
 
-// The weeks of a month are counted from its first day: First has the days 1 to 7, Fourth the days 22 to 28, and Fifth the remaining days. Last has
-// the last seven days, which overlap with Fourth and Fifth.
+// The weeks of a month are counted from its first day: First has the days 1 to 7, Fourth the days 22 to 28, and Fifth the remaining days.
+// Last has the last seven days, which overlap with Fourth and Fifth.
 const (
 	First WeekOfMonth = iota
 	Second
@@ -47,7 +47,8 @@ const MaxEveryWeeks = 26
 type daySet struct {
 	weekdays, weeks uint8
 	month, workdays numbers
-	// every is the number of weeks from one selected week to the next; with 0 or 1, all weeks are selected. week is the number of a selected week.
+	// every is the number of weeks from one selected week to the next; with 0 or 1, all weeks are selected. week is the number of a selected
+	// week.
 	every, week int64
 }
 
@@ -145,8 +146,8 @@ func workdays(first, last int64) int {
 	return int(until(last+1) - until(first))
 }
 
-// reach returns how many days ahead to search for the next start: three times the largest distance between two days of the set, because gaps in
-// local time can skip some of them.
+// reach returns how many days ahead to search for the next start: three times the largest distance between two days of the set, because
+// gaps in local time can skip some of them.
 func (s daySet) reach() int64 {
 	switch {
 	case s.weeks == 1<<Fifth:

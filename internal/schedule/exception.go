@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Exception is a deviation from a schedule in [From, Until). While it is valid, its close periods have precedence, followed by its open periods and
-// its default. If none of them decides, the schedule does, or the next exception if this one only closes.
+// Exception is a deviation from a schedule in [From, Until). While it is valid, its close periods close the gate. Otherwise its open
+// periods open it, and otherwise its Default decides. If none of them applies, the schedule decides, or the next exception if this one only
+// closes.
 type Exception struct {
 	// Name is the name in decisions.
 	Name string
-	// From and Until are rounded to whole seconds.
+	// Fractions of a second in From and Until are cut off.
 	From, Until time.Time
 	// OpenPeriods and ClosePeriods are cut to [From, Until).
 	OpenPeriods, ClosePeriods []Period
 	// Default is the state outside of both, nil if the schedule decides.
 	Default *State
-	// Lead suppresses changes of the schedule shortly before the exception. It requires periods of one kind and no Default. Let s be the start of
-	// such a period: an interval in which the schedule has the opposite state and that would start in [s-Lead, s) does not start before the period
-	// has ended. An interval that has started before the lead or before the exception continues until s.
+	// Lead suppresses changes of the schedule shortly before a period of the exception. It requires periods of one kind and no Default. Let s
+	// be the start of such a period: an interval in which the schedule has the opposite state and that would start in [s-Lead, s) does not
+	// start before the period has ended. An interval that has started before the lead or before the exception continues until s.
 	Lead time.Duration
 	// Broken is true if the periods are unknown. If the exception may have been meant to close the gate, it keeps the gate closed throughout.
 	// Otherwise it only prevents later exceptions from opening the gate.
@@ -34,8 +35,8 @@ type span struct {
 }
 
 // addExceptions adds the rows of exceptions. At each instant, the first valid exception that does not only close decides, as if there were
-// none after it. If it is broken and cannot close, the closing rows of later ones remain. An exception that only closes adds its rows to
-// those of the others, so that it never opens what another keeps closed.
+// none after it. If it is broken and cannot close, the closing rows of later ones remain. The rows of an exception that only closes are
+// added to those of the others, so that it never opens what another one keeps closed.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	exceptions = slices.Clone(exceptions)
 	leads := p.leads(base, exceptions)
@@ -63,15 +64,16 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	}
 }
 
-// take adds spans to taken, and sorts them. None of them overlap.
+// take adds spans to taken, and sorts them. The spans must not overlap.
 func take(taken, more []span) []span {
 	taken = append(taken, more...)
 	slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return taken
 }
 
-// leads returns the intervals that the lead of each exception suppresses. If a lead takes too long to compute, its exception becomes broken. The
-// leads share one budget, which is spent in the order in which the exceptions begin, so that a future exception does not break the current one.
+// leads returns the intervals that the lead of each exception suppresses. If a lead takes too long to compute, its exception becomes
+// broken. The leads share one budget, which is spent in the order in which the exceptions begin, so that a future exception does not break
+// the current one.
 func (p *Plan) leads(base *Plan, exceptions []Exception) [][]Period {
 	order := make([]int, len(exceptions))
 	for i := range order {
@@ -113,7 +115,8 @@ func (e *Exception) leadState() State {
 
 func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
 
-// Refused returns the names of the exceptions whose lead takes too long to compute, because the schedule changes too often. They count as broken.
+// Refused returns the names of the exceptions whose lead takes too long to compute, because the schedule changes too often. They count as
+// broken.
 func (p *Plan) Refused() []string { return p.refused }
 
 // rows returns the rows of the decision table for an exception, which precede those of the schedule.

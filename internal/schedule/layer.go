@@ -19,12 +19,12 @@ type layer struct {
 type cursor struct {
 	covered    bool
 	from, edge int64
-	// valid is when the cursor must no longer be used: at edge, or earlier if the search did not reach as far.
+	// valid is the instant from which on the cursor must not be used: edge, or rest after from if that is earlier.
 	valid int64
 }
 
-// finding is the state of a row at an instant. If the row covers the instant, by is the covering period that ends last, and edge is its end.
-// Otherwise, edge is when the next period starts.
+// finding is the state of a row at an instant. If the row covers the instant, by is the covering period that ends last, and edge is its
+// end. Otherwise, edge is when the next period starts.
 type finding struct {
 	cursor
 	by *Period
@@ -32,10 +32,11 @@ type finding struct {
 	exact bool
 }
 
-// find returns the state of a row at t. A search goes from edge to edge, so most cursors are still valid, and only the other periods need a lookup.
+// find returns the state of a row at t. A search goes from edge to edge, so most cursors are still valid, and only the other periods need a
+// lookup.
 //
-// The interval of a period that covers t may have become longer since its lookup, because the next interval overlaps. This does not change the
-// state, but it may change which period ends last. These periods are looked up again only if exact is set.
+// The interval of a period that covers t may have become longer since its lookup, because the next interval overlaps. This does not change
+// the state, but it may change which period ends last. These periods are looked up again only if exact is set.
 func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	if t >= l.within.until {
 		return finding{cursor: cursor{edge: never}}
@@ -46,12 +47,12 @@ func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	return l.latest
 }
 
-// holds returns whether a cursor is still valid at t. If exact is set, it does not hold if it covers t, see find.
+// holds returns whether a cursor is still valid at t. If exact is set, a cursor that covers t is not, see find.
 func (c *cursor) holds(t int64, exact bool) bool {
 	return t >= c.from && t < c.valid && (!exact || !c.covered)
 }
 
-// rest is how long a cursor is valid if no edge was found.
+// rest is the longest time for which a cursor is used, because a search for an edge does not reach further than horizon.
 const rest = 366 * day
 
 func newCursor(t int64, covered bool, edge int64) cursor {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sweep walks once through the validity of an exception, and finds the intervals that its lead suppresses: those in which the state of base is
-// opposite to state.
+// sweep walks once through the validity of an exception, and finds the intervals that its lead suppresses: those in which the state of base
+// is opposite to state.
 type sweep struct {
 	lead    int64
 	state   State
@@ -24,8 +24,8 @@ func newSweep(e *Exception, base *Plan, budget *Budget) *sweep {
 	return s
 }
 
-// leads returns the intervals of the schedule that the lead suppresses, each up to the start of the period that follows. It returns false if the
-// budget is spent before all are found.
+// leads returns the intervals of the schedule that the lead suppresses, each up to the start of the period that follows. It returns false
+// if the budget is spent before all are found.
 func (s *sweep) leads() ([]Period, bool) {
 	if s.lead <= 0 {
 		return nil, true
@@ -40,7 +40,7 @@ func (s *sweep) leads() ([]Period, bool) {
 		if i > 0 {
 			from = max(from, starts[i-1])
 		}
-		// An interval at the instant before from has not started in the lead.
+		// An interval that covers the instant before from has started before the lead.
 		m := s.next(s.base.at(from-1, false, s.budget), start)
 		for m.start < start {
 			if m.state == s.state {
@@ -59,7 +59,7 @@ func (s *sweep) leads() ([]Period, bool) {
 	return []Period{{form: formSpans, spans: found}}, !s.budget.spent()
 }
 
-// next returns the first moment of the base after m with another state, within limit and the budget, see Plan.search.
+// next returns the first moment of the base after m with another state. It searches up to limit and within the budget, see Plan.search.
 func (s *sweep) next(m moment, limit int64) moment {
 	next, _ := s.base.search(m, limit, s.budget)
 	return next

@@ -11,8 +11,7 @@ const (
 	MaxDuration = 366 * 24 * time.Hour
 )
 
-// A Period is a set of instants, recurring or not. Get one from [Weekly],
-// [Cron], [Dated] or [Calendar]. The zero value is empty.
+// Period is a set of instants, recurring or not. [Weekly], [Cron], [Dated] and [Calendar] return one. The zero value is empty.
 type Period struct {
 	name string
 	form form
@@ -28,7 +27,7 @@ type Period struct {
 
 	// dated: start and end, as instants
 
-	// calendar: sorted spans, and events, neither of which overlap
+	// spans: sorted spans, and the events of a calendar, neither of which overlap
 	spans  []span
 	events []event
 }
@@ -52,7 +51,7 @@ func (p Period) Named(name string) Period {
 	return p
 }
 
-// Dated returns the period [from, until). A zero from means always before until, and a zero until means always after from; until must be later than
+// Dated returns the period [from, until). A zero from means no start, and a zero until means no end. Otherwise, until must be later than
 // from. Fractions of a second are cut off.
 func Dated(name string, from, until time.Time) (Period, error) {
 	p := Period{name: name, form: formDated, start: always, end: never}
@@ -68,8 +67,8 @@ func Dated(name string, from, until time.Time) (Period, error) {
 	return p, nil
 }
 
-// Weekly returns the period that starts on the given days at start and ends at
-// the next end: on the same day if end is later than start, else on the next.
+// Weekly returns the period that starts on the given days at start and ends at the next end: on the same day if end is later than start,
+// otherwise on the next day.
 func Weekly(name string, days Days, start, end TimeOfDay, zone *Zone) Period {
 	p := Period{name: name, form: formWeekly, zone: zone, days: days.set(), start: int64(start), end: int64(end)}
 	if p.end <= p.start {
@@ -82,8 +81,8 @@ func Weekly(name string, days Days, start, end TimeOfDay, zone *Zone) Period {
 	return p
 }
 
-// Cron returns the period that starts at every tick of a cron expression of five fields and lasts for duration, an elapsed time that may exceed the
-// distance of two ticks. It returns an error if the duration is out of bounds.
+// Cron returns the period that starts at every tick of a cron expression of five fields and lasts for duration. This is an elapsed time
+// that may exceed the distance between two ticks. Cron returns an error if the duration is out of bounds.
 func Cron(name string, expression CronExpression, duration time.Duration, zone *Zone) (Period, error) {
 	if duration < MinDuration || duration > MaxDuration {
 		return Period{}, errors.New("must be from 1m to 8784h (366 days)")
@@ -96,15 +95,15 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 	return p, nil
 }
 
-// unending returns whether a cron period never ends, even when the clock is set back, which is at most by a day. A period of an hour that starts
-// every hour does end where the clock is set back by half an hour, because two full hours are an hour and a half apart then.
+// unending returns whether a cron period never ends, even when the clock is set back, which is at most by a day. A period of an hour that
+// starts every hour does end where the clock is set back by half an hour, because two full hours are an hour and a half apart then.
 func (p *Period) unending() bool {
 	t := &p.ticks
 	return t.everyHour() && p.duration >= t.gap || t.everyDay() && p.duration >= t.gap+day
 }
 
-// find returns whether the period covers t. If it does, edge is the end of the covering interval. Otherwise, edge is the start of the next interval,
-// or never. An edge is always later than t. Intervals that touch are not necessarily merged.
+// find returns whether the period covers t. If it does, edge is the end of the covering interval. Otherwise, edge is the start of the next
+// interval, or never. An edge is always later than t. Intervals that touch are not necessarily merged.
 func (p *Period) find(t int64) (covered bool, edge int64) {
 	switch p.form {
 	case formEmpty:
@@ -137,7 +136,8 @@ func (p *Period) findCron(t int64) (bool, int64) {
 	return true, edge
 }
 
-// findWeekly checks each day near t: around a transition of the zone, the order of days on the wall clock may differ from their order in time.
+// findWeekly checks each day near t: around a transition of the zone, the order of days on the wall clock may differ from their order in
+// time.
 func (p *Period) findWeekly(t int64) (bool, int64) {
 	reach := p.days.reach()
 	low, high := p.zone.offsets(t-4*day, t+(reach+1)*day)

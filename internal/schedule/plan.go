@@ -27,8 +27,7 @@ func (s State) String() string {
 // Reason is the rule that decided. Its values are reasons of the condition Opened.
 type Reason string
 
-// The reasons in order of precedence; ClosePeriod comes before OpenRequested
-// for a hard period and after it for others.
+// The reasons in order of precedence. For hard periods, ClosePeriod comes before OpenRequested, and for others after it.
 const (
 	CloseRequested      Reason = "CloseRequested"
 	ClosePeriod         Reason = "ClosePeriod"
@@ -56,7 +55,7 @@ type Config struct {
 	HardClosePeriods []Period
 	// Open and Close are the intervals in which requests are in force. They must not overlap.
 	Open, Close []Period
-	// Exceptions of the schedule, in their order of precedence.
+	// Exceptions are the exceptions of the schedule, in their order of precedence.
 	Exceptions []Exception
 	// Budget is spent on the leads of exceptions and on each search for transitions. Nil means a new budget of DecisionLookups.
 	Budget *Budget
@@ -147,7 +146,7 @@ func (p *Plan) add(state State, reason Reason, periods ...Period) {
 	}
 }
 
-// Err returns why the last results are incomplete, nil if they are complete. It is a [BudgetError], or the error of the budget's context.
+// Err returns why a result of the plan is incomplete, nil if all are complete. It is a [BudgetError], or the error of the budget's context.
 func (p *Plan) Err() error { return p.err }
 
 // State returns the state at an instant. It is not subject to the budget.
@@ -169,8 +168,8 @@ func (p *Plan) Decide(now time.Time) Decision {
 	return d
 }
 
-// Transitions yields the changes of the state in the nine years after an instant, in order. It ends early if the budget is spent; Err returns the
-// error then.
+// Transitions yields the changes of the state in the nine years after an instant, in order. It ends early if the budget is spent; Err
+// returns the error then.
 func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	return func(yield func(Transition) bool) {
 		t := after.Unix()
@@ -182,8 +181,8 @@ func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	}
 }
 
-// Intervals yields the states between two instants as contiguous intervals; neighbors have different states. If the budget is spent, the last
-// interval ends where the search ended, and Err returns the error.
+// Intervals yields the states between two instants as contiguous intervals; neighbors have different states. If the budget is spent, the
+// last interval ends where the search ended, and Err returns the error.
 func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		end := until.Unix()
@@ -250,8 +249,8 @@ func (m *moment) transition() Transition {
 	return Transition{At: instant(m.start), State: m.state, Reason: m.reason, By: m.by, Event: event}
 }
 
-// next returns the first moment after m that has another state and starts before limit. If there is none, its start is never. If the budget is
-// spent, reached is where the search ended, otherwise it is never.
+// next returns the first moment after m that has another state and starts before limit. If there is none, its start is never. If the budget
+// is spent, reached is where the search ended, otherwise it is never.
 func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
 	next, reached = p.search(m, limit, p.budget)
 	if reached != never {
@@ -292,8 +291,9 @@ func (p *Plan) isSpent(edge int64) bool {
 	return true
 }
 
-// at returns the moment at an instant. It checks the rows of the decision table in order. A row that does not cover t may override a later row when
-// it starts next. If both rows have the same state, this changes only the reason, so a search for the next change of state need not stop there.
+// at returns the moment at an instant. It checks the rows of the decision table in order. A row that does not cover t may override a later
+// row when it starts next. If both rows have the same state, this changes only the reason, so a search for the next change of state need
+// not stop there.
 //
 // state and flip are always correct. The other fields are correct only if exact is set, see layer.find.
 func (p *Plan) at(t int64, exact bool, b *Budget) moment {

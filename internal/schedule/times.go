@@ -2,7 +2,8 @@ package schedule
 
 import "time"
 
-// Between returns the period between two times. It is empty if there is no whole second between them.
+// Between returns the period between two times, where zero means unbounded as in Dated. It is empty if there is no whole second between
+// them.
 func Between(name string, from, until time.Time) Period {
 	period, err := Dated(name, from, until)
 	if err != nil {

@@ -32,7 +32,7 @@ var (
 	tableEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Zone is a time zone, tabulated for calculations on seconds. The zero value is invalid: call [LoadZone] for a zone of the IANA database,
+// Zone is a time zone, tabulated for calculations in seconds. The zero value is invalid: call [LoadZone] for a zone of the IANA database,
 // or [NewZone].
 type Zone struct {
 	name  string
@@ -46,11 +46,12 @@ type offsetSpan struct {
 	before int64
 }
 
-// repeatEnd returns when the wall clock has repeated the times by which it was set back at the start of the span. It is the start if the clock was
-// not set back.
+// repeatEnd returns when the wall clock has repeated the times by which it was set back at the start of the span. It is the start if the
+// clock was not set back.
 func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offset) }
 
-// gapEnd returns the end of the skipped times on the clock before the change: the start if the clock was not set forward.
+// gapEnd returns when the skipped times would have ended by the clock of the previous span. It is the start if the clock was not set
+// forward.
 func (s *offsetSpan) gapEnd() int64 { return s.start + max(0, s.offset-s.before) }
 
 // zones has a *Zone for each *time.Location of tz.
@@ -81,8 +82,8 @@ type Offset struct {
 	From, Seconds int64
 }
 
-// NewZone returns a zone that is not in the IANA database. Its offset is before until the first of the offsets applies. The offsets must be sorted
-// and at most 16 hours.
+// NewZone returns a zone that is not in the IANA database. Its offset is before until the first of the offsets applies. The offsets must be
+// sorted, and none may exceed 16 hours in either direction.
 func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 	zone := &Zone{name: name, spans: []offsetSpan{{start: always, end: never, offset: before, before: before}}}
 	for _, o := range append([]Offset{{always, before}}, offsets...) {
@@ -106,7 +107,8 @@ func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 // String returns the name.
 func (z *Zone) String() string { return z.name }
 
-// tabulate returns the offsets of a location. It merges neighbors with the same offset, because some transitions change only the abbreviation.
+// tabulate returns the offsets of a location. It merges neighbors with the same offset, because some transitions change only the
+// abbreviation.
 func tabulate(loc *time.Location) []offsetSpan {
 	var spans []offsetSpan
 	for t := tableStart.In(loc); t.Before(tableEnd); {
@@ -154,8 +156,8 @@ func (z *Zone) offsets(from, until int64) (low, high int64) {
 // Wall returns what the wall clock shows at the instant t, in seconds since it showed 1970-01-01 00:00.
 func (z *Zone) Wall(t int64) int64 { return t + z.spans[z.at(t)].offset }
 
-// Resolve returns the instant of a wall-clock time, given in seconds since 1970-01-01 00:00 on the wall clock. Times that are skipped or occur twice
-// are resolved as in RFC 5545, section 3.3.5.
+// Resolve returns the instant of a wall-clock time, given in seconds since 1970-01-01 00:00 on the wall clock. Times that are skipped or
+// occur twice are resolved as in RFC 5545, section 3.3.5.
 func (z *Zone) Resolve(wall int64) int64 {
 	i := z.at(wall - maxOffset)
 	for ; ; i++ {
