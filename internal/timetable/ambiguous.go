@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Ambiguity is a warning about a valid schedule that users often misread, because a cron expression restricts both the day of month and the day of
-// week, or has a step that does not divide its field evenly.
+// Ambiguity is a warning about a valid schedule that users often misread, because a cron expression restricts both the day of month and the
+// day of week, or has a step that does not divide its field evenly. Warnings about calendars have the same type.
 type Ambiguity struct {
 	// Field is the path of the schedule, such as spec.openPeriods[0].schedule.
 	Field string

@@ -7,8 +7,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// notCounted returns how many events of a file do not count, and why, empty if all count. Older versions of an event are not included. Events of
-// other categories are reported only if no event counts.
+// notCounted returns how many events of a file do not count, and why, empty if all count. Older versions of an event are not included.
+// Events of other categories are reported only if no event counts.
 func notCounted(c *ical.Calendar) string {
 	by, older := map[string]int{}, 0
 	for _, n := range c.NotCounted {

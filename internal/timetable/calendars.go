@@ -35,7 +35,8 @@ const (
 	maxBroken = 512
 )
 
-// CalendarFile is a key: an entry of a ConfigMap, and the time zone in which it is read. It is parsed once for all CalendarKeys of a Gate.
+// CalendarFile identifies a file: an entry of a ConfigMap, and the time zone in which it is read. The file is parsed once for all
+// CalendarKeys of a Gate.
 type CalendarFile struct {
 	// Namespace and Name are those of the ConfigMap, and Key is the key of the entry.
 	Namespace, Name, Key string
@@ -43,7 +44,7 @@ type CalendarFile struct {
 	Zone string
 }
 
-// CalendarKey is the key of a calendar: a file, and the selection of its events.
+// CalendarKey identifies a calendar: a file, and the selection of its events.
 type CalendarKey struct {
 	CalendarFile
 	Selection
@@ -76,10 +77,10 @@ type CalendarCost struct {
 	Occurrences, Effort, Bytes int
 }
 
-// mostPerGate bounds the total cost of the calendars of a Gate. They retain at most 3 MiB.
+// mostPerGate bounds the total cost of the calendars of a Gate. Calendars within it take at most 3 MiB of memory.
 var mostPerGate = CalendarCost{Occurrences: ical.MaxOccurrences, Effort: 10_000_000, Bytes: ical.MaxText}
 
-// maxConfigMaps bounds the ConfigMaps that have the calendars of a Gate.
+// maxConfigMaps bounds the number of ConfigMaps with the calendars of a Gate.
 const maxConfigMaps = 16
 
 // ErrOverBudget is the error of a calendar that exceeds the remaining budget of its Gate.
@@ -116,7 +117,7 @@ type Files struct {
 	BinaryData map[string][]byte `json:"binaryData"`
 }
 
-// text returns the entry with a key.
+// text returns the entry with a key, and an error if there is none.
 func (f *Files) text(key string) (string, error) {
 	if text, ok := f.Data[key]; ok {
 		return text, nil
@@ -278,7 +279,8 @@ func calendarOf(parsed *ical.Text, selection Selection) Calendar {
 	return Calendar{Period: found.Period(""), NotCounted: notCounted(found), Warnings: found.Warnings, Cost: CalendarCost{Occurrences: len(found.Occurrences)}}
 }
 
-// calendar compiles a period with a calendar. If the calendar cannot be read, an open period covers nothing, and a close period all time.
+// calendar compiles a period with a calendar. If the calendar cannot be read, an open period covers nothing, and a close period covers all
+// time.
 func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) schedule.Period {
 	path = path.Child("calendar")
 	if c.gate == nil {

@@ -93,8 +93,8 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 // periodName matches the names of periods that the CRD allows.
 var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// period compiles one period. names has the names of the periods before it. If there is an error, the result must not be used. opens is true for an
-// open period. Fractions of a second are rounded so that the Gate never opens early or closes late.
+// period compiles one period. names has the names of the periods before it. If there is an error, the result must not be used. opens is
+// true for an open period. Fractions of a second are rounded so that the Gate never opens early or closes late.
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {
 	case p.Name == "":

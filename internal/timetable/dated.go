@@ -34,7 +34,7 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	if !from.Before(until) {
 		c.add(field.Invalid(path.Child("until"), *p.Until, msgUntilLater))
 	}
-	if form != time.RFC3339 { // a period whose until is not after from only because of a DST gap is empty
+	if form != time.RFC3339 { // if a DST gap moves until before from, the period is empty, like a weekly period on that day
 		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
 	}
 	if opens {
@@ -43,7 +43,7 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	return schedule.Between(p.Name, from, schedule.RoundUp(until))
 }
 
-// dateTime parses d. t is in UTC if d has no offset. form is the layout of d, empty if d is invalid.
+// dateTime parses d. If d has no offset, t is its local time, read as UTC. form is the layout of d, empty if d is invalid.
 func (c *compiler) dateTime(path *field.Path, d v1alpha1.DateTime) (t time.Time, form string) {
 	if found := dateTime.FindStringSubmatch(string(d)); found != nil {
 		switch {

@@ -17,13 +17,14 @@ const (
 	maxNameLength = 253
 )
 
-// ValidateException returns the errors of a GateException, each with the path of its field, including errors that the schema of the CRD would find.
+// ValidateException returns the errors of a GateException, each with the path of its field, including those that the schema of the CRD
+// finds.
 func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	_, errs := exceptionRules(e)
 	return errs
 }
 
-// exceptionRules compiles the effect of an exception while it is valid. After an error, the result must not be used.
+// exceptionRules compiles what an exception does while it is valid. If there is an error, the result must not be used.
 func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorList) {
 	c := &compiler{}
 	root := field.NewPath("spec")
@@ -67,8 +68,8 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 	return made, c.errs
 }
 
-// MayClose returns whether an exception may have been meant to close its Gate. This includes exceptions with an unknown default, and those with
-// neither periods nor a default.
+// MayClose returns whether an exception may have been meant to close its Gate. This includes exceptions with an unknown default, and those
+// with neither periods nor a default.
 func MayClose(spec *v1alpha1.GateExceptionSpec) bool {
 	return len(spec.ClosePeriods) > 0 || spec.Default != "" && spec.Default != v1alpha1.StateOpened ||
 		len(spec.OpenPeriods) == 0 && spec.Default == ""
@@ -130,8 +131,9 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// Excess returns the exceptions over the limit, of those that count, in their order of precedence. The newest ones that only close are dropped
-// first, because most of them need no approval and must not break approved ones. Then the newest of the others are dropped.
+// Excess returns the exceptions over the limit, of those that count, which are in their order of precedence. The newest ones that only
+// close are the first over the limit, because most of them need no approval and must not break approved ones. The newest of the others
+// follow.
 func Excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
 	return counts[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }

@@ -1,4 +1,4 @@
-// Package timetable compiles the periods of Gates and GateExceptions, with the calendars that they refer to. It is pure.
+// Package timetable compiles the periods of Gates and GateExceptions, and the calendars to which they refer. It is pure.
 package timetable
 
 import (
@@ -17,7 +17,7 @@ type Timetable struct {
 	Errors field.ErrorList
 	// Broken are the calendars that cannot be read. Their close periods cover all time, their open periods none.
 	Broken []BrokenCalendar
-	// Warnings are about ignored events of calendars that may have been meant to count.
+	// Warnings are about calendars: events that do not count although they may have been meant to, and other possible mistakes.
 	Warnings []Ambiguity
 
 	config schedule.Config
@@ -51,8 +51,8 @@ func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateE
 // keyOf returns the key of an exception in a Timetable.
 func keyOf(e *v1alpha1.GateException) string { return e.Namespace + "/" + e.Name }
 
-// Plan returns the plan of the Gate with the exceptions that count, in their order of precedence, and with the periods of requests. A nil budget
-// means a new budget of schedule.DecisionLookups. Excess exceptions count as broken, because the Gate could open without them.
+// Plan returns the plan of the Gate with the exceptions that count, in their order of precedence, and with the periods of requests. A nil
+// budget means a new budget of schedule.DecisionLookups. Excess exceptions count as broken, because the Gate could open without them.
 func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []schedule.Period, budget *schedule.Budget) *schedule.Plan {
 	config := t.config
 	config.Open, config.Close, config.Budget = opened, closed, budget
@@ -67,7 +67,7 @@ func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []sche
 	return schedule.NewPlan(config)
 }
 
-// ExceptionErrors returns the errors of an exception that was passed to Compile.
+// ExceptionErrors returns the errors of an exception, which must have been passed to Compile.
 func (t *Timetable) ExceptionErrors(e *v1alpha1.GateException) field.ErrorList {
 	return t.exceptions[keyOf(e)]().errs
 }
