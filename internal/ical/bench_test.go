@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// large is a text of 5,000 events: most once, some in rules, in the zones of IANA and Windows.
+// large returns a text of 5,000 events, some of them recurring, in zones of IANA and of Windows.
 func large() string {
 	var all strings.Builder
 	for i := range ical.MaxEvents {

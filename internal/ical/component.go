@@ -13,12 +13,12 @@ type component struct {
 	children   []*component
 }
 
-// errorf returns an error about the component. The cause continues after its name.
+// errorf returns an error about the component. The formatted cause continues a sentence that begins with the name of the component.
 func (c *component) errorf(format string, args ...any) error {
 	return &Error{c.line, c.name, fmt.Sprintf(format, args...)}
 }
 
-// all returns the properties of a name.
+// all returns the properties with a name.
 func (c *component) all(name string) (all []*property) {
 	for i := range c.properties {
 		if c.properties[i].name == name {
@@ -28,7 +28,7 @@ func (c *component) all(name string) (all []*property) {
 	return all
 }
 
-// one returns the property with a name, nil if there is none. Two are an error.
+// one returns the property with a name, nil if there is none. It returns an error if there are two.
 func (c *component) one(name string) (*property, error) {
 	var found *property
 	for i := range c.properties {
@@ -43,7 +43,7 @@ func (c *component) one(name string) (*property, error) {
 	return found, nil
 }
 
-// same returns whether two components have the same properties.
+// same returns whether two components have the same properties and children. It returns false if a child has children of its own.
 func (c *component) same(other *component) bool {
 	if len(c.properties) != len(other.properties) || len(c.children) != len(other.children) {
 		return false
@@ -55,7 +55,7 @@ func (c *component) same(other *component) bool {
 		}
 	}
 	for i, child := range c.children {
-		// No relevant component has grandchildren that matter.
+		// Children of children are not compared: no relevant component has any that matter.
 		if child.name != other.children[i].name || len(child.children) > 0 || !child.same(other.children[i]) {
 			return false
 		}
@@ -63,7 +63,7 @@ func (c *component) same(other *component) bool {
 	return true
 }
 
-// The relevant components.
+// The components that are read. All others are ignored.
 const (
 	vcalendar = "VCALENDAR"
 	vevent    = "VEVENT"
@@ -71,8 +71,8 @@ const (
 	vfreebusy = "VFREEBUSY"
 )
 
-// parse returns the VCALENDARs of a text. There is at least one, and each has its end. It skips lines with an error, and returns these
-// errors, too. After an error in the structure, it reads no further lines.
+// parse returns the VCALENDARs of a text, at least one unless there is an error. wrong has the errors of lines, which are skipped. err is
+// an error of the structure, after which no further lines are read. It is nil if wrong has the cause.
 func parse(text string) (calendars []*component, wrong Errors, err error) {
 	lines, wrong := unfold(strings.TrimPrefix(text, bom))
 	calendars, more, err := assemble(lines)
@@ -82,13 +82,13 @@ func parse(text string) (calendars []*component, wrong Errors, err error) {
 	return calendars, wrong, err
 }
 
-// assemble returns the components of lines.
+// assemble builds the VCALENDARs from lines. The errors are as for parse.
 func assemble(lines []line) (calendars []*component, wrong Errors, err error) {
 	var open []*component
 	events := 0
 	for _, l := range lines {
 		if len(open) == 0 {
-			// Where files are joined, each may have its own mark.
+			// If the text consists of several files, each may begin with a byte order mark.
 			l.text = strings.TrimPrefix(l.text, bom)
 		}
 		p, err := parseProperty(l)
@@ -138,7 +138,8 @@ func assemble(lines []line) (calendars []*component, wrong Errors, err error) {
 // isEvent returns whether a component is a VEVENT, or a VFREEBUSY, whose busy times count as an event.
 func (c *component) isEvent() bool { return c.name == vevent || c.name == vfreebusy }
 
-// mayBeIn returns an error if the component is in a place where it would be ignored.
+// mayBeIn returns an error if the component would be ignored at this place. open are the components that enclose it, from the outermost to
+// the innermost.
 func (c *component) mayBeIn(open []*component) error {
 	switch {
 	case len(open) == 0:

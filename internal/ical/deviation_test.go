@@ -18,7 +18,7 @@ func warned(c *ical.Calendar) (all []string) {
 	return all
 }
 
-// TestDeviationsAreReadWithAWarning reads what programs write that RFC 5545 does not allow, or that changes nothing.
+// TestDeviationsAreReadWithAWarning reads what some programs write although RFC 5545 does not allow it, or although it has no effect.
 func TestDeviationsAreReadWithAWarning(t *testing.T) {
 	const first, second = "2026-06-01T08:00Z/2026-06-01T09:00Z A", "2026-06-02T08:00Z/2026-06-02T09:00Z A"
 	start, hour := "DTSTART:20260601T100000", "DURATION:PT1H"
@@ -79,7 +79,7 @@ func TestDeviationsAreReadWithAWarning(t *testing.T) {
 	}
 }
 
-// TestValuesWithoutAZoneAreInTheZoneOfTheStart reads values of an event in New York as a reader in Oslo.
+// TestValuesWithoutAZoneAreInTheZoneOfTheStart reads values of an event in New York. The zone of the reader is Oslo.
 func TestValuesWithoutAZoneAreInTheZoneOfTheStart(t *testing.T) {
 	start := "DTSTART;TZID=America/New_York:20260601T100000"
 	for name, tt := range map[string]struct {
@@ -106,7 +106,7 @@ func TestValuesWithoutAZoneAreInTheZoneOfTheStart(t *testing.T) {
 
 const newYork = "BEGIN:VEVENT\nUID:a\nSUMMARY:Daily\nDTSTART;TZID=America/New_York:20260601T100000\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=2\nEND:VEVENT\n"
 
-// TestAChangeOfASeriesOfDatesMayHaveATime has a RECURRENCE-ID that is a time stand for its date.
+// TestAChangeOfASeriesOfDatesMayHaveATime checks that a RECURRENCE-ID with a time means its date.
 func TestAChangeOfASeriesOfDatesMayHaveATime(t *testing.T) {
 	text := strings.NewReplacer("DTSTART;TZID=America/New_York:20260601T100000", "DTSTART;VALUE=DATE:20260601", "DURATION:PT1H\n", "").Replace(newYork)
 	for _, id := range []string{":20260602T000000Z", ";TZID=America/New_York:20260602T230000", ":20260602T000000", ";VALUE=DATE:20260602"} {
@@ -117,7 +117,7 @@ func TestAChangeOfASeriesOfDatesMayHaveATime(t *testing.T) {
 	}
 }
 
-// sameUID is an event of the day of June 2026.
+// sameUID returns an event on a day of June 2026. All of them have the same UID.
 func sameUID(day int, lines ...string) string {
 	return event(append([]string{fmt.Sprintf("DTSTART;VALUE=DATE:202606%02d", day)}, lines...)...)
 }
@@ -184,7 +184,8 @@ func TestStandardTimeAndDaylightTimeBeginAtOnceIn1601(t *testing.T) {
 	}
 }
 
-// TestAllErrorsOfATextAreReported has a text with a wrong line, an event that cannot be identified, and one whose rule is wrong.
+// TestAllErrorsOfATextAreReported reads a text with a malformed line, an event that cannot be identified, and an event with an invalid
+// rule.
 func TestAllErrorsOfATextAreReported(t *testing.T) {
 	text := calendar("no property", event("SEQUENCE:x", "STATUS:y", "DTSTART:20260601"), event("DTSTART:20260601T100000", "DURATION:PT1H", "RRULE:FREQ=HOURLY"),
 		strings.Replace(event("STATUS:CANCELLED", "RRULE:x"), "UID:a", "UID:b", 1))

@@ -6,42 +6,43 @@ No event is skipped silently. An event is read, or it is listed as one that does
 the whole text is refused with an [Error] that has the line.
 
 These events do not count: those with STATUS:CANCELLED or TRANSP:TRANSPARENT, those
-without one of the selected categories, and older versions of an event that the
-text has in a later one. For an event that does not count, only its identity is read. VTODO and VJOURNAL are not events.
-A VFREEBUSY is an event that lasts for its busy times. METHOD, alarms and unknown properties change no time.
+without one of the selected categories, and older versions of an event if the text has a
+later one. Errors in the times of an event that does not count are ignored. VTODO and VJOURNAL are
+not events. A VFREEBUSY is an event that lasts for its busy times. METHOD, alarms and unknown
+properties are ignored.
 
 Where RFC 5545 leaves a choice:
 
   - A TZID is a name of the IANA database, otherwise one of Windows, otherwise that of a
     VTIMEZONE of the same VCALENDAR, otherwise a name of the IANA database behind a prefix. Dates and
     floating times are in the zone of the reader, but in an event whose DTSTART has a zone,
-    floating times are in that zone. A wall-clock time means what it means in package schedule.
-  - DTSTART always is an occurrence and counts for COUNT, even if the rule does not match it.
-  - In DURATION, weeks and days are those of the calendar.
+    floating times are in that zone. Wall-clock times are resolved as in package schedule.
+  - DTSTART is always an occurrence and counts for COUNT, even if the rule does not match it.
+  - In DURATION, weeks and days are calendar days, which may have 23 or 25 hours.
   - An event without a duration is an error, because it would close nothing.
   - An EXDATE that is a date removes the occurrences that start on that day, on the clock of
     the event. An EXDATE without an occurrence causes a warning.
   - In a series of dates, an EXDATE, RECURRENCE-ID or UNTIL with a time means its date
     in its own time zone.
-  - An event with RECURRENCE-ID is one occurrence and counts at its own time, even if there
-    is no such occurrence. Its RRULE, RDATE and EXDATE are ignored, with a warning.
-  - An UNTIL that is a date includes that day. One without a zone is on the clock of the event.
-  - Of events with one UID and RECURRENCE-ID, the one with the highest SEQUENCE counts, then
-    the one with the latest DTSTAMP, as in RFC 5546. If both are equal, the events must be too.
-    If events without RECURRENCE-ID have the same SEQUENCE and start at different times, some
-    programs have given the same UID to different events: all of them close, and the one with
-    the latest DTSTAMP opens.
-  - Categories are the same if only their case differs.
+  - An event with RECURRENCE-ID is one occurrence and counts at its own time, even if the
+    series has no such occurrence. Its RRULE, RDATE and EXDATE are ignored, with a warning.
+  - An UNTIL that is a date includes that day. An UNTIL without a zone is on the clock of the event.
+  - Of events with the same UID and RECURRENCE-ID, the one with the highest SEQUENCE counts, then
+    the one with the latest DTSTAMP, as in RFC 5546. If both are equal, the events must be equal, too.
+    If events without RECURRENCE-ID have the same SEQUENCE and start at different times, they may be
+    different events of a program that gives all of them the same UID: all of them close, and the
+    one with the latest DTSTAMP opens.
+  - Categories are compared without regard to case.
 
-One rule differs. By RFC 5545, DTEND gives all occurrences the same elapsed time: a freeze
-from 22:00 to 06:00 ends at 05:00 in the night in which clocks go back. Calendars show
-06:00, and so do the other periods of a Gate: an occurrence ends at the time of day of DTEND if
-that is in the zone of DTSTART.
+One rule differs from RFC 5545, where DTEND gives all occurrences the same elapsed time: a freeze
+from 22:00 to 06:00 would end at 05:00 in the night in which clocks are set back. Calendar programs
+show 06:00, and other periods of a Gate end at 06:00, too. So an occurrence ends at the time of day
+of DTEND if that is in the zone of DTSTART.
 
 These are errors: rules by the hour, minute or second; RSCALE; EXRULE; two RRULEs; RANGE.
 
 The package parses the text and expands the rules itself. Parser libraries do not return the
-line of an error. rrule-go searches until the year 9999 to find that a rule has no occurrence:
-a third of a second for each such rule.
+line of an error. rrule-go searches until the year 9999 to find that a rule has no occurrence,
+which takes a third of a second for each such rule.
 */
 package ical

@@ -10,12 +10,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// custom is a VTIMEZONE with a line more in STANDARD.
+// custom returns an event in a zone whose VTIMEZONE has the given lines in STANDARD.
 func custom(line string) string {
 	return "BEGIN:VTIMEZONE\nTZID:Mine\nBEGIN:STANDARD\n" + line + "\nEND:STANDARD\nEND:VTIMEZONE\n" + event("DTSTART;TZID=Mine:20260601T100000", "DURATION:PT1H")
 }
 
-// rule is an event with a rule, in line 9.
+// rule returns an event with a rule. In calendar, the rule is in line 9.
 func rule(text string) string {
 	return event("DTSTART:20260601T100000Z", "DURATION:PT1H", "RRULE:"+text)
 }
@@ -124,7 +124,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 	}
 }
 
-// upTo returns a list of numbers.
+// upTo returns the numbers between two, including both, as a list.
 func upTo(from, until int) string {
 	var all []string
 	for n := from; n <= until; n++ {
@@ -133,7 +133,7 @@ func upTo(from, until int) string {
 	return strings.Join(all, ",")
 }
 
-// check reads a text that is refused.
+// check checks that reading a text returns an error.
 func check(t *testing.T, text, want string) {
 	t.Helper()
 	c, err := ical.Read(text, options())

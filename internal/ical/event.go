@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// event has the properties of a VEVENT or a VFREEBUSY that identify it, and that determine whether it counts.
+// event has the properties of a VEVENT or a VFREEBUSY that identify it, and those that determine whether it counts.
 type event struct {
 	component *component
 	zones     *zones
@@ -17,34 +17,35 @@ type event struct {
 	// start is DTSTART, nil if it is missing or invalid, see startErr.
 	start    *moment
 	startErr error
-	// instance is the RECURRENCE-ID. matched is true if a series has such an occurrence.
+	// instance is the RECURRENCE-ID, nil if there is none. matched is true if a series has such an occurrence.
 	instance *moment
 	matched  bool
 	sequence uint64
-	// stamp is DTSTAMP, or empty.
+	// stamp is DTSTAMP, empty if it is missing.
 	stamp string
-	// discounted is why it does not count, empty if it does. If superseded is set, a later version is the reason.
+	// discounted is why the event does not count, empty if it does. superseded is true if the reason is another version of the event.
 	discounted string
 	superseded bool
-	// closesOnly is why it does not count in a period that opens, empty if it does.
+	// closesOnly is why the event counts only in close periods, empty if it may count in open periods, too.
 	closesOnly string
-	// ambiguous is why no period that opens can have the event.
+	// ambiguous is the error of open periods that select the event, nil if they may select it.
 	ambiguous error
-	// categories are the numbers of its categories in the text.
+	// categories are the numbers of its categories, see Text.categories.
 	categories []int
-	// occurrences are empty if err is set.
+	// occurrences are incomplete if err is set.
 	occurrences []interval
 	err         error
-	// unread is true if the budget did not suffice for the event.
+	// unread is true if the budget was spent before the event was read.
 	unread bool
-	// warnings do not prevent reading the event.
+	// warnings are about parts of the event that may be mistakes. They do not prevent reading it.
 	warnings Errors
 }
 
-// interval is [from, until).
+// interval is the time [from, until), in seconds since 1970-01-01 in UTC.
 type interval struct{ from, until int64 }
 
-// identify reads the properties that identify an event.
+// identify reads the properties that identify an event and determine whether it counts. It returns the event even if some of them are
+// invalid.
 func (r *reader) identify(c *component) (*event, error) {
 	e := &event{component: c, zones: r.zones, line: c.line}
 	in := *r
@@ -74,7 +75,7 @@ func (r *reader) read(e *event, p *property) (err error) {
 		e.uid = strings.TrimSpace(p.text())
 	case "SUMMARY":
 		if e.summary = strings.TrimSpace(p.text()); r.name != nil {
-			e.summary = strings.Clone(r.name(e.summary)) // it may be a part of a long one
+			e.summary = strings.Clone(r.name(e.summary)) // does not keep a long summary in memory
 		}
 	case "RECURRENCE-ID":
 		return r.readInstance(e, p)
@@ -104,7 +105,7 @@ func (r *reader) readInstance(e *event, p *property) error {
 	return err
 }
 
-// at returns a reader of the other values of an event, whose default time zone is that of its DTSTART.
+// at returns a reader for the other values of an event. If DTSTART has a time zone, values without one are in that zone.
 func (r *reader) at(start *moment) *reader {
 	if start == nil || start.floating {
 		return r
@@ -114,7 +115,7 @@ func (r *reader) at(start *moment) *reader {
 	return &in
 }
 
-// weigh determines whether an event counts.
+// weigh determines from STATUS and TRANSP whether an event counts.
 func (r *reader) weigh(e *event) error {
 	status, err := e.word("STATUS", "CONFIRMED", "TENTATIVE", "CANCELLED")
 	if err != nil {
@@ -133,7 +134,7 @@ func (r *reader) weigh(e *event) error {
 	return nil
 }
 
-// word returns the value of a property with an enumeration, the first one if it is missing.
+// word returns the value of a property that must be one of words. If the property is missing, it returns the first of them.
 func (e *event) word(name string, words ...string) (string, error) {
 	p, err := e.component.one(name)
 	if err != nil || p == nil {
@@ -145,7 +146,7 @@ func (e *event) word(name string, words ...string) (string, error) {
 	return "", p.errorf("%s is none of %s", quote(p.value), strings.Join(words, ", "))
 }
 
-// length returns the length of an event that starts at a moment.
+// length returns the length of an event that starts at start, from DTEND or DURATION.
 func (r *reader) length(c *component, start moment) (length, error) {
 	end, err := c.one("DTEND")
 	if err != nil {
@@ -172,7 +173,7 @@ func (r *reader) length(c *component, start moment) (length, error) {
 	return length{}, c.errorf("has neither DTEND nor DURATION: an event without a duration closes nothing")
 }
 
-// lengthUntil returns the length of an event that ends at a value of a property.
+// lengthUntil returns the length of an event that starts at start and ends at value, which is a value of p.
 func (r *reader) lengthUntil(p *property, start moment, value string) (length, error) {
 	end, err := r.parseMoment(p, value)
 	if err != nil {

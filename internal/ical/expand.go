@@ -13,7 +13,7 @@ type cursor struct {
 	weekday             time.Weekday
 }
 
-// firstOf returns the first day of a month.
+// firstOf returns the first day of a month, counted from 1970-01-01.
 func firstOf(year int, month time.Month) int64 {
 	return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).Unix() / day
 }
@@ -32,10 +32,10 @@ func cursorAt(d int64) cursor {
 	return c
 }
 
-// lengths of months.
+// lengths has the number of days of each month, without leap days.
 var lengths = [...]int{1: 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
-// next advances by a day.
+// next advances the cursor by a day.
 func (c *cursor) next() {
 	if c.dayOfMonth == c.ofMonth {
 		*c = cursorAt(c.day + 1)
@@ -47,7 +47,7 @@ func (c *cursor) next() {
 	c.weekday = (c.weekday + 1) % 7
 }
 
-// meets returns whether a day matches all parts of the rule. BYDAY counts in the month or in the year.
+// meets returns whether a day matches all parts of the rule. The ordinals of BYDAY count within the month or the year.
 func (u *rule) meets(c *cursor) bool {
 	switch {
 	case u.months != 0 && u.months&(1<<c.month) == 0,
@@ -68,8 +68,8 @@ func (u *rule) meets(c *cursor) bool {
 	return u.nth[c.weekday].has(before+1, before+1+(of-n)/7)
 }
 
-// meetsWeek returns whether the week of a day is in BYWEEKNO. The first week of a year is the first with four days in it, so its fourth day
-// determines the year of a week.
+// meetsWeek returns whether the week of a day is in BYWEEKNO. The first week of a year is the first with at least four days in it, so the
+// fourth day of a week determines its year.
 func (u *rule) meetsWeek(c *cursor) bool {
 	fourth := cursorAt(u.weekStart(c.day) + 3)
 	before := (fourth.dayOfYear - 1) / 7
@@ -80,7 +80,7 @@ func (u *rule) weekStart(d int64) int64 {
 	return d - int64(cursorAt(d).weekday-u.wkst+7)%7
 }
 
-// period returns the days [from, until) of the n-th period of a rule that starts on a day.
+// period returns the days [from, until) of the n-th period of a rule that starts on a day. n counts from 0.
 func (u *rule) period(start *cursor, n int64) (from, until int64) {
 	n *= u.interval
 	switch u.frequency {
@@ -98,7 +98,8 @@ func (u *rule) period(start *cursor, n int64) (from, until int64) {
 	}
 }
 
-// first returns a period no later than that of a day. If occurrences are counted, it is the first period.
+// first returns the number of a period that is not later than day d. If the rule has COUNT, it returns the first period, because all
+// occurrences must be counted.
 func (u *rule) first(start *cursor, d int64) int64 {
 	if u.count > 0 || d <= start.day {
 		return 0
@@ -117,8 +118,8 @@ func (u *rule) first(start *cursor, d int64) int64 {
 	return max(0, n/u.interval-1)
 }
 
-// walk yields the wall-clock times of a rule after its start that may lie in [from, until], in order. It may yield others. It returns false
-// if the budget is spent.
+// walk yields the wall-clock times of a rule in order: those after start up to until. It may leave out those before from. It subtracts its
+// work from effort, and returns false if effort is spent.
 func (u *rule) walk(start, from, until int64, effort *int, yield func(wall int64) bool) bool {
 	begin := cursorAt(midnight(start) / day)
 	count := u.count
@@ -143,7 +144,7 @@ func (u *rule) walk(start, from, until int64, effort *int, yield func(wall int64
 	}
 }
 
-// walls returns the times in the days [low, high), before BYSETPOS.
+// walls appends the wall-clock times on the days [low, high), regardless of BYSETPOS. It returns nil if effort is spent.
 func (u *rule) walls(walls []int64, low, high int64, effort *int) []int64 {
 	*effort--
 	for c := cursorAt(low); c.day < high; c.next() {

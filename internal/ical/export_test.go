@@ -1,4 +1,4 @@
 package ical
 
-// Windows is the table, for tests.
+// Windows exports windows to the tests.
 var Windows = windows

@@ -17,7 +17,7 @@ func file(t testing.TB, name string) string {
 	return string(text)
 }
 
-// TestExports reads calendars in the forms of Google, Outlook and Apple.
+// TestExports reads calendars as Google, Outlook and Apple export them.
 func TestExports(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -50,7 +50,7 @@ func TestExports(t *testing.T) {
 		{
 			"apple.ics", nil,
 			[]string{
-				// DTEND is nine hours later, because that night has an hour more.
+				// DTEND is nine hours later, because that night has an additional hour.
 				"2026-11-01T02:00Z/2026-11-01T11:00Z Vedlikehold av databasene i Virginia, med en tittel som er så lang at den brettes",
 				"2026-11-09T03:00Z/2026-11-09T11:00Z Vedlikehold, flyttet til søndag",
 				"2026-11-22T03:00Z/2026-11-22T11:00Z Vedlikehold av databasene i Virginia, med en tittel som er så lang at den brettes",

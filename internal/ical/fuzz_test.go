@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// FuzzRead looks for a text that panics or takes long, that is read in two ways, or whose
-// error does not say where it is. Further texts to start from lie in testdata/fuzz.
+// FuzzRead checks that no text causes a panic or takes long, that the form of line ends and the range that is read make no difference, and
+// that each error has its line. Further seeds are in testdata/fuzz.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"google.ics", "outlook.ics", "apple.ics"} {
 		f.Add(file(f, name))
@@ -41,7 +41,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("with other line ends it is %+v, %v instead of %+v", other, otherErr, c)
 		}
 		checkOccurrences(t, c, o)
-		// The result of a part must not depend on the part.
+		// Reading the interval in two parts must not change the result.
 		middle := utc("2026-10-25T00:30:00Z")
 		var parts []ical.Occurrence
 		for _, part := range []ical.Options{{Zone: o.Zone, From: o.From, Until: middle}, {Zone: o.Zone, From: middle, Until: o.Until}} {

@@ -12,13 +12,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Bounds of a text. More than that is an error.
+// Bounds of a text. Exceeding one of them is an error.
 const (
-	// MaxText is in bytes.
+	// MaxText bounds the size in bytes.
 	MaxText = 1 << 20
-	// MaxEvents counts each VEVENT and VFREEBUSY, including those that do not count.
+	// MaxEvents bounds the number of VEVENTs and VFREEBUSYs, including those that do not count.
 	MaxEvents = 5_000
-	// MaxOccurrences counts the returned occurrences.
+	// MaxOccurrences bounds the number of occurrences.
 	MaxOccurrences = 50_000
 )
 
@@ -26,19 +26,20 @@ const (
 type Options struct {
 	// Zone is the zone of dates and of times without a zone. Nil means UTC.
 	Zone *schedule.Zone
-	// From and Until are the interval [From, Until) to read: all occurrences that overlap with it are returned.
+	// From and Until are the interval [From, Until) to read. All occurrences that overlap with it are returned.
 	From, Until time.Time
-	// Categories select events with one of them, ignoring case. If there are none, all events count, even those without categories.
+	// Categories selects the events with at least one of these categories, ignoring case. If it is empty, all events are selected, even those
+	// without categories.
 	Categories []string
-	// Opens is true if the events open a Gate, so that an event counts only if it is unambiguous.
+	// Opens is true if the events open a Gate. Then an event counts only if it is unambiguous.
 	Opens bool
-	// Name returns the part of a SUMMARY to keep, all of it if nil. It is called once per event.
+	// Name returns the part of a SUMMARY to keep. If it is nil, all of it is kept. It is called once for each event.
 	Name func(summary string) string
 }
 
 // Calendar is the result of reading a text.
 type Calendar struct {
-	// Occurrences of the events that count, sorted by start, then by end. They may overlap.
+	// Occurrences are those of the events that count, sorted by start, then by end. They may overlap.
 	Occurrences []Occurrence
 	// NotCounted are the other events, sorted by line.
 	NotCounted []NotCounted
@@ -51,14 +52,13 @@ type Calendar struct {
 // Occurrence is an occurrence of an event, in [Start, End).
 type Occurrence struct {
 	Start, End time.Time
-	// Summary and UID are as written in the text and may be empty. Summary may have line
-	// breaks and be long.
+	// Summary and UID are as written in the text and may be empty. Summary may be long and have line breaks.
 	Summary, UID string
-	// Line is where the VEVENT begins.
+	// Line is the line at which the VEVENT or VFREEBUSY begins.
 	Line int
 }
 
-// Causes why an event does not count. Older versions of an event do not count either.
+// Causes why an event does not count. Older versions of an event have other causes.
 const (
 	Cancelled       = "STATUS is CANCELLED"
 	Transparent     = "TRANSP is TRANSPARENT: it is shown as free"
@@ -67,14 +67,14 @@ const (
 
 // NotCounted is an event that does not count.
 type NotCounted struct {
-	// Line is where the VEVENT begins.
+	// Line is the line at which the VEVENT or VFREEBUSY begins.
 	Line         int
 	Summary, UID string
-	// Cause is why, such as [Cancelled].
+	// Cause is why it does not count, such as [Cancelled].
 	Cause string
 }
 
-// Period returns the period of all occurrences. The names of its events are their summaries.
+// Period returns a period that covers all occurrences. Its events have their summaries as names.
 func (c *Calendar) Period(name string) schedule.Period {
 	spans := make([]schedule.CalendarEvent, len(c.Occurrences))
 	for i, o := range c.Occurrences {
@@ -85,18 +85,18 @@ func (c *Calendar) Period(name string) schedule.Period {
 
 // reader reads one text.
 type reader struct {
-	// zone is the zone of floating times.
+	// zone is the zone of dates and floating times.
 	zone, utc   *schedule.Zone
 	from, until int64
 	left        *left
 	name        func(string) string
-	// zones are those of the current VCALENDAR.
+	// zones has the zones of the current VCALENDAR.
 	zones *zones
-	// warnings are those of the current event.
+	// warnings has the warnings about the current event. It may be nil.
 	warnings *Errors
 }
 
-// warn adds a warning about a property.
+// warn adds a warning about a property to those of the current event.
 func (r *reader) warn(p *property, format string, args ...any) {
 	if r.warnings != nil {
 		r.warnings.add(p.errorf(format, args...))
@@ -105,15 +105,15 @@ func (r *reader) warn(p *property, format string, args ...any) {
 
 // Text is a parsed iCalendar text.
 type Text struct {
-	// Effort is the number of days that its rules have visited.
+	// Effort is the number of days that were evaluated for its rules.
 	Effort int
 
 	events []*event
-	// categories numbers the categories of all events.
+	// categories has a number for each category of the events, by its folded name.
 	categories map[string]int
 }
 
-// Read reads an iCalendar text. Errors in the text are [Errors].
+// Read reads an iCalendar text. Errors in the text are of type [Errors].
 func Read(text string, o Options) (*Calendar, error) {
 	t, err := Parse(text, o)
 	if err != nil {
@@ -122,8 +122,8 @@ func Read(text string, o Options) (*Calendar, error) {
 	return t.Select(o.Categories, o.Opens)
 }
 
-// Parse reads everything that does not depend on categories. It ignores errors in events that do not count. Errors in the text are
-// [Errors].
+// Parse reads everything that does not depend on the selection of events. It ignores errors in events that do not count. Errors in the
+// times of other events are returned by Select, unless Parse fails anyway. Errors in the text are of type [Errors].
 func Parse(text string, o Options) (*Text, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), MaxText)
@@ -188,7 +188,7 @@ func (r *reader) expand(events []*event) {
 	}
 }
 
-// categorize numbers the categories of an event.
+// categorize sets the numbers of the categories of an event.
 func (t *Text) categorize(e *event) {
 	for _, p := range e.component.all("CATEGORIES") {
 		for _, category := range p.texts() {
@@ -214,8 +214,8 @@ func fold(s string) string {
 	}, s)
 }
 
-// Select returns the events of some categories, all if there are none, for periods that open or for those that close. Errors in them are
-// [Errors].
+// Select returns the events with at least one of the categories, all events if there are no categories. opens is true for open periods, as
+// in Options. Errors in these events are of type [Errors].
 func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	counts := make([]bool, len(t.categories))
 	for _, category := range categories {
@@ -265,7 +265,7 @@ func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	slices.SortStableFunc(found.Occurrences, func(a, b Occurrence) int {
 		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), cmp.Compare(a.Line, b.Line))
 	})
-	// A date may be in a rule and in RDATE.
+	// An occurrence may be both in a rule and in RDATE.
 	found.Occurrences = slices.Compact(found.Occurrences)
 	slices.SortStableFunc(found.NotCounted, func(a, b NotCounted) int { return cmp.Compare(a.Line, b.Line) })
 	return found, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// TestMain sets the number of rapid checks above the default of 100. All tests run with wrong system zones.
+// TestMain increases the number of rapid checks from the default of 100. All tests run with wrong system zones.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "2000"); err != nil {
 		panic(err)
@@ -37,7 +37,7 @@ func mustZone(name string) *schedule.Zone {
 	return z
 }
 
-// options are for two years from 2026 on in Oslo.
+// options returns options that read two years from 2026 on in Oslo.
 func options(categories ...string) ical.Options {
 	return ical.Options{
 		Zone: mustZone("Europe/Oslo"), Categories: categories,
@@ -45,14 +45,13 @@ func options(categories ...string) ical.Options {
 	}
 }
 
-// calendar wraps components in a VCALENDAR, with the line ends of RFC 5545. The first of
-// their lines is line 4.
+// calendar wraps components in a VCALENDAR, with the line ends of RFC 5545. The components begin in line 4.
 func calendar(components ...string) string {
 	all := append([]string{"BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Example//Test//EN"}, components...)
 	return strings.ReplaceAll(strings.Join(append(all, "END:VCALENDAR", ""), "\n"), "\n", "\r\n")
 }
 
-// event is a VEVENT with a UID.
+// event returns a VEVENT with a UID, a summary and the given lines.
 func event(lines ...string) string {
 	all := append([]string{"BEGIN:VEVENT", "UID:a@example.com", "SUMMARY:A"}, lines...)
 	return strings.Join(append(all, "END:VEVENT"), "\n")

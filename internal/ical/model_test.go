@@ -14,7 +14,7 @@ import (
 
 const dayLength = 24 * time.Hour
 
-// model is a rule that is followed day by day, by counting.
+// model is a rule that is evaluated day by day.
 type model struct {
 	freq                                     string
 	interval, count                          int
@@ -57,12 +57,12 @@ func (m model) String() string {
 		list("BYWEEKNO", m.weeks) + list("BYDAY", m.days) + list("BYSETPOS", m.poss)
 }
 
-// position returns whether the i-th of all, from 0, is one of ordinals.
+// position returns whether ordinals has the i-th of all elements. i counts from 0.
 func position(ordinals []int, i, all int) bool {
 	return slices.Contains(ordinals, i+1) || slices.Contains(ordinals, i-all)
 }
 
-// period returns the number of the period that a day lies in, and its days.
+// period returns the number of the period that contains a day, and all days of that period.
 func (m model) period(d time.Time) (n int, days []time.Time) {
 	var first time.Time
 	length := 1
@@ -74,7 +74,7 @@ func (m model) period(d time.Time) (n int, days []time.Time) {
 		for first = d; first.Weekday() != m.wkst; {
 			first = first.Add(-dayLength)
 		}
-		// The days of all weeks are counted from one that starts with WKST.
+		// All first days have the weekday WKST, so dividing them by 7 numbers the weeks.
 		n, length = int(first.Unix()/86400+1000*7)/7, 7
 	case "MONTHLY":
 		n, first = year*12+int(month), time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
@@ -89,7 +89,7 @@ func (m model) period(d time.Time) (n int, days []time.Time) {
 	return n, days
 }
 
-// among returns which of the days with the weekday of d in its month or year it is.
+// among returns the position of a day, from 0, among the days of its month or year with the same weekday, and the number of these days.
 func among(d time.Time, inMonth bool) (i, all int) {
 	year, month, _ := d.Date()
 	first, last := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC)
@@ -114,7 +114,7 @@ func (m model) meets(d, start time.Time) bool {
 	inMonth := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	inYear := time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC).YearDay()
 	_, week := d.ISOWeek()
-	// The 28th of December always lies in the last week.
+	// The 28th of December is always in the last week.
 	weekYear, _ := d.ISOWeek()
 	_, inWeeks := time.Date(weekYear, 12, 28, 0, 0, 0, 0, time.UTC).ISOWeek()
 	byDay := len(m.days) == 0
@@ -133,7 +133,7 @@ func (m model) meets(d, start time.Time) bool {
 		!byDay:
 		return false
 	}
-	// Parts that the rule does not name are those of the start.
+	// What the rule does not specify is taken from the start.
 	given := len(m.days)+len(m.monthDays)+len(m.yearDays) > 0
 	switch {
 	case given || m.freq == "DAILY":
@@ -146,7 +146,7 @@ func (m model) meets(d, start time.Time) bool {
 	return day == start.Day()
 }
 
-// follow returns the occurrences up to an end. A start is at midnight.
+// follow returns the occurrences before end. start must be midnight.
 func (m model) follow(start, end time.Time) []time.Time {
 	all := []time.Time{start}
 	first, _ := m.period(start)
@@ -169,7 +169,7 @@ func (m model) follow(start, end time.Time) []time.Time {
 	return all
 }
 
-// ordinalsUpTo draws a few ordinals.
+// ordinalsUpTo draws up to four ordinals.
 func ordinalsUpTo(t *rapid.T, most int, label string) []int {
 	some := rapid.SliceOfN(rapid.IntRange(-most, most).Filter(func(n int) bool { return n != 0 }), 1, 4)
 	if rapid.Bool().Draw(t, label+"?") {

@@ -2,9 +2,9 @@ package ical
 
 import "strings"
 
-// The budget of one text. It takes less than a second.
+// The budget of one text. Spending it takes less than a second.
 const (
-	// effort bounds the number of days that its rules visit.
+	// effort bounds the number of days that are evaluated for its rules.
 	effort = 10_000_000
 	// maxOnsets bounds the changes of UTC offsets in its VTIMEZONEs.
 	maxOnsets = 100_000
@@ -13,7 +13,7 @@ const (
 // left is the remaining budget of a text.
 type left struct{ days, onsets, occurrences int }
 
-// start returns DTSTART.
+// start returns the value of DTSTART.
 func (r *reader) start(c *component) (moment, error) {
 	p, err := c.one("DTSTART")
 	if err != nil {
@@ -25,8 +25,8 @@ func (r *reader) start(c *component) (moment, error) {
 	return r.moment(p)
 }
 
-// starts calls add for DTSTART, for all occurrences of RRULE that may lie between two instants, and for RDATE. It passes the property, and
-// the length of an occurrence that has its own.
+// starts calls add for DTSTART, for all occurrences of RRULE that may lie between two instants, and for RDATE. add gets the property, the
+// start of the occurrence, and its length, nil if that is the length of the event.
 func (r *reader) starts(e *event, start moment, from, until int64, add func(*property, moment, *length) error) error {
 	c := e.component
 	if err := add(c.all("DTSTART")[0], start, nil); err != nil {
@@ -60,13 +60,13 @@ func (r *reader) starts(e *event, start moment, from, until int64, add func(*pro
 	return nil
 }
 
-// follow calls add for the occurrences of a RRULE after its start.
+// follow calls add for the occurrences of an RRULE after its start.
 func (r *reader) follow(p *property, start moment, from, until int64, add func(*property, moment, *length) error) error {
 	u, err := r.parseRule(p, start)
 	if err != nil {
 		return err
 	}
-	// Wall clocks differ by less than a day from UTC, and may be set.
+	// A wall clock differs from UTC by less than a day, and may be set forward or back.
 	from, until = from-2*day, until+2*day
 	if u.until != nil {
 		until = min(until, u.until.wall+2*day)
@@ -85,7 +85,7 @@ func (r *reader) follow(p *property, start moment, from, until int64, add func(*
 	return failed
 }
 
-// after returns whether a moment is after UNTIL, by the clock of the event if UNTIL has no zone.
+// after returns whether a moment is after UNTIL. If UNTIL has no time zone, it is on the clock of the event.
 func (m moment) after(until moment) bool {
 	if until.floating {
 		return m.wall > until.wall
@@ -93,7 +93,7 @@ func (m moment) after(until moment) bool {
 	return m.at() > until.at()
 }
 
-// addDates calls add for the values of a RDATE.
+// addDates calls add for the values of an RDATE.
 func (r *reader) addDates(p *property, start moment, add func(*property, moment, *length) error) error {
 	kind, _, err := p.types()
 	if err != nil {
@@ -134,16 +134,17 @@ func (r *reader) lengthOfPeriod(p *property, start moment, end string) (length, 
 	return r.lengthUntil(p, start, end)
 }
 
-// exclusions are the occurrences that an event does not have.
+// exclusions has the occurrences that are left out of a series, by instant or by day.
 type exclusions struct {
 	instants, days map[int64]*exclusion
 	all            []*exclusion
 }
 
-// exclusion is a value of EXDATE or a RECURRENCE-ID.
+// exclusion is a value of EXDATE or a RECURRENCE-ID that excludes an occurrence.
 type exclusion struct {
 	at int64
-	// by is the EXDATE and value its value. instance is the event with the RECURRENCE-ID.
+	// by is the EXDATE, and value is its value. instance is the event with the RECURRENCE-ID. matched is true if the series has such an
+	// occurrence.
 	by       *property
 	value    string
 	instance *event
@@ -154,7 +155,7 @@ func newExclusions() *exclusions {
 	return &exclusions{instants: map[int64]*exclusion{}, days: map[int64]*exclusion{}}
 }
 
-// add excludes a moment from a series.
+// add excludes a moment from the series that starts at start. The first exclusion of a moment counts.
 func (x *exclusions) add(m, start moment, e *exclusion) {
 	m = m.of(start)
 	in, key := x.instants, m.at()
@@ -167,7 +168,8 @@ func (x *exclusions) add(m, start moment, e *exclusion) {
 	}
 }
 
-// has returns whether the occurrence m of an event is excluded. Its day is that on the clock of the event.
+// has returns whether the occurrence m of an event is excluded, and marks the exclusions as matched. Its day is the one on the clock of the
+// event.
 func (x *exclusions) has(m, event moment) bool {
 	if len(x.all) == 0 {
 		return false
@@ -188,7 +190,7 @@ func (x *exclusions) has(m, event moment) bool {
 	return found
 }
 
-// warnOfUnmatched warns about each EXDATE that excludes nothing in the interval that is read.
+// warnOfUnmatched warns about each EXDATE in the interval that is read that excludes nothing.
 func (r *reader) warnOfUnmatched(x *exclusions) {
 	for _, e := range x.all {
 		if e.by != nil && !e.matched && e.at >= r.from && e.at < r.until {
@@ -197,7 +199,7 @@ func (r *reader) warnOfUnmatched(x *exclusions) {
 	}
 }
 
-// occur finds the occurrences of an event. instances are other events that replace some of them.
+// occur finds the occurrences of an event. instances are the events with the same UID that replace single occurrences.
 func (r *reader) occur(e *event, instances []*event) error {
 	if e.startErr != nil && e.component.name != vfreebusy {
 		return e.startErr
@@ -238,7 +240,7 @@ func (r *reader) occur(e *event, instances []*event) error {
 	return err
 }
 
-// exclude reads the EXDATEs of an event.
+// exclude adds the EXDATEs of an event to except.
 func (r *reader) exclude(e *event, start moment, except *exclusions) error {
 	for _, p := range e.component.all("EXDATE") {
 		if e.instance != nil {
@@ -258,7 +260,7 @@ func (r *reader) exclude(e *event, start moment, except *exclusions) error {
 
 // add adds an occurrence, unless it is outside the interval that is read.
 func (r *reader) add(e *event, p *property, from, until int64) error {
-	// An occurrence on a day that a zone skips has no duration.
+	// An occurrence on a day that its time zone skips has no duration.
 	if from >= until || until <= r.from || from >= r.until {
 		return nil
 	}
@@ -270,7 +272,7 @@ func (r *reader) add(e *event, p *property, from, until int64) error {
 	return nil
 }
 
-// busy finds the busy times of a VFREEBUSY.
+// busy adds the busy times of a VFREEBUSY as occurrences.
 func (r *reader) busy(e *event) error {
 	for _, p := range e.component.all("FREEBUSY") {
 		kind, err := p.param("FBTYPE")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxProblems bounds the errors, and the warnings, of a text.
+// maxProblems bounds the number of errors, and that of warnings, that are returned for a text.
 const maxProblems = 20
 
 // Error is an error in an iCalendar text.
@@ -17,11 +17,11 @@ type Error struct {
 	Line int
 	// Property is the property or component with the error, such as DTSTART.
 	Property string
-	// Cause is the rest of the sentence.
+	// Cause is the rest of the sentence that begins with Property.
 	Cause string
 }
 
-// Error returns one sentence without a full stop.
+// Error returns a sentence without a full stop.
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s %s", e.Line, e.Property, e.Cause) }
 
 // Errors are the errors of a text, sorted by line: at least one, and at most 20.
@@ -36,7 +36,7 @@ func (e Errors) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// Unwrap returns the errors one by one, for the package errors.
+// Unwrap returns the single errors, for the package errors.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i := range e {
@@ -45,7 +45,7 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// add adds an error, which is an Error or Errors, up to the limit.
+// add adds an Error or Errors. It ignores other errors, nil, and everything once there are maxProblems.
 func (e *Errors) add(err error) {
 	if len(*e) >= maxProblems {
 		return
@@ -57,7 +57,7 @@ func (e *Errors) add(err error) {
 	}
 }
 
-// first returns the first errors, each once.
+// first returns the errors sorted by line, each once, and at most maxProblems.
 func (e Errors) first() Errors {
 	sorted := slices.Clone(e)
 	slices.SortStableFunc(sorted, func(a, b *Error) int {
@@ -67,7 +67,7 @@ func (e Errors) first() Errors {
 	return sorted[:min(len(sorted), maxProblems)]
 }
 
-// err returns nil if there are no errors, and otherwise the first ones.
+// err returns the first errors, see first, nil if there are none.
 func (e Errors) err() error {
 	if len(e) == 0 {
 		return nil

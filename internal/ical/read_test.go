@@ -8,8 +8,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// TestMeaningOfEvents reads events for two years from 2026 on in Oslo, which is an hour
-// ahead of UTC, and two from 29 March to 25 October 2026.
+// TestMeaningOfEvents reads events of two years from 2026 on in Oslo, which is one hour ahead of UTC, and two hours from 29 March to 25
+// October 2026.
 func TestMeaningOfEvents(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// rfcExamples are those of RFC 5545 section 3.8.5.3 that are not by the hour or minute, as
-// printed there: "(year zone) days;days". They are at 9:00 in New York.
+// rfcExamples has the examples of RFC 5545 section 3.8.5.3 that do not recur by the hour or minute, as printed there: "(year zone)
+// days;days". They start at 9:00 in New York.
 var rfcExamples = []struct {
 	name, start, rule, want string
 }{
@@ -164,7 +164,7 @@ var rfcExamples = []struct {
 	},
 }
 
-// printed returns the instants of dates as printed in RFC 5545, at 9:00 in New York.
+// printed returns the instants of dates that are printed as in RFC 5545, at 9:00 in New York.
 func printed(t *testing.T, text string) (all []string) {
 	t.Helper()
 	for _, part := range regexp.MustCompile(`\((\d{4}) (E[SD]T)\) ([^(.]+)`).FindAllStringSubmatch(text, -1) {
@@ -218,7 +218,7 @@ func TestExamplesOfRecurrenceRules(t *testing.T) {
 				t.Errorf("got\n%q, want\n%q", got, want)
 			}
 			for i, at := range want {
-				// Earlier occurrences are not followed one by one, and make no difference.
+				// Occurrences before From are not evaluated one by one, which must make no difference.
 				c := mustRead(t, text, ical.Options{Zone: mustZone("UTC"), From: utc(at), Until: until})
 				if len(c.Occurrences) != len(want)-i {
 					t.Errorf("from %s on: %q", at, show(c))
@@ -244,7 +244,7 @@ func TestExampleOfTimesOfDay(t *testing.T) {
 	}
 }
 
-// TestExamplesOfEvents has those of RFC 5545 sections 3.6.1, 3.8.5.1 and 3.8.5.2.
+// TestExamplesOfEvents reads the examples of RFC 5545 sections 3.6.1, 3.8.5.1 and 3.8.5.2.
 func TestExamplesOfEvents(t *testing.T) {
 	for _, tt := range []struct {
 		name, event string

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// frequency is the length of the periods of a rule.
+// frequency is the length of a period of a rule.
 type frequency uint8
 
 const (
@@ -20,26 +20,27 @@ const (
 
 var frequencies = map[string]frequency{"DAILY": daily, "WEEKLY": weekly, "MONTHLY": monthly, "YEARLY": yearly}
 
-// rule is a RRULE.
+// rule is a parsed RRULE.
 type rule struct {
 	frequency frequency
 	interval  int64
-	// count and until are zero and nil without a bound.
+	// count is COUNT, zero if it is missing. until is UNTIL, nil if it is missing.
 	count int64
 	until *moment
 	wkst  time.Weekday
-	// months is a bit set, empty for all.
+	// months is a bit set, empty for all months.
 	months                               uint16
 	monthDays, yearDays, weeks, position ordinals
-	// weekdays is a bit set of the weekdays without an ordinal, nth has those with one.
+	// weekdays is a bit set of the weekdays without an ordinal. nth has the ordinals of the others, by weekday. hasNth is true if there are
+	// others.
 	weekdays uint8
 	nth      [7]ordinals
 	hasNth   bool
-	// hours, minutes and seconds are nil for those of DTSTART.
+	// hours, minutes and seconds are all in seconds. derive takes those that are missing from DTSTART.
 	hours, minutes, seconds []int64
 }
 
-// ordinals is a set of ordinals such as 1 for the first and -1 for the last.
+// ordinals is a set of ordinals, such as 1 for the first and -1 for the last. any is true if it is not empty.
 type ordinals struct {
 	first, last [6]uint64
 	any         bool
@@ -54,7 +55,7 @@ func (o *ordinals) add(n int) {
 	set[n/64] |= 1 << (n % 64)
 }
 
-// has returns whether the n-th of so many is in the set.
+// has returns whether the n-th of so many elements is in the set, counted from the start or from the end.
 func (o *ordinals) has(n, of int) bool {
 	return bit(&o.first, n) || bit(&o.last, of-n+1)
 }
@@ -63,7 +64,7 @@ func bit(set *[6]uint64, n int) bool { return n < 64*len(set) && set[n/64]&(1<<(
 
 var weekdayNames = []string{"SU", "MO", "TU", "WE", "TH", "FR", "SA"}
 
-// parseRule reads a RRULE for an event that starts at a moment.
+// parseRule parses the RRULE of an event that starts at start.
 func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	u := &rule{interval: 1, wkst: time.Monday}
 	seen := map[string]bool{}
@@ -105,7 +106,7 @@ func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	return u, nil
 }
 
-// set parses one part. It returns what is wrong with it.
+// set parses one part of the rule. It returns what is wrong with the part, empty if it is valid.
 func (u *rule) set(key, value string) (problem string) {
 	switch key {
 	case "FREQ":
@@ -141,7 +142,7 @@ func (u *rule) set(key, value string) (problem string) {
 	case "BYMINUTE":
 		return each(value, 0, 59, func(n int) { u.minutes = append(u.minutes, int64(n)*minute) })
 	case "BYSECOND":
-		// A leap second is the one before it.
+		// A leap second counts as the second before it.
 		return each(value, 0, 60, func(n int) { u.seconds = append(u.seconds, min(int64(n), 59)) })
 	default:
 		return "unknown part"
@@ -149,7 +150,7 @@ func (u *rule) set(key, value string) (problem string) {
 	return ""
 }
 
-// number reads a number from 1.
+// number parses a number from 1 on.
 func number(value string, to *int64) (problem string) {
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || n == 0 {
@@ -159,7 +160,7 @@ func number(value string, to *int64) (problem string) {
 	return ""
 }
 
-// each parses a list of numbers. If low is negative, zero is invalid.
+// each calls add for each number in a list. Numbers must be from low to high, but not zero if low is negative.
 func each(value string, low, high int, add func(int)) (problem string) {
 	for text := range strings.SplitSeq(value, ",") {
 		n, err := strconv.Atoi(text)
@@ -175,7 +176,7 @@ func each(value string, low, high int, add func(int)) (problem string) {
 	return ""
 }
 
-// setDays reads a list of days of the week, with or without an ordinal.
+// setDays parses a list of days of the week, each with or without an ordinal.
 func (u *rule) setDays(value string) (problem string) {
 	for text := range strings.SplitSeq(value, ",") {
 		at := max(len(text)-2, 0)
@@ -195,7 +196,7 @@ func (u *rule) setDays(value string) (problem string) {
 	return ""
 }
 
-// check returns what is wrong with the parts together.
+// check returns why the parts of the rule are invalid together, empty if they are valid. seen has the names of the parts.
 func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	by := 0
 	for key := range seen {
@@ -220,7 +221,7 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	case u.hasNth && u.weeks.any:
 		return "has BYDAY with a number, which is not allowed with BYWEEKNO"
 	case u.weeks.any && (u.interval > 1 || u.position.any):
-		// A week may lie in two years, and RFC 5545 does not define in which it counts.
+		// A week may be in two years, and RFC 5545 does not define in which of them it counts.
 		return "has BYWEEKNO with INTERVAL or BYSETPOS, which is not supported"
 	case u.position.any && by == 0:
 		return "has BYSETPOS without another part that begins with BY"
@@ -230,7 +231,7 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	return ""
 }
 
-// derive sets from the start what the rule does not specify.
+// derive takes from the start of the event what the rule does not specify.
 func (u *rule) derive(start moment) {
 	t := time.Unix(start.wall, 0).UTC()
 	byDay := u.weekdays != 0 || u.hasNth

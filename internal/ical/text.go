@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// line is a line of content, without folds.
+// line is an unfolded line of content. number is the number of its first line in the text.
 type line struct {
 	number int
 	text   string
@@ -16,9 +16,9 @@ type line struct {
 
 const bom = "\uFEFF"
 
-// unfold splits a text into lines of content. It skips empty lines.
+// unfold splits a text into lines of content. It skips empty lines, and lines that are not valid text, which it reports in wrong.
 func unfold(text string) (lines []line, wrong Errors) {
-	// parts has the parts of the last line. They are joined at its end, which is fast even with many folds.
+	// parts has the parts of the current line. They are joined only at its end, which is fast even with many folds.
 	var parts []string
 	end := func() {
 		if len(parts) > 1 {
@@ -42,7 +42,7 @@ func unfold(text string) (lines []line, wrong Errors) {
 	}
 	end()
 	lines = slices.DeleteFunc(lines, func(l line) bool {
-		// A fold may lie within a character.
+		// This is checked only now, because a fold may be inside a character.
 		if !utf8.ValidString(l.text) {
 			wrong.add(&Error{l.number, "TEXT", "is not UTF-8"})
 			return true
@@ -56,19 +56,19 @@ func unfold(text string) (lines []line, wrong Errors) {
 	return lines, wrong
 }
 
-// property is a line of content. Its parameters are parsed only when they are needed.
+// property is a parsed line of content. Its parameters are parsed only when they are needed.
 type property struct {
 	line   int
 	name   string
 	params string
 	value  string
 
-	// kind and tzid are VALUE and TZID, once they have been read.
+	// kind and tzid are the parameters VALUE and TZID. They are valid if typed is set, see types.
 	kind, tzid string
 	typed      bool
 }
 
-// types returns the parameters VALUE, in capitals, and TZID.
+// types returns the parameters VALUE, in upper case, and TZID. Each is empty if it is missing.
 func (p *property) types() (kind, tzid string, err error) {
 	if p.typed {
 		return p.kind, p.tzid, nil
@@ -83,12 +83,12 @@ func (p *property) types() (kind, tzid string, err error) {
 	return p.kind, p.tzid, nil
 }
 
-// errorf returns an error about the property. The cause continues after its name.
+// errorf returns an error about the property. The formatted cause continues a sentence that begins with the name of the property.
 func (p *property) errorf(format string, args ...any) error {
 	return &Error{p.line, p.name, fmt.Sprintf(format, args...)}
 }
 
-// parseProperty finds the colon before the value. A parameter may have one in quotes.
+// parseProperty splits a line of content at the colon before the value. Colons in quoted parameters do not count.
 func parseProperty(l line) (property, error) {
 	length := strings.IndexFunc(l.text, func(r rune) bool {
 		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
@@ -110,7 +110,7 @@ func parseProperty(l line) (property, error) {
 	return property{}, p.errorf("has no value: there is no colon outside of quotes")
 }
 
-// param returns the value of a parameter, empty if it is missing.
+// param returns the value of a parameter without quotes, empty if it is missing.
 func (p *property) param(name string) (string, error) {
 	found, seen := "", false
 	for rest := p.params; rest != ""; {
@@ -136,7 +136,7 @@ func (p *property) param(name string) (string, error) {
 	return found, nil
 }
 
-// cutParam cuts a text at the first semicolon outside of quotes. rest includes it.
+// cutParam cuts a text at the first semicolon outside of quotes. rest begins with it.
 func cutParam(s string) (param, rest string) {
 	quoted := false
 	for i := range len(s) {
@@ -150,7 +150,7 @@ func cutParam(s string) (param, rest string) {
 	return s, ""
 }
 
-// texts returns the values of a list of TEXT, without escapes.
+// texts returns the values in a list of TEXT, unescaped.
 func (p *property) texts() []string {
 	var all []string
 	var text strings.Builder
@@ -176,10 +176,10 @@ func (p *property) texts() []string {
 	return append(all, text.String())
 }
 
-// text returns the value of a TEXT. A comma without a backslash is a comma.
+// text returns the value of a single TEXT, unescaped. A comma need not be escaped in it.
 func (p *property) text() string { return strings.Join(p.texts(), ",") }
 
-// quote returns a text that fits into an error.
+// quote returns a text in quotes for an error. It cuts the text to 60 bytes.
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {

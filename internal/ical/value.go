@@ -10,14 +10,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Seconds.
+// Durations in seconds.
 const (
 	minute int64 = 60
 	hour         = 60 * minute
 	day          = 24 * hour
 )
 
-// longest bounds the length of an event: to the last year that a DTEND can have.
+// longest bounds the length of an event, in seconds. The last year that DTEND can have is 9999.
 const longest = 10_000 * 366 * day
 
 // moment is a DATE or a DATE-TIME.
@@ -26,15 +26,15 @@ type moment struct {
 	wall int64
 	zone *schedule.Zone
 	date bool
-	// floating has no zone of its own. A date is floating.
+	// floating is true if the value has no time zone of its own. Dates are floating.
 	floating bool
 }
 
-// at returns the instant.
+// at returns the instant of the moment.
 func (m moment) at() int64 { return m.zone.Resolve(m.wall) }
 
-// of converts a moment to the form of a series that starts at another one. In a series of dates, a time is replaced by its date in its own
-// time zone.
+// of converts a moment to the form of a series that starts at start. In a series of dates, it replaces a time by its date in its own time
+// zone.
 func (m moment) of(start moment) moment {
 	if start.date && !m.date {
 		m = moment{wall: midnight(m.wall), zone: start.zone, date: true, floating: true}
@@ -42,12 +42,12 @@ func (m moment) of(start moment) moment {
 	return m
 }
 
-// moment returns the single value of a property, and checks its parameters.
+// moment parses the value of a property that has a single one.
 func (r *reader) moment(p *property) (moment, error) {
 	return r.parseMoment(p, strings.TrimSpace(p.value))
 }
 
-// parseMoment parses a value of the property.
+// parseMoment parses one of the values of a property, and checks its parameters.
 func (r *reader) parseMoment(p *property, value string) (moment, error) {
 	kind, tzid, err := p.types()
 	if err != nil {
@@ -80,7 +80,8 @@ func (r *reader) parseMoment(p *property, value string) (moment, error) {
 	return m, nil
 }
 
-// parseStamp reads YYYYMMDD, YYYYMMDDTHHMMSS, and this with Z.
+// parseStamp parses YYYYMMDD, YYYYMMDDTHHMMSS, and YYYYMMDDTHHMMSSZ. date is true for the first of these forms, and utc for the last. It
+// returns false if the text has another form.
 func parseStamp(s string) (wall int64, date, utc, ok bool) {
 	switch {
 	case len(s) == 8:
@@ -113,21 +114,22 @@ func parseStamp(s string) (wall int64, date, utc, ok bool) {
 	if h < 0 || h > 23 || m < 0 || m > 59 || sec < 0 || sec > 60 {
 		return 0, false, false, false
 	}
-	// RFC 5545 treats a leap second as the one before it.
+	// A leap second counts as the second before it, as in RFC 5545.
 	return wall + h*hour + m*minute + min(sec, 59), date, utc, true
 }
 
-// length is the length of an event: seconds on the wall clock, where a day has 86400, and then elapsed seconds.
+// length is the length of an event: first wall, in seconds on the wall clock, where each day has 86400, and then elapsed, in elapsed
+// seconds.
 type length struct {
 	wall, elapsed int64
-	// atLeast is the length if the wall clock skips the time at which an occurrence starts.
+	// atLeast is the elapsed length of an occurrence that would otherwise not end after its start, because the wall clock skips that time.
 	atLeast int64
 }
 
-// total returns the approximate length.
+// total returns the approximate length, in seconds.
 func (l length) total() int64 { return max(l.wall+l.elapsed, l.atLeast) }
 
-// end returns when an event ends that starts at a moment.
+// end returns the instant at which an event ends that starts at start.
 func (l length) end(start moment) int64 {
 	from := start.at()
 	start.wall += l.wall
@@ -139,14 +141,14 @@ func (l length) end(start moment) int64 {
 
 var durationForm = regexp.MustCompile(`^([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
 
-// parseLength reads a DURATION.
+// parseLength parses a DURATION.
 func parseLength(p *property, value string) (length, error) {
 	m := durationForm.FindStringSubmatch(strings.ToUpper(value))
 	if m == nil || strings.Join(m[2:], "") == "" {
 		return length{}, p.errorf("%s is not a duration such as P1D or PT8H30M", quote(value))
 	}
 	number := func(i int) int64 {
-		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty
+		n, _ := strconv.ParseInt(m[i], 10, 64) // only digits, or empty, which means zero
 		return n
 	}
 	l := length{wall: (number(2)*7 + number(3)) * day, elapsed: number(4)*hour + number(5)*minute + number(6)}

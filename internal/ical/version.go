@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// version has the common properties of the versions of an event.
+// version identifies an event: all its versions have the same key.
 type version struct {
 	uid, component string
 	changed, date  bool
 	at             int64
 }
 
-// events returns all events. Superseded ones do not count.
+// events returns all events, and marks those that another version supersedes.
 func (r *reader) events(calendars []*component, wrong *Errors) []*event {
 	var events []*event
 	for _, calendar := range calendars {
@@ -36,7 +36,7 @@ func (r *reader) events(calendars []*component, wrong *Errors) []*event {
 	return events
 }
 
-// byVersion groups events that are versions of the same one, in the order of the text.
+// byVersion returns groups of events that are versions of the same event, in the order of the text. Events without a UID are in no group.
 func byVersion(events []*event) [][]*event {
 	series := map[string]moment{}
 	for _, e := range events {
@@ -67,7 +67,7 @@ func byVersion(events []*event) [][]*event {
 	return all
 }
 
-// place converts a RECURRENCE-ID to the form of its series: a time without a zone is in that of the series.
+// place converts a RECURRENCE-ID to the form of its series, which starts at start. A time without a zone is in the zone of the series.
 func (e *event) place(start moment) {
 	if e.instance.floating && !e.instance.date && !start.floating {
 		e.instance.zone = start.zone
@@ -75,8 +75,9 @@ func (e *event) place(start moment) {
 	*e.instance = e.instance.of(start)
 }
 
-// supersede keeps only the latest version. If versions with the same SEQUENCE start at different times, they may not be versions at all,
-// but events of a program that gives all of them the same UID. Then all of them close, and only the one with the latest DTSTAMP opens.
+// supersede marks all versions but the latest as superseded. Versions with the same SEQUENCE that start at different times may be different
+// events, because some programs give all events the same UID. It leaves them to choose. It returns an error if it cannot determine which of
+// two different versions is later.
 func supersede(versions []*event) error {
 	latest := versions[0]
 	for _, e := range versions {
@@ -84,7 +85,7 @@ func supersede(versions []*event) error {
 			latest = e
 		}
 	}
-	var starts []*event // the latest version of each start
+	var starts []*event // for each start, its latest version
 	index := map[int64]int{}
 	known := !slices.ContainsFunc(versions, func(e *event) bool { return e.instance != nil || e.start == nil })
 	for _, e := range versions {
@@ -111,7 +112,8 @@ func supersede(versions []*event) error {
 	return nil
 }
 
-// choose makes all events close, and only the one with the latest DTSTAMP open.
+// choose decides which events count, of those with the same UID and SEQUENCE that start at different times. In close periods, all count. In
+// open periods, only the one with the latest DTSTAMP counts.
 func choose(starts []*event) {
 	latest := starts[0]
 	for _, e := range starts[1:] {
@@ -138,7 +140,8 @@ func (e *event) supersededBy(other *event) {
 	e.superseded, e.discounted = true, fmt.Sprintf("the event in line %d is a later version of it", other.line)
 }
 
-// later returns the later of two versions of an event with the same SEQUENCE. The other one does not count.
+// later returns the later of two versions with the same SEQUENCE, and marks the other one as superseded. It returns an error if they
+// differ, but have the same DTSTAMP.
 func later(a, b *event) (*event, error) {
 	switch order := cmp.Compare(a.stamp, b.stamp); {
 	case order > 0:

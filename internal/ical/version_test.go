@@ -8,11 +8,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// daily is an event on the first four days of June 2026.
+// daily is an event that recurs on the first four days of June 2026.
 const daily = "BEGIN:VEVENT\nUID:a\nSUMMARY:Daily\nDTSTART;TZID=Europe/Oslo:20260601T100000\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=4\nEND:VEVENT"
 
-// changed is a change of an occurrence of daily. The ID is from the colon or the
-// parameters on.
+// changed returns a changed occurrence of daily. id is the rest of the RECURRENCE-ID, from its parameters or its colon on.
 func changed(id string, lines ...string) string {
 	return strings.Join(append([]string{"BEGIN:VEVENT", "UID:a", "SUMMARY:Changed", "RECURRENCE-ID" + id}, lines...), "\n") + "\nEND:VEVENT"
 }

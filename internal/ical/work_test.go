@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// bombs are texts that cost much for their size, and the error that they get, if any.
+// bombs returns texts that are expensive for their size, each with the error that it must cause, empty for none.
 func bombs() map[string]struct{ text, want string } {
 	many := func(n int, lines ...string) string {
 		var all strings.Builder
@@ -70,7 +70,7 @@ func zonesThatChangeDaily(n int) (all []string) {
 	return all
 }
 
-// TestWorkIsBounded gives each text ten times what it takes on an idle machine.
+// TestWorkIsBounded gives each text ten times as long as it takes on an idle machine.
 func TestWorkIsBounded(t *testing.T) {
 	for name, tt := range bombs() {
 		t.Run(name, func(t *testing.T) {

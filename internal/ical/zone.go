@@ -12,10 +12,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// zones has the zones of the TZIDs of a VCALENDAR.
+// zones has the zones of a VCALENDAR.
 type zones struct {
 	known map[string]*schedule.Zone
-	// defined has the VTIMEZONEs.
+	// defined has the VTIMEZONEs by TZID.
 	defined map[string][]*component
 }
 
@@ -28,7 +28,7 @@ func newZones(calendar *component) *zones {
 			}
 			z.defined[id.value] = append(z.defined[id.value], c)
 			if text := id.text(); text != id.value {
-				// A parameter has no escapes.
+				// A TZID is escaped in a VTIMEZONE, but not in a parameter.
 				z.defined[text] = append(z.defined[text], c)
 			}
 		}
@@ -36,8 +36,8 @@ func newZones(calendar *component) *zones {
 	return z
 }
 
-// named returns the zone of a TZID: an IANA name, otherwise one of Windows, otherwise that of a VTIMEZONE of the calendar. The property is
-// the one that uses it.
+// named returns the zone with a TZID: an IANA name, otherwise a Windows name, otherwise a VTIMEZONE of the calendar, otherwise an IANA name
+// behind a prefix. p is the property with the TZID.
 func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 	if zone := r.zones.known[tzid]; zone != nil {
 		return zone, nil
@@ -60,7 +60,8 @@ func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 	return zone, err
 }
 
-// prefixed returns the IANA zone whose name follows a prefix, as in /Europe/Vienna or /example.com/20260101/Europe/Vienna.
+// prefixed returns the IANA zone whose name follows a prefix, as in /Europe/Vienna or /example.com/20260101/Europe/Vienna. It adds a
+// warning about p.
 func (r *reader) prefixed(p *property, tzid string) (*schedule.Zone, error) {
 	name, more := strings.CutPrefix(tzid, "/")
 	for more && name != "" {
@@ -73,16 +74,16 @@ func (r *reader) prefixed(p *property, tzid string) (*schedule.Zone, error) {
 	return nil, errors.New("unknown time zone")
 }
 
-// onset is the start of an observance.
+// onset is the start of an observance: the instant, and the UTC offsets before and after it, in seconds.
 type onset struct {
 	at, before, after int64
 	daylight          bool
 }
 
-// tableStart is when the tables of zones start, in 1970.
+// tableStart is when the tables of UTC offsets start: 1970-01-01 in UTC.
 const tableStart = 0
 
-// build tabulates the VTIMEZONE of a TZID.
+// build tabulates the VTIMEZONE with a TZID. p is the property with the TZID.
 func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
 	defined := r.zones.defined[tzid]
 	if len(defined) == 0 {
@@ -119,8 +120,8 @@ func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
 	return zone, nil
 }
 
-// sorted returns onsets in their order. Exchange has STANDARD and DAYLIGHT begin at the same instant in 1601: of such a pair before 1970,
-// the standard time remains.
+// sorted sorts onsets by time. In the zones of Exchange, STANDARD and DAYLIGHT begin at the same instant in 1601. Of such a pair before
+// 1970, only standard time is kept.
 func sorted(onsets []onset) []onset {
 	rank := map[bool]int{true: 1}
 	slices.SortFunc(onsets, func(a, b onset) int {
@@ -129,7 +130,7 @@ func sorted(onsets []onset) []onset {
 	return slices.CompactFunc(onsets, func(a, b onset) bool { return a.at == b.at && a.at < tableStart && a.daylight != b.daylight })
 }
 
-// observance returns the onsets of STANDARD or DAYLIGHT.
+// observance returns the onsets of a STANDARD or DAYLIGHT component.
 func (r *reader) observance(c *component) ([]onset, error) {
 	before, err := offsetOf(c, "TZOFFSETFROM")
 	if err != nil {
@@ -143,7 +144,7 @@ func (r *reader) observance(c *component) ([]onset, error) {
 	if err != nil {
 		return nil, c.errorf("%v", err)
 	}
-	// Its times are on the clock before it begins, and no other VTIMEZONE counts.
+	// Its times are on the clock that applies before it begins. They must not refer to a VTIMEZONE.
 	inner := *r
 	inner.zone, inner.zones = clock, newZones(&component{})
 	start, err := inner.start(c)
@@ -169,7 +170,7 @@ func (r *reader) observance(c *component) ([]onset, error) {
 
 var offsetForm = regexp.MustCompile(`^([+-])(\d{2})([0-5]\d)([0-5]\d)?$`)
 
-// offsetOf returns a UTC offset in seconds.
+// offsetOf returns the UTC offset in a property, in seconds.
 func offsetOf(c *component, name string) (int64, error) {
 	p, err := c.one(name)
 	if err != nil {
@@ -183,7 +184,7 @@ func offsetOf(c *component, name string) (int64, error) {
 		return 0, p.errorf("%s is not a UTC offset such as +0100", quote(p.value))
 	}
 	number := func(i int) int64 {
-		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty
+		n, _ := strconv.ParseInt(m[i], 10, 64) // only digits, or empty, which means zero
 		return n
 	}
 	seconds := number(2)*hour + number(3)*minute + number(4)

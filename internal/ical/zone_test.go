@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// changes of clocks in New York and Oslo: the instants from which an offset is in use.
+// changes has the changes of the clocks in New York and Oslo: the instants from which on a UTC offset applies, in hours.
 var changes = map[string][]string{
 	"America/New_York": {
 		"2026-03-08T07:00:00Z -4", "2026-11-01T06:00:00Z -5", "2027-03-14T07:00:00Z -4", "2027-11-07T06:00:00Z -5", "2028-03-12T07:00:00Z -4", "2028-11-05T06:00:00Z -5",
@@ -22,7 +22,7 @@ var changes = map[string][]string{
 	},
 }
 
-// vtimezones define both, as Outlook and as others do.
+// vtimezones has definitions of both zones, as Outlook and other programs write them.
 var vtimezones = map[string][]string{
 	"America/New_York": {
 		zone("16011104T020000\nRRULE:FREQ=YEARLY;BYDAY=1SU;BYMONTH=11", "16010311T020000\nRRULE:FREQ=YEARLY;BYDAY=2SU;BYMONTH=3", "-0500", "-0400"),
@@ -35,7 +35,7 @@ var vtimezones = map[string][]string{
 	},
 }
 
-// zone is a VTIMEZONE whose name needs escapes.
+// zone returns a VTIMEZONE whose name must be escaped.
 func zone(standard, daylight, winter, summer string) string {
 	return strings.Join([]string{
 		"BEGIN:VTIMEZONE", `TZID:(UTC) Here\, there`, "X-LIC-LOCATION:Somewhere",
@@ -44,7 +44,7 @@ func zone(standard, daylight, winter, summer string) string {
 	}, "\n")
 }
 
-// TestClocksThatChange checks each hour around each change, at a wall-clock time that exists, and at one that is skipped or repeated.
+// TestClocksThatChange checks each hour around each change, at wall-clock times that exist and at those that are skipped or repeated.
 func TestClocksThatChange(t *testing.T) {
 	for name, all := range changes {
 		for _, change := range all {
@@ -56,7 +56,7 @@ func TestClocksThatChange(t *testing.T) {
 			at := utc(text)
 			before := map[string]int{"America/New_York": -9, "Europe/Oslo": 3}[name] - hours
 			for h := -3; h <= 3; h++ {
-				// The wall as if the clock went on as before.
+				// The wall-clock time as if the clock had not been changed.
 				wall := at.Add(time.Duration(before+h) * time.Hour)
 				want := wall.Add(-time.Duration(before) * time.Hour)
 				if later := wall.Add(-time.Duration(hours) * time.Hour); h >= 0 && !later.Before(at) {
@@ -80,7 +80,7 @@ func TestClocksThatChange(t *testing.T) {
 	}
 }
 
-// TestVTimezonesAgainstTheDatabase compares any wall-clock time of some years.
+// TestVTimezonesAgainstTheDatabase compares random wall-clock times of three years.
 func TestVTimezonesAgainstTheDatabase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"America/New_York", "Europe/Oslo"}).Draw(t, "zone")
@@ -128,7 +128,7 @@ func TestWhichZoneATZIDIs(t *testing.T) {
 	}
 }
 
-// TestZonesOfWindows are read as RFC 5545 would by their names.
+// TestZonesOfWindows compares each zone of Windows with the zone of IANA.
 func TestZonesOfWindows(t *testing.T) {
 	for tzid, name := range ical.Windows {
 		text := strings.Join([]string{
