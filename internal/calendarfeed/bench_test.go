@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// BenchmarkLargest writes a calendar of 365 days: of a Gate with one window for each day, as the baseline, and of the largest Gate, with as many
-// exceptions as can take effect, whose periods begin and end every two minutes. No calendar may take more than 2s.
+// BenchmarkLargest computes a calendar of 365 days: as the baseline that of a Gate with one window each day, and that of the largest Gate,
+// with as many exceptions as can take effect, whose periods begin and end every two minutes. No calendar may take more than 2s.
 func BenchmarkLargest(b *testing.B) {
 	year := func(c *v1alpha1.CalendarFeed) { c.Spec.Days = 365 }
 	for name, all := range map[string][]client.Object{"nights": {gateOf("web")}, "largest": largest()} {

@@ -269,7 +269,7 @@ func TestCalendarReportsMissingGatesAndEvents(t *testing.T) {
 	}
 }
 
-// A gate whose windows come every minute costs what is shown of it, not what there is.
+// A gate whose windows come every minute costs only as much as the windows that are shown.
 func TestAGateThatChangesEveryMinuteIsCutOff(t *testing.T) {
 	busy := func(g *v1alpha1.Gate) {
 		schedule, duration := "*/2 * * * *", v1alpha1.Duration{Duration: time.Minute}

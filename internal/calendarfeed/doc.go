@@ -1,4 +1,4 @@
-// Package calendarfeed serves CalendarFeeds: the plans of Gates, as calendars to which users subscribe. It responds from caches, without
+// Package calendarfeed serves CalendarFeeds: calendars with the plans of Gates, to which users subscribe. It responds from caches, without
 // requests to the API server.
 package calendarfeed
 

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// production returns a replica with a Gate and its calendar, and the path of that.
+// production returns a replica with a Gate and a calendar, and the path of the calendar.
 func production(t *testing.T) (*replica, string) {
 	t.Helper()
 	r := newReplica(t, newObjects(t, gateOf("web"), calendarOf("production"), secretOf("production", "token", "t0")))
@@ -182,7 +182,7 @@ func TestACalendarIsGoneWithItsSecretItsTokenOrItself(t *testing.T) {
 	}
 }
 
-// refused returns whether the calendar production cannot be loaded, and another try would not help.
+// refused returns whether the calendar production cannot be loaded, and a retry would not help.
 func (r *replica) refused() bool {
 	r.Helper()
 	obj := calendarOf("production")

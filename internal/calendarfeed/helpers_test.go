@@ -32,10 +32,10 @@ import (
 // testNow is a Tuesday morning.
 var testNow = time.Date(2026, 11, 24, 9, 30, 0, 0, time.UTC)
 
-// objects are those of a cluster, for any number of replicas.
+// objects has the objects of a cluster, for any number of replicas.
 type objects struct {
 	client.Client
-	// lists counts what is read of them, secrets how often one is.
+	// lists counts the lists that are read, and secrets the single objects. secretErr is the error of reading a single object, nil for none.
 	mu             sync.Mutex
 	lists, secrets int
 	secretErr      error
@@ -73,7 +73,7 @@ func (o *objects) count(n *int) {
 	*n++
 }
 
-// replica is a process that serves the calendars of objects.
+// replica is a process that serves the calendars in objects.
 type replica struct {
 	testing.TB
 	*Handler
@@ -98,7 +98,7 @@ func newReplica(t testing.TB, o *objects) *replica {
 	return r
 }
 
-// load has a calendar loaded as its controller does, and returns its path.
+// load loads a calendar as its controller does, and returns its path.
 func (r *replica) load(name string) string {
 	r.Helper()
 	obj := &v1alpha1.CalendarFeed{}
@@ -112,7 +112,7 @@ func (r *replica) load(name string) string {
 	return path
 }
 
-// get requests a path. Headers are pairs of name and value.
+// get requests a path. headers are pairs of name and value.
 func (r *replica) get(path string, headers ...string) *httptest.ResponseRecorder {
 	r.Helper()
 	return r.do(http.MethodGet, path, headers...)
@@ -129,7 +129,7 @@ func (r *replica) do(method, path string, headers ...string) *httptest.ResponseR
 	return w
 }
 
-// shows gets a calendar that must be there, and returns its events as a parser that is not ours reads them.
+// shows gets a calendar, which must exist, and returns its events as an independent parser reads them.
 func (r *replica) shows(path string) []*ics.VEvent {
 	r.Helper()
 	got := r.get(path)
@@ -156,7 +156,7 @@ func (r *replica) shows(path string) []*ics.VEvent {
 	return calendar.Events()
 }
 
-// summaries returns what events are called.
+// summaries returns the summaries of events.
 func summaries(events []*ics.VEvent) (all []string) {
 	for _, e := range events {
 		all = append(all, e.GetProperty(ics.ComponentPropertySummary).Value)
@@ -178,12 +178,12 @@ func (r *replica) change(obj client.Object, change func()) {
 // later advances the clock by checkInterval, so that the objects are read again.
 func (r *replica) later() { r.clock.SetTime(r.clock.Now().Add(checkInterval)) }
 
-// watches are the ConfigMaps of a cluster. One that is not in known is not read yet, and nil does not exist.
+// watches has the ConfigMaps of a cluster. A ConfigMap that is not in known has not been read yet, and one that is nil does not exist.
 type watches struct {
 	mu     sync.Mutex
 	known  map[string]*corev1.ConfigMap
 	failed error
-	// open counts those that are watched.
+	// open is the number of current watches, and opened that of all watches.
 	open, opened int
 }
 
@@ -230,7 +230,7 @@ func (w *fakeWatch) Stop() {
 	w.open--
 }
 
-// gateOf returns a Gate that is open from 10:00 to 12:00, each changed.
+// gateOf returns a Gate that is open from 10:00 to 12:00, after the changes.
 func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	start, end := "10:00", "12:00"
 	g := &v1alpha1.Gate{
@@ -245,7 +245,7 @@ func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	return g
 }
 
-// withHolidays has a Gate refer to a calendar in a ConfigMap.
+// withHolidays adds a close period with a calendar in a ConfigMap.
 func withHolidays(g *v1alpha1.Gate) {
 	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
 		ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}

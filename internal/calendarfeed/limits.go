@@ -2,47 +2,48 @@ package calendarfeed
 
 import "time"
 
-// Limits per client, each with its reason.
+// Limits, each with its reason.
 const (
 	// maxGates bounds the Gates of a calendar. spec.gateRefs has the same limit.
 	maxGates = 100
 
-	// maxEvents bounds the events of a calendar. Calendar programs get slow with more.
+	// maxEvents bounds the events of a calendar. With more events, calendar programs get slow.
 	maxEvents = 2000
 
-	// maxBytes is the size of all events. Some programs refuse calendars of more than 1 MiB.
+	// maxBytes bounds the size of all events. Some programs refuse calendars of more than 1 MiB.
 	maxBytes = 1<<20 - 8<<10
 
-	// checkInterval is how often a calendar checks for changes. In between, clients get the same content.
+	// checkInterval is how often the objects of a calendar are checked for changes. In between, clients get the same content.
 	checkInterval = 10 * time.Second
 
-	// idleFactor bounds the time for computing a calendar: if it takes a second, it is not computed again for 20.
+	// idleFactor limits how often a calendar is computed: if that takes a second, it is not computed again for 20 seconds.
 	idleFactor = 20
 
-	// responseTimeout bounds the time for a calendar that must be computed, or waits for others. After that, the response is 503.
+	// responseTimeout bounds the time for a response if the calendar must be computed or has to wait for others. After that, the response is
+	// 503.
 	responseTimeout = 8 * time.Second
 
 	// readTimeout is how long to wait for a ConfigMap that is watched for the first time.
 	readTimeout = 5 * time.Second
 
-	// readInterval is the polling interval during that time.
+	// readInterval is the polling interval for readTimeout.
 	readInterval = 20 * time.Millisecond
 
-	// requestsPerSecond and burst limit all clients of one calendar together. Programs request it every 15 minutes to every few hours, so
-	// that suffices for thousands of them.
+	// requestsPerSecond and burst limit all clients of one calendar together. Calendar programs request it every 15 minutes to every few
+	// hours, so this suffices for thousands of clients.
 	requestsPerSecond = 10
 	burst             = 100
 
 	// maxAge is how long programs may cache a calendar, in seconds.
 	maxAge = "300"
 
-	// maxHeaderBytes bounds the headers of a request. A GET has few.
+	// maxHeaderBytes bounds the headers of a request. A GET request has few.
 	maxHeaderBytes = 16 << 10
 
 	// headerTimeout bounds the time for the headers of a request, and for a body, which is ignored.
 	headerTimeout = 10 * time.Second
 
-	// writeTimeout bounds the time for a response: responseTimeout, and the time in which the slowest client reads a calendar.
+	// writeTimeout bounds the time for a response: responseTimeout, and the time in which a slow client can read a calendar.
 	writeTimeout = responseTimeout + 30*time.Second
 
 	// idleTimeout is how long an idle connection is kept.

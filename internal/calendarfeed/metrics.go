@@ -9,7 +9,7 @@ import (
 // Metrics count requests for calendars.
 type Metrics struct{ responses *prometheus.CounterVec }
 
-// MustMakeMetrics registers the metrics of calendars and panics if that fails.
+// MustMakeMetrics registers the metrics of calendars. It panics if that fails.
 func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{responses: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gating_calendar_requests_total",

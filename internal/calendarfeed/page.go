@@ -14,32 +14,32 @@ import (
 
 // page is the cached content of a calendar.
 type page struct {
-	// refreshing permits one request at a time to read the objects. Others wait for its result.
+	// refreshing permits only one request at a time to read the objects. Other requests wait for its result.
 	refreshing *semaphore.Weighted
 
-	// latest is the last version, nil before the first.
+	// latest is the last version, nil if there is none yet.
 	latest *version
-	// checkedAt is when the objects were last read, and next is when to read them again.
+	// checkedAt is when the objects were last read, and next is when they must be read again.
 	checkedAt, next time.Time
 }
 
 // version is a version of the content.
 type version struct {
 	body []byte
-	// etag is the ETag of the body. All replicas have the same for the same objects.
+	// etag is the ETag of the body. All replicas have the same ETag for the same objects on the same day.
 	etag string
 	// modified is when the body last changed in this replica.
 	modified time.Time
-	// sources identifies the versions of the objects in it.
+	// sources identifies the versions of the objects from which the body was computed.
 	sources string
-	// generation is that of the calendar, and day is its first day.
+	// generation is that of the CalendarFeed, and day is the first day of the calendar.
 	generation int64
 	day        time.Time
 }
 
 func newPage() *page { return &page{refreshing: semaphore.NewWeighted(1)} }
 
-// currentVersion returns the current content. It is computed once for each state of the objects and each day.
+// currentVersion returns the current content. It is computed only once for each state of the objects and each day.
 func (h *Handler) currentVersion(ctx context.Context, e *entry) (*version, error) {
 	p := e.page
 	if err := p.refreshing.Acquire(ctx, 1); err != nil {
@@ -67,7 +67,7 @@ func (h *Handler) currentVersion(ctx context.Context, e *entry) (*version, error
 	return p.latest, nil
 }
 
-// write computes a calendar, one at a time.
+// write computes a calendar, one at a time for all requests.
 func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Time) ([]byte, error) {
 	if err := h.computing.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Tim
 	return c.write(ctx, e, day)
 }
 
-// replaced returns the version that replaces this one, with its ETag and its time. If the body changes, the time increases by at least a
-// second, for clients that send only the time.
+// replaced completes the version next, which replaces v, with its ETag and its time. v is nil if there is none. If the body has changed,
+// the time increases by at least a second, for clients that send only the time.
 func (v *version) replaced(next *version, now time.Time) *version {
 	next.etag = fmt.Sprintf(`"%x"`, sha256.Sum256(next.body))
 	next.modified = now.UTC().Truncate(time.Second)
@@ -91,7 +91,7 @@ func (v *version) replaced(next *version, now time.Time) *version {
 	return next
 }
 
-// write returns the calendar of a day. It depends only on the objects and the day.
+// write returns the calendar that starts with a day. It depends only on the objects and the day, so that all replicas return the same.
 func (c *contents) write(ctx context.Context, e *entry, day time.Time) ([]byte, error) {
 	in := preview.Range{From: day, Until: day.AddDate(0, 0, e.obj.GetDays())}
 	set := c.set().Within(ctx, preview.PageLookups)

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// NewServer returns a server for the calendars of a Handler. The cache has all CalendarFeeds.
+// NewServer returns a server for the calendars of a Handler. It starts when all CalendarFeeds in the cache have been reconciled.
 func NewServer(addr string, handler *Handler, cache client.Reader) *endpoint.Server {
 	return &endpoint.Server{
 		Addr: addr, Serve: func(ctx context.Context, listener net.Listener) error {
@@ -29,7 +29,7 @@ func newServer(handler http.Handler) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// the server would only log connections of unauthenticated clients
+		// The server would only log about connections of unauthenticated clients.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

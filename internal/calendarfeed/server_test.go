@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listening serves a calendar within the bounds of a change, and returns a connection that has sent a text.
+// listening serves a calendar with a changed server. dial returns a connection on which a text has been sent.
 func listening(t *testing.T, change func(*http.Server)) (dial func(text string) net.Conn, path string) {
 	t.Helper()
 	r, path := production(t)
@@ -21,7 +21,7 @@ func listening(t *testing.T, change func(*http.Server)) (dial func(text string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = server.Serve(listener) }() // ends when it is closed
+	go func() { _ = server.Serve(listener) }() // until the server is closed
 	t.Cleanup(func() { _ = server.Close() })
 	return func(text string) net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
@@ -30,7 +30,7 @@ func listening(t *testing.T, change func(*http.Server)) (dial func(text string) 
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-		_, _ = io.WriteString(conn, text) // the server may close before it has read all
+		_, _ = io.WriteString(conn, text) // the server may close the connection before it has read all of it
 		return conn
 	}, path
 }

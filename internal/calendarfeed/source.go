@@ -25,7 +25,7 @@ import (
 
 // ConfigMapWatch is a watch of one ConfigMap.
 type ConfigMapWatch interface {
-	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if it has not been read yet.
+	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if the ConfigMap has not been read yet.
 	Latest() (*corev1.ConfigMap, bool)
 	// Failed returns why the watch is broken, nil if it is not.
 	Failed() error
@@ -33,11 +33,11 @@ type ConfigMapWatch interface {
 	Stop()
 }
 
-// Source reads the objects of calendars, from caches.
+// Source reads the objects of calendars from caches.
 type Source struct {
 	// Cache has all Gates and GateExceptions.
 	Cache client.Reader
-	// Watch starts to watch a ConfigMap with calendars of Gates.
+	// Watch starts a watch of a ConfigMap that has calendars of Gates.
 	Watch func(key types.NamespacedName) ConfigMapWatch
 
 	mu       sync.Mutex
@@ -47,7 +47,7 @@ type Source struct {
 // followed is a watched ConfigMap.
 type followed struct {
 	ConfigMapWatch
-	// by has the calendars whose Gates refer to it.
+	// by has the CalendarFeeds whose Gates refer to it.
 	by map[types.NamespacedName]bool
 }
 
@@ -56,18 +56,19 @@ type contents struct {
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	configMaps map[preview.ConfigMap]configMap
-	// absent has the referenced Gates that do not exist. lacks describes which others are missing in the calendar.
+	// absent has the referenced Gates that do not exist. lacks is a message about other Gates that are missing in the calendar, empty if there
+	// are none.
 	absent []string
 	lacks  string
 }
 
-// configMap is the last observed ConfigMap.
+// configMap is the last observed state of a ConfigMap. object is nil if err is set.
 type configMap struct {
 	object *corev1.ConfigMap
 	err    error
 }
 
-// read returns the objects of a calendar. It returns an error if they are unknown yet.
+// read returns the objects of a calendar. It returns an error if some of them have not been read yet.
 func (s *Source) read(ctx context.Context, e *entry) (*contents, error) {
 	c := &contents{}
 	if err := s.readGates(ctx, e, c); err != nil {
@@ -89,7 +90,7 @@ func (s *Source) read(ctx context.Context, e *entry) (*contents, error) {
 	return c, err
 }
 
-// readGates reads the Gates of a calendar, in the order of their names.
+// readGates reads the Gates of a calendar into c, in the order of their names.
 func (s *Source) readGates(ctx context.Context, e *entry, c *contents) error {
 	options := []client.ListOption{client.InNamespace(e.key.Namespace), client.UnsafeDisableDeepCopy}
 	if e.selector != nil {
@@ -124,7 +125,7 @@ func (s *Source) readGates(ctx context.Context, e *entry, c *contents) error {
 	return nil
 }
 
-// readConfigMaps returns ConfigMaps. It waits for those that are watched for the first time.
+// readConfigMaps returns ConfigMaps. It waits for those that are watched for the first time, up to readTimeout.
 func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, names []preview.ConfigMap) (map[preview.ConfigMap]configMap, error) {
 	watches, found := s.follow(by, names), map[preview.ConfigMap]configMap{}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -140,7 +141,7 @@ func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, na
 	return found, nil
 }
 
-// latestState returns the current state of a watch.
+// latestState returns the current state of a watch. It returns false if the ConfigMap has not been read yet.
 func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	if apierrors.IsForbidden(watch.Failed()) {
 		return configMap{err: errors.New("the controller may not read it, install config/calendars or give it a Role")}, true
@@ -152,7 +153,7 @@ func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	return configMap{object: object}, known
 }
 
-// follow watches the ConfigMaps of a calendar, and stops watching others for it.
+// follow watches ConfigMaps for a calendar, and stops the watches that no calendar needs any longer. by is the key of the calendar.
 func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[preview.ConfigMap]ConfigMapWatch {
 	watches, unused := map[preview.ConfigMap]ConfigMapWatch{}, map[types.NamespacedName]*followed{}
 	defer stop(unused)
@@ -183,10 +184,10 @@ func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[
 	return watches
 }
 
-// unfollow ends the watches that only a deleted calendar needed.
+// unfollow stops the watches that only a deleted calendar needed.
 func (s *Source) unfollow(by types.NamespacedName) { s.follow(by, nil) }
 
-// Stop ends all watches.
+// Stop stops all watches.
 func (s *Source) Stop() {
 	s.mu.Lock()
 	all := s.followed
@@ -201,7 +202,7 @@ func stop(watches map[types.NamespacedName]*followed) {
 	}
 }
 
-// set returns the input of a preview.
+// set returns the objects as the input of a preview.
 func (c *contents) set() *preview.Set {
 	set := preview.FromCluster(c.gates, c.exceptions)
 	for name, found := range c.configMaps {
@@ -214,7 +215,7 @@ func (c *contents) set() *preview.Set {
 	return set
 }
 
-// versions identifies all inputs of a calendar.
+// versions returns a text that identifies the versions of all objects of a calendar.
 func (c *contents) versions() string {
 	var text strings.Builder
 	add := func(obj metav1.Object) { fmt.Fprintf(&text, "%s %s\n", obj.GetUID(), obj.GetResourceVersion()) }
@@ -246,7 +247,7 @@ func (c *contents) names() (names []preview.ConfigMap) {
 	return names
 }
 
-// changed returns when one of the objects last changed, no earlier than an instant. Changes of the status don't count.
+// changed returns when one of the objects was last changed, but not earlier than after. It ignores changes of the status.
 func (c *contents) changed(after time.Time) time.Time {
 	latest := after
 	note := func(obj metav1.Object) {

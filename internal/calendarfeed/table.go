@@ -44,12 +44,12 @@ func (e *entry) Paths() (paths []string) {
 // Bearers implements endpoint.Entry.
 func (*entry) Bearers() []string { return nil }
 
-// Inherit implements endpoint.Entry: a change of the calendar resets neither its rate limit nor its last change.
+// Inherit implements endpoint.Entry. The rate limit and the cached content survive a change of the calendar.
 func (e *entry) Inherit(before *entry) { e.limiter, e.page = before.limiter, before.page }
 
 // Table has the CalendarFeeds that are ready to be served. Each replica has its own.
 type Table struct {
-	// Secrets reads from the API server: Secrets are not cached.
+	// Secrets reads from the API server, because Secrets are not cached.
 	Secrets client.Reader
 	// Source is notified of deleted calendars.
 	Source *Source
@@ -62,8 +62,8 @@ func NewTable(secrets client.Reader, source *Source) *Table {
 	return &Table{Secrets: secrets, Source: source, Table: endpoint.NewTable[*entry]()}
 }
 
-// Load makes a calendar ready and returns its path, if it has one. The error is an endpoint.Refused if a retry cannot help before the
-// calendar or its Secret changes.
+// Load makes a calendar ready and returns its path, empty if it has none. The error is an endpoint.Refused if the calendar or its Secret
+// must change before a retry can help.
 func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, error) {
 	e, err := compile(obj)
 	if err != nil {
@@ -83,7 +83,8 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, e
 	return e.Paths()[0], nil
 }
 
-// keep keeps the previous tokens of a calendar if its Secret cannot be read temporarily.
+// keep keeps the previous tokens of a calendar whose Secret temporarily cannot be read. It returns false if there are none, or if their
+// path belongs to another calendar.
 func (t *Table) keep(e *entry) bool {
 	before := t.Get(e.key)
 	if before == nil || before.obj.Spec.SecretRef != e.obj.Spec.SecretRef {
@@ -93,13 +94,13 @@ func (t *Table) keep(e *entry) bool {
 	return t.Put(e.key, e, false) == ""
 }
 
-// Forget removes a calendar.
+// Forget removes a deleted calendar.
 func (t *Table) Forget(key types.NamespacedName) {
 	t.Table.Forget(key)
 	t.Source.unfollow(key)
 }
 
-// compile returns an entry without tokens.
+// compile returns an entry without tokens. The entry is never nil.
 func compile(obj *v1alpha1.CalendarFeed) (e *entry, err error) {
 	e = &entry{
 		obj: obj.DeepCopy(), key: client.ObjectKeyFromObject(obj),
