@@ -91,7 +91,8 @@ func (t *Table[E]) Forget(key types.NamespacedName) {
 	delete(t.settled, key)
 }
 
-// precedes returns whether e, and not other, owns a path that both have. The older object does.
+// precedes returns whether e, and not other, owns a path that both have. The older object does, or of two with the same age the one whose
+// name sorts first.
 func precedes[E Entry[E]](e, other E) bool {
 	if order := e.Created().Compare(other.Created()); order != 0 {
 		return order < 0
