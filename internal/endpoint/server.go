@@ -115,7 +115,7 @@ type Limits struct {
 	Grace time.Duration
 }
 
-// Serve serves within limits, until the context is done and the open requests are finished.
+// Serve serves within limits until the context is done, and then waits for the open requests, at most for limits.Grace.
 func Serve(ctx context.Context, listener net.Listener, server *http.Server, limits Limits) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(netutil.LimitListener(listener, limits.Connections)) }()

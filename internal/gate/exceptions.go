@@ -130,7 +130,7 @@ func overlap(a, b *v1alpha1.GateException) bool {
 	return a.Spec.ValidFrom.Before(&b.Spec.ValidUntil) && b.Spec.ValidFrom.Before(&a.Spec.ValidUntil)
 }
 
-// reason returns the reason of the condition Active of a valid exception.
+// reason returns the reason of the condition Active of an exception, as if its spec were valid.
 func (p *peers) reason(e *v1alpha1.GateException) string {
 	switch {
 	case e.ExpiredBy(p.now) || !e.DeletionTimestamp.IsZero():
@@ -177,7 +177,7 @@ func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 
 // ExceptionDecision is the state of a GateException at an instant.
 type ExceptionDecision struct {
-	// Active is true if it applies, Expired if it has ended. Reason and Message explain that.
+	// Active is true if it applies, and Expired if it has ended or is being deleted. Reason and Message explain that.
 	Active, Expired bool
 	Reason, Message string
 	// Refused is why the approval in the annotation does not count, empty if it does. Approve is the command that approves the current

@@ -30,7 +30,8 @@ type PassRequest struct {
 	Err error
 }
 
-// PassGates returns the list of Gates for a request to pass an object that these Gates hold.
+// PassGates returns the list of Gates for a request to pass an object that these Gates hold. If there are more than v1alpha1.MaxPassGates,
+// the list is v1alpha1.AnyName.
 func PassGates(heldBy []string) string {
 	if len(heldBy) > v1alpha1.MaxPassGates {
 		return v1alpha1.AnyName
@@ -38,7 +39,7 @@ func PassGates(heldBy []string) string {
 	return strings.Join(heldBy, ",")
 }
 
-// PassCovers returns whether a list of Gates contains one.
+// PassCovers returns whether a list of Gates includes one.
 func PassCovers(list, name string) bool {
 	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
 }

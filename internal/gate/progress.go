@@ -34,8 +34,7 @@ type Progress struct {
 	Announced []v1alpha1.Announcement
 	// Unmatched is a message about references that match nothing, empty if all match.
 	Unmatched string
-	// Applier is a message about the objects that apply the Gate and are held by it, empty if there are none. Nil means that this was not
-	// checked.
+	// Applier is a message about the objects that apply the Gate and are held by it, empty if there are none, and nil if that is unknown.
 	Applier *string
 	// HandledReconcileAt is the reconcile request that was handled, empty if there was no new one.
 	HandledReconcileAt string

@@ -150,7 +150,7 @@ func (q *Queue[T]) move(key T) {
 	}
 }
 
-// item waits in a queue.
+// item is a waiting item. came orders items of equal priority, and index is its index in the heap.
 type item[T comparable] struct {
 	key      T
 	group    string

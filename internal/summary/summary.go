@@ -17,7 +17,8 @@ import (
 type Outcome uint8
 
 const (
-	// Other means that the Gate is open, or that another client resumed the target and the Gate permits that.
+	// Other means none of the outcomes below, for example that the Gate is open, or that another client has resumed the target and the Gate
+	// permits that.
 	Other Outcome = iota
 	// Held means that the Gate holds the target.
 	Held

@@ -37,7 +37,8 @@ type Observed struct {
 type Verdict struct {
 	// Names are the names that the target must have.
 	Names []string
-	// Holders are the Gates that hold the target: closed ones, and undecided ones whose names are on it.
+	// Holders are the Gates that hold the target: those that must hold it, and those whose names are on it while they are undecided, suspended
+	// or of another shard.
 	Holders []Gate
 	// Open has the names of the open Gates that govern the target, and Opened has the Gates themselves.
 	Open   []string
