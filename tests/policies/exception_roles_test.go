@@ -46,7 +46,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	clara := w.clusterAdmin()
 	w.born(beth, "hotfix", "", nil)
 	wrote := func(p *person) string {
-		return "user " + p.Name + " wrote gate exception " + w.Namespace + "/hotfix: somebody else has to approve it"
+		return "user " + p.Name + " wrote gate exception " + w.Namespace + "/hotfix: another user must approve it"
 	}
 	for _, forged := range [][]string{nil, {authors + "=carl"}, {authors + "-"}} {
 		w.refused(beth, wrote(beth), w.approval(forged...)...)
@@ -81,7 +81,7 @@ func TestNoExceptionIsBornApproved(t *testing.T) {
 		for command, name := range map[string]string{"create": "hotfix", "apply": "hotfix", "apply --server-side": "hotfix", "create --validate=false": "generateName: hotfix-"} {
 			args := append(strings.Fields(command), "-f", exceptionFile(name, "", map[string]string{approveAt: now(), approveBy: "1 bob"}))
 			w.refused(p, "user "+p.Name+" may not approve gate exception "+w.Namespace+"/"+strings.TrimPrefix(name, "generateName: "), args...)
-			w.refused(p, " while creating it: create it without approve.gate.fluxcd.io/requestedAt, somebody else has to approve it", args...)
+			w.refused(p, " while creating it: create it without approve.gate.fluxcd.io/requestedAt, then another user must approve it", args...)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func TestAUserNameForgesNoLine(t *testing.T) {
 	author := w.as("ona\nx", exceptionEditor, exceptionApprover)
 	w.born(author, "hotfix", "", nil)
 	w.stampedException("hotfix", "ona x", "")
-	w.refused(author, "user ona x wrote gate exception "+w.Namespace+"/hotfix: somebody else has to approve it", w.approval()...)
+	w.refused(author, "user ona x wrote gate exception "+w.Namespace+"/hotfix: another user must approve it", w.approval()...)
 	forger := w.as("bob\n"+w.lines("1 carl"), exceptionApprover)
 	for range 2 {
 		w.allowed(forger, w.approval()...)

@@ -224,7 +224,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	r.failed("user " + r.tenant + " may not approve gate exception")
 	r.as(r.tenant, exceptionApprover)
 	r.mayBy(r.tenant, "approve", "gateexceptions", v1alpha1.GroupVersion.Group)
-	r.failed("user " + r.tenant + " wrote gate exception " + r.Namespace + "/hotfix: somebody else has to approve it")
+	r.failed("user " + r.tenant + " wrote gate exception " + r.Namespace + "/hotfix: another user must approve it")
 	commit(opens(2), nil)
 	r.synced()
 	r.stampedException("hotfix", r.tenant, "1 alice") // void, see the generation
