@@ -60,7 +60,8 @@ func programName(program string) string {
 	return term.PluginName
 }
 
-// completionArgs returns the arguments of a command line. If kubectl requests a completion, they are those for the completion of cobra.
+// completionArgs returns the arguments for cobra: those of the command line, or a request for completions if kubectl runs
+// completionProgram.
 func completionArgs(args []string) []string {
 	if baseName(args[0]) == completionProgram {
 		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)

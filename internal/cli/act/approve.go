@@ -155,7 +155,8 @@ func approval(e *v1alpha1.GateException, now time.Time) []byte {
 	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)}, "")
 }
 
-// mayApprove returns an error if the status shows that the user cannot approve an exception. The API server has the final decision.
+// mayApprove returns an error if the exception shows that the user cannot approve it. generation is the value of --generation, 0 if it is
+// not set. The API server has the final decision.
 func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
 	authors := exceptionAuthors(e)
 	switch {

@@ -24,7 +24,7 @@ import (
 // gateApproverRole has the permissions to approve a request.
 const gateApproverRole = "gate-approver"
 
-// approveRequest prints the waiting open request of a Gate, approves it, and prints the state of the Gate.
+// approveRequest prints the open request of a Gate that waits for approval, approves it, and prints the state of the Gate.
 func approveRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	if !f.out.IsTable() {
 		return errors.New("--output is for exception/NAME and source/NAME")
@@ -113,7 +113,7 @@ func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 	return lines
 }
 
-// shorter returns the shorter of two windows. Nil means no window.
+// shorter returns the shorter of two windows. Nil means unlimited.
 func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 	if a == nil || b != nil && b.Duration < a.Duration {
 		return b

@@ -62,7 +62,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	return f.out.PrintObject(t.Out, term.AsManifest(g, v1alpha1.GatedSourceKind))
 }
 
-// describeSource returns lines about the pinned and the waiting revision.
+// describeSource returns lines about the followed source, the pinned and the latest revision, and the approvals.
 func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) {
 	add := func(name, format string, args ...any) {
 		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
@@ -80,8 +80,7 @@ func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) 
 	return lines
 }
 
-// mayApproveRevision returns an error if the status of the GatedSource shows that a revision cannot be approved. The API server has the final
-// decision.
+// mayApproveRevision returns an error if the GatedSource shows that a revision cannot be approved. The API server has the final decision.
 func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error {
 	seen := slices.ContainsFunc(g.Status.Seen, func(is v1alpha1.SeenRevision) bool { return is.Revision == revision }) ||
 		slices.ContainsFunc(g.Status.Promotions, func(p v1alpha1.Promotion) bool { return p.Revision == revision })

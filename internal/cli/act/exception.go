@@ -117,7 +117,7 @@ func (f *exceptionFlags) check() error {
 // ExceptionStates are the values of --default.
 var ExceptionStates = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
-// runException prints an exception, or creates it with --apply.
+// runException prints an exception, or creates it with --apply. With --apply and --output, it does both.
 func runException(ctx context.Context, t *term.Terminal, c *kube.Cluster, name string, f *exceptionFlags, out *term.Output, now time.Time) error {
 	_, key, err := kube.ParseName(name, c.Namespace, kube.GateKind)
 	if err != nil {

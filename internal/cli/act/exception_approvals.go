@@ -58,14 +58,14 @@ func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Tim
 	return text
 }
 
-// describeValidity describes whether an exception is planned, valid or expired.
+// describeValidity describes whether an exception is planned, in force or over, as if no approvals were missing.
 func describeValidity(e *v1alpha1.GateException, now time.Time) string {
 	active := describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition)
 	from, until := term.FormatUntil(e.Spec.ValidFrom.Time, now), term.FormatUntil(e.Spec.ValidUntil.Time, now)
 	switch active.Reason {
 	case v1alpha1.InForceReason:
 		return "in force until " + until
-	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // approvals are reported before this condition
+	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // callers report missing approvals
 		if e.Spec.ValidFrom.After(now) {
 			return "begins " + from + " and is over " + until
 		}

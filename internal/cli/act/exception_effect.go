@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// warnings returns warnings about an exception that has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty if it has
-// one.
+// warnings returns warnings about an exception that has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty
+// if it has one or if that is unknown.
 func (w plannedException) warnings(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
@@ -58,7 +58,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	return doubts, inVain
 }
 
-// describeCause describes a reason. For a close period, it adds whether an open request cannot override it.
+// describeCause describes a reason. It marks close periods that no open request can override.
 func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	text := describe.Words(reason, by)
 	for i := range g.Spec.ClosePeriods {
@@ -90,7 +90,8 @@ func coversValidity(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
 	return p.From != nil && p.Until != nil && p.From.Time().Equal(e.Spec.ValidFrom.Time) && p.Until.Time().Equal(e.Spec.ValidUntil.Time)
 }
 
-// checkEffect warns if an exception has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty if it has one.
+// checkEffect warns if an exception has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty if it has one or
+// if that is unknown.
 func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
 	others, err := kube.ExceptionsFor(ctx, c, g)
 	if err != nil {

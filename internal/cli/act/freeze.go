@@ -99,8 +99,8 @@ the exit code is 3: reset withdraws all requests of a Gate. close does the oppos
 	return cmd
 }
 
-// thaw returns the request that withdraws the freeze of a Gate. It returns an error if there is none, or if another close request would keep the
-// Gate closed.
+// thaw returns the request that withdraws the freeze of a Gate. It returns a skipError if there is no freeze, and an ineffectiveError if
+// another close request would keep the Gate closed.
 func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	r := withdraw(g, now, reason)
 	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Message, freezePrefix) }
@@ -119,7 +119,7 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	return r, nil
 }
 
-// maxNotFrozen bounds how many objects are printed for each title.
+// maxNotFrozen bounds how many objects are printed under each title.
 const maxNotFrozen = 10
 
 // printNotFrozen prints the objects in the namespaces of a freeze that are not frozen.

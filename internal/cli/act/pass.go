@@ -102,7 +102,7 @@ func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace
 	return followPass(ctx, k.Terminal, c, obj, f, value)
 }
 
-// mayPass returns an error if the object shows that it cannot have a pass.
+// mayPass returns an error if the object shows that it cannot pass.
 func mayPass(obj *unstructured.Unstructured) error {
 	what := explain.RefOf(obj).String()
 	switch {
@@ -116,8 +116,8 @@ func mayPass(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// requestPass writes the request. With config/policies, the API server stamps the requester and the Gates. With config/policies-1.30, it only checks
-// the Gates, and refuses a requester.
+// requestPass writes the request. With config/policies, the API server stamps the requester and the Gates. With config/policies-1.30, it
+// only checks the Gates and refuses a requester, so the request is repeated without one.
 func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	write := func(by string) error {
 		patch := annotationPatch(map[string]string{

@@ -37,7 +37,7 @@ func annotationPatch(annotations map[string]string, version string) []byte {
 	}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
-		panic(err) // strings and nulls always convert
+		panic(err) // strings and nulls can always be marshaled
 	}
 	return raw
 }

@@ -24,7 +24,7 @@ const (
 	errReplaced   = ineffectiveError("another request has replaced this one before the controller handled it; request it again")
 )
 
-// poll calls done until it returns true or an error, for at most handlingTimeout.
+// poll calls done until it returns true or an error. After handlingTimeout, it returns errNotHandled.
 func poll(ctx context.Context, t *term.Terminal, done func() (bool, error)) error {
 	deadline := t.Clock.Now().Add(handlingTimeout)
 	for {

@@ -115,7 +115,7 @@ func mayProceed(g *v1alpha1.Gate) error {
 	return nil
 }
 
-// describeContinuation returns for what the release of a Gate no longer has to wait.
+// describeContinuation describes what the release of a Gate no longer waits for.
 func describeContinuation(g *v1alpha1.Gate) string {
 	if stop := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
 		cause, _, _ := strings.Cut(stop.Message, " Nothing more is released")
@@ -125,7 +125,7 @@ func describeContinuation(g *v1alpha1.Gate) string {
 	return fmt.Sprintf("continuing without waiting for wave %s: %d of its %d targets are ready", w.Current, w.Ready, w.Total)
 }
 
-// write writes the annotation. It fails if the Gate has changed since it was read.
+// write writes the annotation. It returns a conflict if the Gate has changed since it was read.
 func (p *proceeding) write(ctx context.Context, c *kube.Cluster, g *v1alpha1.Gate, by string) error {
 	w := g.Status.Release.Waves
 	at := p.now

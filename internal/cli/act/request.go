@@ -71,11 +71,11 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 // request is a request to open or close a Gate.
 type request struct {
 	action v1alpha1.RequestAction
-	// at is when the request starts and until when it ends. A zero until means that it lasts until the opposite is requested.
+	// at is the start of the request, and until is its end. A zero until means that the request lasts until the opposite is requested.
 	at, until time.Time
 	planned   bool
 	reason    string
-	// emergency is true if the request needs no approvals.
+	// emergency is true if the request does not need the required approvals.
 	emergency bool
 	// lasts is true if the user has set a duration instead of an end. unlimited is true for a close request without an end.
 	lasts, unlimited bool
@@ -144,8 +144,9 @@ func (r *request) value() string {
 	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
 }
 
-// forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at whole seconds, unless the
-// Gate has had a request since then. If the Gate has already handled this value, the time moves by a microsecond, so that it is not ignored.
+// forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at whole seconds,
+// unless the Gate has had a request since then. If the Gate has already handled the same value, the time moves by microseconds, so that the
+// request is not ignored.
 func (r *request) forGate(g *v1alpha1.Gate) *request {
 	own := *r
 	second := r.at.Truncate(time.Second)

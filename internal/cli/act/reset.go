@@ -49,11 +49,11 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 	return cmd
 }
 
-// withdraw returns the request that withdraws the requests in force of a Gate, or the planned ones if none is in force. It returns nil if there are
-// none. Requests that the controller has not handled yet count, too.
+// withdraw returns the request that withdraws the requests in force of a Gate, or the planned and waiting ones if none is in force. It
+// returns nil if there are none. Requests that the controller has not handled yet count, too.
 func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
-	gate.ApplyRequests(g, ledger.Stamped, now) // a request without a stamp may only wait
+	gate.ApplyRequests(g, ledger.Stamped, now) // without stamps, a request that needs approvals only waits
 	inForce, planned := ledger.RequestsAt(g, now)
 	all, planning := inForce, ""
 	if len(all) == 0 {

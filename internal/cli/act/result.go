@@ -102,7 +102,7 @@ func (r *result) missingApprovals(now time.Time) string {
 	return ""
 }
 
-// ineffective returns an error with why a Gate does not have the requested state, and the next step.
+// ineffective returns an error with the reason why a Gate does not have the requested state, and the next step.
 func (r *result) ineffective() error {
 	text := fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, describe.Reason(r.gate))
 	opened := meta.FindStatusCondition(r.gate.Status.Conditions, v1alpha1.OpenedCondition)
@@ -165,8 +165,8 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	return text
 }
 
-// requestEnd returns the end of the request that determines the state of a Gate, zero if it has none. It returns false if no request determines the
-// state.
+// requestEnd returns the end of the requests that determine the state of a Gate, zero if one of them has none. It returns false if no
+// request determines the state.
 func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
 	if ledger.DecidedBy(g, now) == nil {
 		return end, false

@@ -52,7 +52,7 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 	return printSettled(t, results)
 }
 
-// describeProgress returns how many of total targets have reached the desired state.
+// describeProgress describes how many of total targets have reached the desired state, or that a planned request has not begun.
 func describeProgress(results []result, sum, total int64, now time.Time) string {
 	for _, r := range results {
 		if r.request != nil && r.err == nil && r.request.planned && now.Before(r.request.at) {

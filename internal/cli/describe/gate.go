@@ -32,7 +32,7 @@ func ToApprove(g *v1alpha1.Gate, now time.Time) string {
 	return format.Count(len(all), "request") + " to approve"
 }
 
-// Condition returns the condition with a type. It is empty if there is none.
+// Condition returns the condition of a type. It is empty if there is none.
 func Condition(conditions []metav1.Condition, of string) metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, of); c != nil {
 		return *c
@@ -82,7 +82,7 @@ func Reason(g *v1alpha1.Gate) string {
 	return text
 }
 
-// Words describes a reason of the condition Opened, with the period or exception by that decided.
+// Words describes a reason of the condition Opened. by is the period or exception that decides, empty if there is none.
 func Words(reason, by string) string { return preview.ShortReason(reason, by) }
 
 // IsInWaves returns whether a Gate is releasing a wave.

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Calendars returns the calendars of Gates. If the user may not read some of them, they are missing, and the error names the first one. A calendar
-// that does not exist is invalid, as for the controller.
+// Calendars returns the calendars of Gates. A calendar whose ConfigMap does not exist or cannot be read is invalid, as for the controller.
+// The error is that of the first ConfigMap that exists but cannot be read.
 func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
 	set := preview.FromCluster(gates, nil)
 	err := AddConfigMaps(ctx, c, set, set.ConfigMaps())
@@ -32,7 +32,7 @@ func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha
 	return all, err
 }
 
-// AddConfigMaps adds ConfigMaps to a set. It returns the first error if the user may not read some of them.
+// AddConfigMaps reads ConfigMaps into a set. It returns the first error, except that a ConfigMap does not exist.
 func AddConfigMaps(ctx context.Context, c *Cluster, set *preview.Set, names []preview.ConfigMap) (unread error) {
 	for _, name := range names {
 		files, err := readConfigMap(ctx, c, name)
@@ -59,7 +59,8 @@ func readConfigMap(ctx context.Context, c *Cluster, name preview.ConfigMap) (*ti
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
 }
 
-// PreviewSet returns a set with Gates of a cluster and their exceptions. If the user may not list exceptions, it omits them and prints a warning.
+// PreviewSet returns a set with Gates of a cluster and their exceptions. If the exceptions cannot be listed, it omits them and prints a
+// warning.
 func PreviewSet(ctx context.Context, t *term.Terminal, c *Cluster, gates []*v1alpha1.Gate) *preview.Set {
 	set, _ := PreviewSetAndExceptions(ctx, t, c, gates)
 	return set
@@ -82,6 +83,6 @@ func PreviewSetAndExceptions(ctx context.Context, t *term.Terminal, c *Cluster, 
 	}
 	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !known[e.Namespace+"/"+e.Spec.GateRef.Name] })
 	set := preview.FromCluster(gates, exceptions)
-	_ = AddConfigMaps(ctx, c, set, set.ConfigMaps()) // the set has each error
+	_ = AddConfigMaps(ctx, c, set, set.ConfigMaps()) // the set records each error
 	return set, exceptions
 }

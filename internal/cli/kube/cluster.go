@@ -19,7 +19,7 @@ type Cluster struct {
 	RESTConfig *rest.Config
 	// Role is the ClusterRole with the permissions that the command needs, for error messages.
 	Role string
-	// Warn prints a warning about objects that are left out.
+	// Warn prints a warning about objects that are omitted.
 	Warn func(format string, args ...any)
 }
 

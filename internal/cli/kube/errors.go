@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
-// DiscoveryCall returns the call that reads a document of discovery.
+// DiscoveryCall returns the call that reads a discovery document.
 func DiscoveryCall(resource string) Call {
 	return Call{verb: "get", resource: resource, name: resource, Role: "system:discovery"}
 }
@@ -40,14 +40,14 @@ func NoCluster(err error) error {
 	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
 }
 
-// Call is a call of the API server, for error messages.
+// Call is a call to the API server, for error messages.
 type Call struct {
 	verb, resource, namespace, name string
 	// Role is a ClusterRole that permits the call.
 	Role string
 }
 
-// NewCall returns a call of the API server.
+// NewCall returns a call to the API server.
 func NewCall(verb, resource, namespace, name, role string) Call {
 	return Call{verb, resource, namespace, name, role}
 }
@@ -76,7 +76,8 @@ func (a Call) Denied(verb string) string {
 	return fmt.Sprintf("you may not %s%s: that needs the verb %q, which the ClusterRole %s has", act, in, verb, a.Role)
 }
 
-// Explain returns an error of the API server in terms of the command: which permission the user lacks, or which object is missing.
+// Explain returns an error of the API server in terms of the command: which permission the user lacks, which kind the cluster lacks, or
+// that the cluster does not respond. It returns other errors unchanged.
 func (a Call) Explain(err error) error {
 	var network net.Error
 	var address *url.Error
@@ -115,7 +116,7 @@ func notFound(ctx context.Context, c *Cluster, kind schema.GroupVersionKind, key
 	return NotFoundError(fmt.Sprintf("%s; %s shows all", text, all))
 }
 
-// nearest returns the most similar name, empty if none is similar.
+// nearest returns the most similar name, or otherwise one that contains name. It is empty if there is none.
 func nearest(name string, names []string) string {
 	best, least := "", 1+max(2, len(name)/3)
 	sorted := slices.Sorted(slices.Values(names))

@@ -44,7 +44,7 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	config.QPS, config.Burst = -1, -1 // API Priority and Fairness limits requests. In an emergency, the client must not delay them, too.
+	config.QPS, config.Burst = -1, -1 // API Priority and Fairness limits requests. The client must not delay them in an emergency.
 	config.WarningHandler = rest.NewWarningWriter(k.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	mapper, err := k.Flags.ToRESTMapper()
 	if err != nil {

@@ -32,7 +32,8 @@ func (k Kind) is(text string) bool {
 	return slices.Contains([]string{k.Word, lower, lower + "s"}, text)
 }
 
-// splitName splits [KIND/][NAMESPACE/]NAME. If there are two parts, isKind returns whether the first one is a kind.
+// splitName splits [KIND/][NAMESPACE/]NAME. If there are two parts, isKind returns whether the first one is a kind. Otherwise, it is a
+// namespace.
 func splitName(arg string, isKind func(string) bool) (kind, namespace, name string, err error) {
 	parts := strings.Split(arg, "/")
 	switch {

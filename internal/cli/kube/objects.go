@@ -18,17 +18,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Objects reads objects of the kinds that Gates can hold. It omits and records what the user may not list.
+// Objects reads objects of the kinds that Gates can hold. It omits resources that the user may not list, and records them.
 type Objects struct {
 	Cluster *Cluster
 	Mapper  meta.RESTMapper
 	// Refused are the resources that the user may not list, by namespace.
 	Refused map[string][]string
-	// ListsRead counts the lists that were read.
+	// ListsRead counts the lists that were read, except those of our own kinds.
 	ListsRead int
 	// Deployed are the controllers of the cluster, empty if unknown.
 	Deployed []check.Controller
-	// kindsUnknown is true if the kinds of the controllers could not be read.
+	// kindsUnknown is true if the kinds of the controllers could not be read, or no controller was found.
 	kindsUnknown bool
 }
 
@@ -80,7 +80,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 	}
 }
 
-// Denied returns which resources the user may not list in one line, empty if there are none.
+// Denied returns a line with the resources that the user may not list, empty if there are none.
 func (o *Objects) Denied() string {
 	var parts []string
 	for namespace, resources := range o.Refused {

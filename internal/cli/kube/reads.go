@@ -65,7 +65,7 @@ func (c *Cluster) Exceptions(ctx context.Context, namespaces []string) (exceptio
 	return exceptions, nil
 }
 
-// SourceApproverRole has the permissions to approve a revision.
+// SourceApproverRole is the ClusterRole with the permissions to approve a revision.
 const SourceApproverRole = "gated-source-approver"
 
 // GatedSource returns a GatedSource.
@@ -78,7 +78,7 @@ func (c *Cluster) GatedSource(ctx context.Context, key client.ObjectKey) (*v1alp
 	return g, NewCall("get", "gatedsources", key.Namespace, key.Name, SourceApproverRole).Explain(err)
 }
 
-// Exception returns a GateException. An error about missing permissions names the role of approvers.
+// Exception returns a GateException. An error about missing permissions names ApproverRole.
 func (c *Cluster) Exception(ctx context.Context, key client.ObjectKey) (*v1alpha1.GateException, error) {
 	e := &v1alpha1.GateException{}
 	err := c.Get(ctx, key, e)
@@ -97,8 +97,8 @@ func ExceptionsFor(ctx context.Context, c *Cluster, g *v1alpha1.Gate) ([]*v1alph
 // controllerNamespace is the namespace of the controller in config/default.
 const controllerNamespace = "gating-system"
 
-// VerdictScope returns the labels of namespaces and the namespace of the controller, which affect which objects Gates govern. Each namespace is read
-// at most once, and only if a Gate selects namespaces by labels.
+// VerdictScope returns what decides which objects Gates govern: the labels of namespaces, and the namespace of the controller. Each
+// namespace is read at most once, and only if a Gate selects namespaces by labels.
 func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 	read := map[string]map[string]string{}
 	return verdict.Scope{Own: controllerNamespace, Labels: func(name string) map[string]string {
@@ -129,5 +129,5 @@ func CurrentUser(ctx context.Context, c *Cluster) string {
 	return name
 }
 
-// ApproverRole has the permissions to approve an exception.
+// ApproverRole is the ClusterRole with the permissions to approve an exception.
 const ApproverRole = "gate-exception-approver"

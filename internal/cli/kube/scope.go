@@ -53,7 +53,7 @@ func (c *Cluster) EachGate(ctx context.Context, sc Scope, do func(*v1alpha1.Gate
 	}
 }
 
-// Gates returns the Gates of a scope: those with its names, or all if it has none.
+// Gates returns the Gates that a scope names, or all that match it if it names none.
 func (c *Cluster) Gates(ctx context.Context, sc Scope) (gates []*v1alpha1.Gate, err error) {
 	if len(sc.Names) == 0 {
 		err := c.EachGate(ctx, sc, func(g *v1alpha1.Gate) { gates = append(gates, g) })
@@ -113,7 +113,8 @@ func NoGatesMessage(namespace string, all bool) string {
 	return fmt.Sprintf("There are no gates in namespace %q. Add -A for all namespaces.", namespace)
 }
 
-// StatusSelector returns a filter for Gates with a condition, such as ready=false.
+// StatusSelector returns a filter for Gates with a condition, such as ready=false. A missing condition is unknown. An empty text matches
+// all Gates.
 func StatusSelector(text string) (func(*v1alpha1.Gate) bool, error) {
 	if text == "" {
 		return func(*v1alpha1.Gate) bool { return true }, nil

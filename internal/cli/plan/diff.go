@@ -148,7 +148,7 @@ func readCompared(ctx context.Context, k *kube.Factory, f *diffFlags, args []str
 	return before, after, addTargets(ctx, k, c, before, after)
 }
 
-// addTargets adds to the set after a change the objects that Gates with new targets may govern, to count them.
+// addTargets adds the objects that Gates with new targets may govern to the set after a change, to count them.
 func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, after *preview.Set) error {
 	refs := after.NewTargets(before)
 	o, err := k.Objects(ctx, c)
@@ -186,7 +186,7 @@ func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, a
 	return nil
 }
 
-// gone returns a filter for the objects that are deleted from a cluster because no manifest contains them.
+// gone returns a filter for the objects of a cluster that count as deleted if no manifest contains them.
 func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -195,7 +195,8 @@ func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	return func(obj metav1.Object) bool { return f.prune && selector.Matches(labels.Set(obj.GetLabels())) }, nil
 }
 
-// readClusterSet returns the Gates of a cluster that are in the manifests, and those that the change deletes.
+// readClusterSet returns the Gates of a cluster that manifests or their exceptions name, and those that the change deletes or whose
+// exceptions it deletes.
 func readClusterSet(ctx context.Context, c *kube.Cluster, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
 	names := manifests.Gates()
 	var namespaces []string

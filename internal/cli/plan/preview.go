@@ -87,7 +87,7 @@ func runPreview(ctx context.Context, k *kube.Factory, f *previewFlags, args []st
 		k.ErrLine("%s", noGatesInFiles)
 	}
 	if len(report.Gates) == 0 && f.IsTable() {
-		return nil // headers without rows are not a result
+		return nil // do not print headers without rows
 	}
 	return printer(k.Out, report, r)
 }

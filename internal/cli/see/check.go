@@ -111,7 +111,8 @@ func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 
 var severityColors = map[check.Severity]string{check.Error: term.Red, check.Warning: term.Yellow, check.Note: term.Faint}
 
-// printFindings prints each finding in two lines. unread is the number of resources that could not be read.
+// printFindings prints findings, each with its action in a second line, and a summary. unread is the number of resources that could not be
+// read.
 func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding, unread int) error {
 	if !out.IsTable() {
 		if findings == nil {

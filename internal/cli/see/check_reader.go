@@ -28,7 +28,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// checkReader reads the installation for check. If the user may not read a resource, it records that and continues.
+// checkReader reads the installation for check. If a resource cannot be read, it records that and continues.
 type checkReader struct {
 	cluster   *kube.Cluster
 	clock     clock.PassiveClock
@@ -39,7 +39,7 @@ type checkReader struct {
 	// resources has the names of their resources, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
-	// useKinds registers the kinds of controllers. kindsKnown is true if the flag has the kinds.
+	// useKinds registers the kinds of controllers. kindsKnown is true if --suspend-kinds is set.
 	useKinds   func([]check.Controller) error
 	kindsKnown bool
 	// all is true if the user may list the Gates of all namespaces.
@@ -120,7 +120,7 @@ func (r *checkReader) record(verb, resource string, err error) bool {
 	return false
 }
 
-// list lists the objects of a kind. It returns false if they could not be read.
+// list lists the objects of a kind. If they cannot be read, it records that and returns false.
 func (r *checkReader) list(ctx context.Context, gvk schema.GroupVersionKind, resource string, opts ...client.ListOption) ([]unstructured.Unstructured, bool) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
@@ -150,7 +150,7 @@ func (r *checkReader) leases(ctx context.Context, controllers []check.Controller
 	return leases
 }
 
-// admission returns the policies and their bindings.
+// admission returns the policies and their bindings, and false if some of them cannot be read.
 func (r *checkReader) admission(ctx context.Context) (check.Admission, bool) {
 	var all check.Admission
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
@@ -253,7 +253,7 @@ func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOp
 	return objects
 }
 
-// unsupported returns the objects to which Gates refer but that no controller can hold, because of their kinds. It returns none if the kinds of the
+// unsupported returns the objects of the kinds to which Gates refer but that no controller can hold. It returns none if the kinds of the
 // controllers are unknown.
 func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
 	if !r.kindsKnown && len(r.deployed) == 0 {

@@ -26,7 +26,7 @@ type promotionItem struct {
 	v1alpha1.Promotion `json:",inline"`
 }
 
-// promotionScope selects promotions, and how they are printed.
+// promotionScope selects promotions and has the flags of their output.
 type promotionScope struct {
 	from, now time.Time
 	*term.Output

@@ -82,7 +82,7 @@ func NewListCommand(k *kube.Factory) *cobra.Command {
 	return cmd
 }
 
-// gateRows returns the rows of the Gates of a scope, in their order.
+// gateRows returns the rows of the Gates of a scope, sorted.
 func gateRows(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, now time.Time, wide bool) (rows [][]string, err error) {
 	add := func(g *v1alpha1.Gate) { rows = append(rows, gateRow(t, g, now, sc.All, wide)) }
 	if len(sc.Names) == 0 {
@@ -137,7 +137,7 @@ func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide
 	return row
 }
 
-// heldCount returns how many targets of a Gate are held or would be held, of how many.
+// heldCount returns how many targets of a Gate are held, of how many, and for mode Audit how many would be held.
 func heldCount(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
 		return "-"
@@ -149,7 +149,7 @@ func heldCount(g *v1alpha1.Gate) string {
 	return text
 }
 
-// waveIn returns the current wave of a Gate, empty if there is none.
+// waveIn returns a text about the current wave of a Gate, to append to the reason. It is empty if there is none.
 func waveIn(g *v1alpha1.Gate) string {
 	switch {
 	case !describe.IsInWaves(g):

@@ -69,7 +69,7 @@ type pendingFlags struct {
 	*term.Output
 }
 
-// runPending prints the objects with waiting updates.
+// runPending prints what waits for Gates to open.
 func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector %q: %w", f.selector, err)
@@ -191,7 +191,7 @@ func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.
 	return row
 }
 
-// paintWaits returns what waits, in color if it is new.
+// paintWaits returns what waits: in yellow if it is new or has a pass, otherwise faint.
 func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	text := w.Short()
 	if wide && w.Reason == explain.NewRevision {

@@ -40,7 +40,7 @@ type pendingItem struct {
 	Diff *pendingDiff `json:"diff,omitempty"`
 }
 
-// pendingDiff has the changes that releasing a Kustomization would make, or moving the pin of a GatedSource.
+// pendingDiff has the changes that a Kustomization would make if it were released, or the users of a pinned source if the pin moved.
 type pendingDiff struct {
 	found
 	// Users are the objects that apply the pinned source of a GatedSource.
@@ -49,7 +49,7 @@ type pendingDiff struct {
 	url string
 }
 
-// userDiff has the changes that an object which applies a pinned source would make.
+// userDiff has the changes that an object would make that applies a pinned source.
 type userDiff struct {
 	Target explain.Ref `json:"target"`
 	// Revision is the revision in effect, empty if there is none.
@@ -57,7 +57,7 @@ type userDiff struct {
 	found
 }
 
-// found has changes, or why they are unknown.
+// found has changes, or the reason why they are unknown.
 type found struct {
 	Changes []dryrun.Change `json:"changes"`
 	// Cause is why the changes are unknown.
@@ -78,7 +78,7 @@ type differ struct {
 	objects *kube.Objects
 	dry     client.Client
 	open    dryrun.Opener
-	// namespace is the namespace in which users of pinned sources are searched, empty for all.
+	// namespace is the namespace of the users of pinned sources, empty for all namespaces.
 	namespace string
 	// users has the users of pinned sources, by source. It is nil until they are read.
 	users map[explain.Ref][]*unstructured.Unstructured
@@ -139,7 +139,7 @@ func throughAPIServer(dc *discovery.DiscoveryClient) dryrun.Opener {
 	}
 }
 
-// directly opens artifacts at another address instead of that in their URL.
+// directly opens artifacts at another address than that in their URL.
 func directly(at *url.URL) dryrun.Opener {
 	return func(ctx context.Context, address string) (io.ReadCloser, error) {
 		artifact, err := url.Parse(address)
@@ -161,8 +161,8 @@ func directly(at *url.URL) dryrun.Opener {
 	}
 }
 
-// diff returns the changes that releasing an object would make. It returns nil unless the object is a Kustomization or a GatedSource for which a
-// revision waits.
+// diff returns the changes if a Kustomization were released, or if the pin of a GatedSource moved. It returns nil for other objects, and if
+// no new revision waits.
 func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	if w.Reason != explain.NewRevision {
 		return nil
@@ -288,7 +288,7 @@ func actionColor(action string) string {
 	return term.Yellow
 }
 
-// formatValue formats the value of a field on one line.
+// formatValue formats the value of a field on one line. It truncates long values.
 func formatValue(value any) string {
 	if value == nil {
 		return "(none)"
@@ -306,7 +306,7 @@ func formatValue(value any) string {
 
 var commit = regexp.MustCompile(`sha1:([0-9a-f]{40})$`)
 
-// commits returns the command that lists the commits between two revisions of a Git repository.
+// commits returns the command that lists the commits between two revisions of a Git repository, empty for other revisions.
 func commits(w *pendingItem) string {
 	before, after := commit.FindStringSubmatch(w.Revision), commit.FindStringSubmatch(w.Waits)
 	if before == nil || after == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// promotes returns the changes that all users of the pinned source would make if the pin moved to the waiting revision. The artifact is that of the
-// followed source, which the pinned source would have, too.
+// promotes returns the changes that all users of the pinned source would make if the pin moved to the waiting revision. It uses the
+// artifact of the followed source, which the pinned source would then have.
 func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	source := readSource(ctx, d.objects, obj)
 	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: gitURL(source)}
@@ -44,7 +44,7 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 	return result
 }
 
-// missingArtifact returns why a source does not have the artifact of a revision, empty if it has.
+// missingArtifact returns why a source does not have the artifact of a revision, empty if it does.
 func missingArtifact(source *unstructured.Unstructured, revision string) string {
 	if source == nil {
 		return noSource

@@ -170,7 +170,7 @@ func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now tim
 	return append(lines, others...), nil
 }
 
-// freshness returns 1 if a new revision waits, so that it is listed first.
+// freshness returns 1 if a new revision or a renewal waits, so that it is listed first. Otherwise, it returns 0.
 func freshness(w *explain.Waiting) int {
 	if w.IsFresh() {
 		return 1
@@ -210,7 +210,7 @@ func (sc *screen) next() [][]string {
 	return rows
 }
 
-// requests returns rows with the requests in force and the planned ones.
+// requests returns rows with the requests in force, and those that are planned or wait for approval.
 func (sc *screen) requests() [][]string {
 	var rows [][]string
 	add := func(r v1alpha1.AcceptedRequest, state string) {

@@ -101,8 +101,8 @@ func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Stat
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 
-// openedDetail returns the part of the message of the condition Opened that no section shows, empty if there is none. Its times are in UTC, so parts
-// that the screen shows in the time zone of the user are left out.
+// openedDetail returns the part of the message of the condition Opened that no section shows, empty if there is none. It omits times that
+// the screen shows in the time zone of the user, because those in the message are in UTC.
 func openedDetail(g *v1alpha1.Gate) string {
 	opened := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
@@ -115,7 +115,7 @@ func openedDetail(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// afterNext returns a line about what can change the transitions.
+// afterNext returns lines about what the transitions depend on, empty if there are none.
 func (sc *screen) afterNext() string {
 	var lines []string
 	if len(sc.gate.Spec.DependsOn) > 0 {

@@ -106,7 +106,7 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 	return true, nil
 }
 
-// paintBar colors a bar, one color for each run of equal characters.
+// paintBar colors a bar. Equal adjacent characters share one escape sequence.
 func paintBar(t *term.Terminal, bar string) string {
 	colors := map[rune]string{preview.BarOpened: term.Green, preview.BarClosed: term.Red, preview.BarBoth: term.Yellow}
 	var text strings.Builder

@@ -84,7 +84,8 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 // maxConnections bounds the connections. A browser opens six, and one more for each live page.
 const maxConnections = 256
 
-// requireSecret serves requests whose path contains the secret and whose host is a loopback address. The check of the host stops DNS rebinding.
+// requireSecret serves requests whose path starts with the secret and whose host is a loopback address. The check of the host prevents DNS
+// rebinding.
 func requireSecret(secret string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,7 @@ func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// withNotes returns a factory and a cluster, and a function that returns their warnings, which become notes on a page.
+// withNotes returns a factory and a cluster, and a function that returns their warnings as notes for a page.
 func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
 	var said bytes.Buffer
 	k, quiet, in := *r.factory, *r.factory.Terminal, *r.cluster
@@ -53,7 +53,7 @@ func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster
 	}
 }
 
-// Of implements ui.Viewers. All viewers have the permissions of the user, because the path contains a secret.
+// Of implements ui.Viewers. Every viewer has the permissions of the user, because only the user knows the secret in the path.
 func (r *uiReader) Of(*http.Request) (ui.Viewer, error) { return ui.Viewer{Reader: r}, nil }
 
 // Sees implements ui.Reader.

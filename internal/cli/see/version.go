@@ -85,7 +85,7 @@ func readControllers(ctx context.Context, k *kube.Factory) ([]check.Controller, 
 	if len(found) == 0 {
 		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)
 	}
-	leases := (&checkReader{cluster: c}).leases(ctx, found) // without permission, there are none
+	leases := (&checkReader{cluster: c}).leases(ctx, found) // empty without the permission to list them
 	check.SetTimeZoneData(found, leases, k.Clock.Now())
 	return found, nil
 }

@@ -54,7 +54,7 @@ func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstr
 	return all, nil
 }
 
-// sourceKey returns a reference without the API version.
+// sourceKey returns a reference with the API group instead of the API version.
 func sourceKey(ref explain.Ref) explain.Ref {
 	ref.APIVersion = apiGroup(ref)
 	return ref
@@ -134,7 +134,8 @@ func shortRevision(revision string, wide bool) string {
 	return explain.ShortRevision(revision)
 }
 
-// holders returns the Gates that hold an object, relative to its namespace, or how many users have approved it.
+// holders returns the names of the Gates that hold an object, relative to its namespace. If its revision waits for approvals, it returns
+// how many it has.
 func holders(w *explain.Waiting) string {
 	if a := w.Approvals; a != nil {
 		return fmt.Sprintf("approval %d of %d", a.Has, a.Needs)

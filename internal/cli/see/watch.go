@@ -64,7 +64,8 @@ func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Sc
 	return nil
 }
 
-// awaitSettled returns errSettled when all Gates of a scope are settled.
+// awaitSettled waits until all Gates of a scope are settled, and returns errSettled. It returns another error after the timeout, or if the
+// Gates cannot be read.
 func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, timeout time.Duration) error {
 	deadline := t.Clock.Now().Add(timeout)
 	for {
@@ -131,7 +132,7 @@ func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.
 	}
 }
 
-// fingerprint splits a row into the name of the Gate and a text that identifies its content, without durations, which change constantly.
+// fingerprint splits a row into the name of the Gate and its other columns, without durations, which change constantly.
 func fingerprint(row []string, namespaces bool) (name, text string) {
 	n := 1
 	if namespaces {

@@ -103,8 +103,8 @@ func explainObject(ctx context.Context, k *kube.Factory, c *kube.Cluster, kind, 
 	return &e, nil
 }
 
-// readKnown reads the Gates that may govern an object: all Gates. If the user may not list all, it reads those of its namespace and those to which
-// it refers.
+// readKnown reads the Gates that govern an object or whose names are on it. If the user may not list the Gates of all namespaces, it reads
+// those of the namespace of the object, and those whose names are on it.
 func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Cluster, error) {
 	reach := c.VerdictScope(ctx)
 	k := &explain.Cluster{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.Program}
@@ -134,7 +134,7 @@ func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unst
 	return k, nil
 }
 
-// addNamedGates adds the Gates of other namespaces to which an object refers.
+// addNamedGates adds the Gates of other namespaces whose names are on an object.
 func addNamedGates(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, k *explain.Cluster) error {
 	for _, name := range verdict.NamesOn(obj) {
 		namespace, short, _ := strings.Cut(name, "/")

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// PaintState colors a state at the start of a text.
+// PaintState returns a state in its color.
 func (t *Terminal) PaintState(state string) string {
 	switch state {
 	case string(v1alpha1.StateOpened):

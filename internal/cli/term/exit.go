@@ -4,13 +4,13 @@ import (
 	"fmt"
 )
 
-// Exit codes, except 0. docs/reference/cli.md documents them.
+// Exit codes other than 0. docs/reference/cli.md documents them.
 const (
 	// ExitDiffers means that diff found a difference, or that check found an error.
 	ExitDiffers = 1
 	// ExitError means that nothing was done: the command is invalid or not permitted, or there is no cluster.
 	ExitError = 2
-	// ExitIncomplete means that the command did only a part of its work.
+	// ExitIncomplete means that the command did only a part of its work, or that a request or an exception has no effect.
 	ExitIncomplete = 3
 	// ExitTimeout means that --wait timed out. timeout(1) has the same exit code.
 	ExitTimeout = 124

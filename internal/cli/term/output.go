@@ -150,7 +150,7 @@ func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) err
 	return printer.PrintObj(list, w)
 }
 
-// Validate returns an error if the command does not have the format. others are formats in addition to those of kubectl.
+// Validate returns an error if the command does not support the format. others are formats in addition to those of kubectl.
 func (o *Output) Validate(others ...string) error {
 	if o.IsTable() || slices.Contains(others, *o.OutputFormat) {
 		return nil

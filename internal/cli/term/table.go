@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Table prints rows under headers, as kubectl does. Columns never become narrower in later rows.
+// Table prints rows under headers, as kubectl does. It keeps the widths of columns between calls of Print, so that later rows line up with
+// earlier ones.
 type Table struct {
 	w         io.Writer
 	noHeaders bool
@@ -80,7 +81,7 @@ func (t *Table) fit(columns int) {
 	}
 }
 
-// cut returns a text that takes at most columns. It never cuts colored texts, because they are short.
+// cut shortens a text to a number of columns. It never cuts colored texts, because they are short.
 func cut(text string, columns int) string {
 	if visible(text) <= columns || strings.Contains(text, "\x1b") {
 		return text

@@ -36,7 +36,7 @@ func OrDash(text string) string {
 	return text
 }
 
-// WithProgram returns a text in which the name of the program is the one that the user has called.
+// WithProgram replaces the name of the program in a text by the name with which the user has called it.
 func (t *Terminal) WithProgram(text string) string {
 	return strings.ReplaceAll(text, PluginName, t.Program)
 }
@@ -56,7 +56,7 @@ func (t *Terminal) Now() (time.Time, error) {
 	return t.Clock.Now().In(zone), err
 }
 
-// Sleep waits for a duration. It returns an error if the context ends before.
+// Sleep waits for a duration. It returns an error if the context ends first.
 func (t *Terminal) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

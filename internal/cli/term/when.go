@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TimeForms lists the accepted forms of a time, for errors.
+// TimeForms lists the accepted forms of a time, for error messages.
 const TimeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
 // errUnknownTime is the error for a text that is not a time.
@@ -91,7 +91,7 @@ func dayOffset(day string, now time.Time) (days int, named bool) {
 // Weekdays are the names of the days of the week.
 var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// parseWeekday returns the number of a weekday from its name or its first three letters, or -1 if there is none.
+// parseWeekday returns the number of a weekday from its name or the first three letters of it, or -1 if the text is neither.
 func parseWeekday(text string) int {
 	return slices.IndexFunc(Weekdays, func(day string) bool { return text == day || text == day[:3] })
 }

@@ -35,7 +35,7 @@ func (t *Terminal) zone() (*time.Location, error) {
 	return zone, nil
 }
 
-// TableZone is the zone of RFC 3339 times in tables: that of --timezone or UTC, so that docs and pull requests do not depend on the
+// TableZone returns the zone of RFC 3339 times in tables: that of --timezone or UTC, so that docs and pull requests do not depend on the
 // machine.
 func (t *Terminal) TableZone() (*time.Location, error) {
 	if t.TimeZone == "" {
