@@ -19,11 +19,11 @@ import (
 type Cluster struct {
 	// Gates are the Gates that the user may read.
 	Gates []*v1alpha1.Gate
-	// Namespaces are the namespaces of which Gates has all Gates. Nil means all namespaces.
+	// Namespaces are the namespaces whose Gates are all in Gates, nil for all namespaces.
 	Namespaces []string
 	// Calendars are the calendars of the Gates.
 	Calendars timetable.Calendars
-	// Absent are names of Gates in other namespaces that do not exist for certain, as namespace/name.
+	// Absent are the names of Gates of other namespaces, as namespace/name, that are known not to exist.
 	Absent []string
 	// Labels returns the labels of a namespace.
 	Labels func(namespace string) map[string]string
@@ -86,7 +86,7 @@ type Explanation struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
 	State    State    `json:"state"`
-	// Becomes is the next state of the object, reached soon or with a release slot. It is empty if the state does not change.
+	// Becomes is the next state of the object, which it reaches soon or with a release slot. It is empty if the state does not change.
 	Becomes State `json:"becomes,omitempty"`
 	// Summary is a sentence about the state of the object. Notes have further facts.
 	Summary string   `json:"summary"`
@@ -160,7 +160,8 @@ func (k Cluster) about(t *target.Object) []verdict.Gate {
 	return gates
 }
 
-// without returns the effect of a Gate that the user may not read, as far as the name of the Gate on the object shows it.
+// without returns the effect of a Gate that is not in k.Gates, because it does not exist or the user may not read it. It derives the effect
+// from the name of the Gate on the object.
 func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	namespace, _, _ := strings.Cut(name, "/")
 	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)
@@ -185,7 +186,8 @@ func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	}}
 }
 
-// Reaches returns whether a Gate may govern an object, which is not the case if its status reports a denied reference to it.
+// Reaches returns whether a Gate may govern an object. It returns false if the status of the Gate reports that its reference to the object
+// is denied.
 func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
@@ -197,7 +199,7 @@ func isDenied(t *target.Object) bool {
 	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
 }
 
-// definitionOf returns facts about the release of cert-manager, as far as the conditions of a Certificate show them.
+// definitionOf returns what the conditions of a Certificate show about the release of cert-manager.
 func definitionOf(t *target.Object) target.Definition {
 	approved := verdict.ApprovedOf(t)
 	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason
@@ -227,7 +229,7 @@ func stateOf(r verdict.Ruling) State {
 	return Free
 }
 
-// becomes returns the state of an object after the next step, given its current state.
+// becomes returns the state of an object after the next step, given its current state. It is empty if the state does not change.
 func becomes(is State, r verdict.Ruling) State {
 	switch {
 	case is.IsHeld() && r.Step.Outcome == verdict.Exempt:

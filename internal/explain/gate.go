@@ -46,12 +46,13 @@ type Gate struct {
 	Hidden bool `json:"hidden,omitempty"`
 	// Holds is true if the Gate holds the object.
 	Holds bool `json:"holds"`
-	// Reason and Message are those of the condition Opened. Period and Exception name the cause, as in status.lastTransition.
+	// Reason and Message are those of the condition Opened. Period and Exception name the period or exception that decided, as in
+	// status.lastTransition.
 	Reason    string `json:"reason,omitempty"`
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Since is when the Gate changed to its state, and Until is when the state ends. Both are missing if unknown.
+	// Since is when the Gate changed to its state, and Until is when the state ends. Each is missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	Until *metav1.Time `json:"until,omitempty"`
 	// RequestedBy and RequestMessage are the requester and the reason of the request that caused the state.

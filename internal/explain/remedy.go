@@ -50,7 +50,7 @@ func openFor(g *v1alpha1.Gate) time.Duration {
 func (k Cluster) remedy(e *Explanation, r verdict.Ruling) {
 	switch {
 	case e.Becomes != "":
-		return // it will change without a command
+		return // the state changes without a command
 	case e.State.IsHeld() || e.State == Suspended || e.State == Exempt && r.Plan.Exempt == target.Activates:
 		for _, g := range r.Verdict.Holders {
 			e.Remedies = append(e.Remedies, k.lift(g, r.Object)...)
@@ -191,7 +191,7 @@ func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	return all
 }
 
-// unname returns the command that removes the name of a Gate from the annotation on an object by which it refers to Gates.
+// unname returns the command that removes the name of a Gate from the annotation with which an object refers to Gates.
 func unname(name string, obj *target.Object) Remedy {
 	rest := slices.DeleteFunc(verdict.NamedBy(&obj.Unstructured), func(n string) bool { return n == name })
 	for i := range rest {
@@ -226,7 +226,7 @@ func (e *Explanation) resume() Remedy {
 	return Remedy{command("resume", e.Target), effect}
 }
 
-// addedOf returns the kind of an object if it is an added kind. Otherwise, it returns false.
+// addedOf returns the kind of an object if it is an added kind, otherwise false.
 func addedOf(ref Ref) (target.Kind, bool) {
 	return target.Added(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }

@@ -50,7 +50,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	e.note(r)
 }
 
-// note sets the notes.
+// note adds the notes.
 func (e *Explanation) note(r verdict.Ruling) {
 	add := func(format string, args ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, args...)) }
 	if _, refusal := verdict.Refusal(r.Verdict.Holders); refusal != "" {
@@ -88,7 +88,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 	}
 }
 
-// releaseNote returns when an object will be released that no Gate holds any longer, empty if nothing delays that.
+// releaseNote describes when an object that no Gate holds any longer will be released.
 func releaseNote(r verdict.Ruling) string {
 	for _, g := range r.Verdict.Opened {
 		if release := g.Object.Status.Release; gate.ReleasesInWaves(g.Object) && release != nil && release.Waves != nil && release.Waves.Current != "" {
@@ -111,7 +111,7 @@ var exemptions = map[target.Exemption]string{
 	target.Unsupported: "this release of cert-manager has no way to hold it",
 }
 
-// governs returns whether a Gate governs the object and is not in mode Audit.
+// governs returns whether a Gate governs the object and does not have mode Audit.
 func governs(g Gate) bool { return len(g.Rules) > 0 && g.Mode != v1alpha1.ModeAudit }
 
 func audits(g Gate) bool { return g.Mode == v1alpha1.ModeAudit }
@@ -122,7 +122,7 @@ func closed(g Gate) bool {
 	return governs(g) && (g.State == Closed || g.State == Missing || g.State == Denied)
 }
 
-// names returns the names of the Gates for which which returns true, relative to the namespace of the object.
+// names returns the names of the Gates that which selects, relative to the namespace of the object.
 func (e *Explanation) names(which func(Gate) bool) []string {
 	var names []string
 	for _, g := range e.Gates {

@@ -2,7 +2,7 @@ package explain
 
 import "slices"
 
-// WouldBeHeld is the state of a target that a Gate with mode Audit would hold. It is shown only for the targets of that Gate.
+// WouldBeHeld is the state of a target that a Gate with mode Audit would hold. Only lists of the targets of a Gate have it.
 const WouldBeHeld State = "would be held"
 
 // StateTo returns the state of a target with respect to one Gate. The explanation must have only that Gate. It returns false for a free target,

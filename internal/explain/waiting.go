@@ -17,10 +17,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reason is the kind of what waits while an object is held.
+// Reason describes what waits while an object is held.
 type Reason string
 
-// The kinds of what waits.
+// The reasons of a Waiting.
 const (
 	// NewRevision means that the source of the object has another revision than the one that is applied.
 	NewRevision Reason = "NewRevision"
@@ -28,13 +28,13 @@ const (
 	NothingNew Reason = "NothingNew"
 	// NotFetched means that the object is a source, or creates revisions itself, so that the next revision is unknown.
 	NotFetched Reason = "NotFetched"
-	// Stopped means that the object is suspended and of an added kind, so that it is unknown what it would do.
+	// Stopped means that the object is suspended and of an added kind, so that what waits is unknown.
 	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
-	// Passes means that the object has a pass, since Since.
+	// Passes means that the object has a pass. Since is when the pass began.
 	Passes Reason = "Passes"
-	// SourceUnknown means that the source does not exist, has no artifact, or may not be read by the user.
+	// SourceUnknown means that the source does not exist, has no artifact, or that the user may not read it.
 	SourceUnknown Reason = "SourceUnknown"
 )
 
@@ -76,7 +76,7 @@ func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 
 // IsHeld returns whether Gates hold an object, even while it has a pass. The object must have its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
-	if _, ok := target.As[target.Pinner](obj); ok { // because it is held without a write
+	if _, ok := target.As[target.Pinner](obj); ok { // it is held without a write
 		return observe(obj).IsHeld()
 	}
 	if target.Of(obj) == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
@@ -144,7 +144,7 @@ func inEffect(obj *unstructured.Unstructured) string {
 	return target.Revision(&target.Object{Unstructured: *obj})
 }
 
-// compare sets what waits from the revision in effect and that of the source.
+// compare compares the revision in effect with that of the source, and sets what waits.
 func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	w.Reason = SourceUnknown
 	applier, ok := target.As[target.Applier](obj)
@@ -164,7 +164,7 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	}
 }
 
-// renewal sets what waits depending on whether a renewal is due.
+// renewal sets when the renewal is due, and whether it waits.
 func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured, now time.Time) {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -175,7 +175,7 @@ func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured
 	}
 }
 
-// Compare orders Waiting by namespace, kind and name of the object.
+// Compare orders by namespace, kind and name of the object, and then by its Gates.
 func (w *Waiting) Compare(other *Waiting) int {
 	return cmp.Or(strings.Compare(w.Target.Namespace, other.Target.Namespace), strings.Compare(w.Target.Kind, other.Target.Kind),
 		strings.Compare(w.Target.Name, other.Target.Name), slices.Compare(w.Gates, other.Gates))

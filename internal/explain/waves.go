@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// waveNote describes the wave for which the release of an object waits, empty if it waits for none.
+// waveNote describes the wave of an object that Gate g releases in waves, and the progress of the release.
 func waveNote(g verdict.Gate, r verdict.Ruling) string {
 	own := verdict.WaveOf(g.Object, &r.Object.Unstructured)
 	text := fmt.Sprintf("It is in wave %s of gate %s. %s.", own, g.Name, WaveOf(g.Object))

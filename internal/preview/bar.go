@@ -56,7 +56,8 @@ func (r Range) share(at time.Time) float64 {
 // days returns the number of days of a range.
 func (r Range) days() float64 { return float64(r.Until.Unix()-r.From.Unix()) / (24 * 60 * 60) }
 
-// Axis returns the axis to print above a bar. At each midnight in the zone of the range it has a |, followed by the date if that fits.
+// Axis returns the axis to print above a bar. It has a | at midnights in the zone of the range, followed by the date if that fits. If days
+// are narrow, it skips some of them.
 func (r Range) Axis(columns int) string {
 	axis := []rune(strings.Repeat(" ", columns))
 	free := 0

@@ -48,7 +48,8 @@ type Difference struct {
 	After  Cause       `json:"after"`
 }
 
-// Diff returns the differences between two sets, and the warnings about the second one. Its error is an InvalidError.
+// Diff returns the differences between two sets, and the warnings about the second one. The error is an InvalidError, or that of the
+// context of Within.
 func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err error) {
 	old, ends, err := before.Brief().timelines(r)
 	if err != nil {
@@ -84,7 +85,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err 
 	return changes, slices.Concat(warnings, after.modes(before), after.wide(before)), nil
 }
 
-// explain sets the causes at the start of the interval.
+// explain sets the causes at the start of the interval. It keeps a cause if the one at that instant has another state or is unknown.
 func (s *Difference) explain(before, after *Timeline) {
 	if cause, ok := before.causeAt(s.From.Time); ok && cause.State == s.Before.State {
 		s.Before = cause

@@ -42,12 +42,12 @@ type Calendar struct {
 	Stamp time.Time
 	// Lacks names the Gates that are missing from the report, empty if none is.
 	Lacks string
-	// Events and Bytes bound the calendar; zero means no bound. If the calendar would exceed them, its last event says from when on others are
-	// missing.
+	// Events and Bytes bound the calendar; zero means no bound. If the calendar would exceed them, an additional event at its end reports that
+	// later events are missing.
 	Events, Bytes int
 }
 
-// NotFound returns the timeline of a Gate that does not exist.
+// NotFound returns the timeline of a Gate that does not exist: an interval with an unknown state for the whole range.
 func NotFound(gate string, r Range) Timeline {
 	return Timeline{Gate: gate, broken: true, Intervals: []Interval{{
 		From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Cause: Cause{State: unknown, Reason: v1alpha1.GateNotFoundReason},
@@ -127,7 +127,7 @@ func (c Calendar) eventsOf(report *Report) (events []event) {
 	return events
 }
 
-// beginOf returns when an interval began, even if that was before the range, if that is known.
+// beginOf returns when an interval began, which may be before the range. If that is unknown, it returns its start in the range.
 func beginOf(i *Interval) time.Time {
 	if i.begun.IsZero() {
 		return i.From.Time
@@ -175,7 +175,8 @@ func shortened(text string) string {
 	return text[:cut] + "…"
 }
 
-// bounded returns the texts of the events within the limits. until is when the first missing event begins, or the end of the range if none is.
+// bounded returns the texts of the events within the limits. until is when the first missing event begins, or the end of the range if no
+// event is missing.
 func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
 	bytes := 0
 	for i := range events {

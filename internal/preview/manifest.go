@@ -100,7 +100,7 @@ func (s *Set) objects(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// decode parses a document as the API server does: as JSON if possible, and otherwise as YAML, which has no surrogate pairs.
+// decode parses a document as the API server does: as JSON if possible, because YAML has no surrogate pairs, and otherwise as YAML.
 func decode(document []byte) (decoded any, err error) {
 	if yaml.IsJSONBuffer(document) {
 		if twice, err := kjson.UnmarshalStrict(document, &decoded); err == nil {

@@ -48,7 +48,7 @@ type Interval struct {
 
 	// also has the further causes in the interval.
 	also []Cause
-	// begun is when an interval that begins before the range has begun, zero if it does not or if that is unknown.
+	// begun is when the interval began, if that was before the range. It is zero otherwise, or if unknown.
 	begun time.Time
 }
 
@@ -71,7 +71,8 @@ func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception)
 // ShortReason returns the reason in two or three words.
 func (c Cause) ShortReason() string { return ShortReason(c.Reason, c.By()) }
 
-// Preview returns the timelines of all Gates of a set, in its order, and the warnings about them. Its error is an InvalidError.
+// Preview returns the timelines of all Gates of a set, in its order, and the warnings about them. The error is an InvalidError, or that of
+// the context of Within.
 func (s *Set) Preview(r Range) (report *Report, warnings []Fault, err error) {
 	report = &Report{Gates: []Timeline{}}
 	timelines, warnings, err := s.timelines(r)
@@ -122,8 +123,8 @@ func (i *Interval) last() Cause {
 	return i.Cause
 }
 
-// timeline previews a Gate as if the whole set existed at the start of the range. refused are the requests that are refused, and a warning if the
-// timeline is incomplete. err is the error of the context.
+// timeline previews a Gate as if the whole set existed at the start of the range. refused has the requests that are refused, and a warning
+// if the timeline is incomplete. err is the error of the context of Within.
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, err error) {
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
 	if g.Audits() {
@@ -167,12 +168,12 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
-// lookBack has the distances in which the start of an interval is searched, one after the other. For a Gate that changes often, the first one is
-// enough. Calendars are read as far back.
+// lookBack has the distances before a range at which to start the search for the start of an interval, one after the other. For a Gate that
+// changes often, the first one is enough. Calendars are read as far back.
 var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * time.Hour, 366 * 24 * time.Hour}
 
-// begun returns when the interval at the start of a range began. If it began before the search limit, it returns the creation time of the Gate, zero
-// if that is unknown.
+// begun returns when the interval at the start of a range began, or the creation time of the Gate if it began before the search limit. It
+// returns zero if neither is known.
 func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)

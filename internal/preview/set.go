@@ -75,7 +75,8 @@ func (s *Set) Overlaid() *Set {
 // Validated returns how many manifests of our API group s has read.
 func (s *Set) Validated() int { return s.validated }
 
-// FromCluster returns the set of a cluster. Its requests are those in the status, and its exceptions need approvals.
+// FromCluster returns the set of a cluster. Its requests are those in the status and new ones in the annotations, and its exceptions need
+// approvals.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
 	s := NewSet("")
 	s.fromCluster, s.kept = true, map[string]bool{}
@@ -166,13 +167,13 @@ func (s *Set) Without(gone func(obj metav1.Object) bool) *Set {
 	return &rest
 }
 
-// Has returns whether the set has an object of a kind.
+// Has returns whether the set has an object with the same kind, namespace and name.
 func (s *Set) Has(obj metav1.Object) bool {
 	_, ok := s.files[keyOf(obj)]
 	return ok
 }
 
-// isKnown returns whether an object is in the cluster and unchanged.
+// isKnown returns whether an object is from the cluster and no manifest changes it.
 func (s *Set) isKnown(obj metav1.Object) bool {
 	file, ok := s.files[keyOf(obj)]
 	return ok && file == ""
@@ -198,7 +199,7 @@ func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	return counting
 }
 
-// WithoutApprovals returns a copy of a Gate whose exceptions need no approvals, for previews that have checked or assume them.
+// WithoutApprovals returns a copy of a Gate whose exceptions need no approvals, because previews check the approvals first, or assume them.
 func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Spec.Approvals != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// allWarnings returns warnings about ways in which a cluster may differ from the preview.
+// allWarnings returns warnings about probable mistakes, and about ways in which a cluster may differ from the preview.
 func (s *Set) allWarnings(r Range) (warnings []Fault) {
 	from := r.From
 	warnings = append(warnings, s.overlaid...)
@@ -57,8 +57,8 @@ func (s *Set) gateWarnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	return warnings
 }
 
-// heldBootstrap returns the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns none if the Gate must not
-// refer to their namespace.
+// heldBootstrap returns the indexes of the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns
+// none if the Gate must not refer to their namespace.
 func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	if reaches := s.targets.in().Reaches; reaches != nil && !reaches(g.Namespace, gate.Bootstrap) {
 		return nil
@@ -90,7 +90,7 @@ func (s *Set) ambiguous(obj metav1.Object, schedules []timetable.Ambiguity) (war
 	return warnings
 }
 
-// modes returns a warning about each Gate that starts or stops to hold targets, compared with another set.
+// modes returns a warning about each Gate that has mode Audit in another set, and now holds targets.
 func (s *Set) modes(before *Set) (warnings []Fault) {
 	for _, g := range s.gates {
 		i := slices.IndexFunc(before.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })

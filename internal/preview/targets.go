@@ -30,7 +30,7 @@ func (s *Set) AddTargets(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// add adds an object to those of a namespace, unless it has it already. It keeps only the name and the references to Gates.
+// add adds an object to those of a namespace, unless it is there already. It keeps only the name, the labels and the references to Gates.
 func (t *targets) add(obj *unstructured.Unstructured, namespace string) {
 	k := key{obj.GroupVersionKind().GroupKind().String(), namespace + "/" + obj.GetName()}
 	if t.known[k] {
@@ -70,7 +70,7 @@ func (s *Set) readTarget(obj *unstructured.Unstructured) {
 	s.targets.add(obj, namespace)
 }
 
-// in returns the scope.
+// in returns the scope of the cluster, or one with the namespaces in the manifests.
 func (t *targets) in() verdict.Scope {
 	if t.scope != nil {
 		return *t.scope
@@ -78,8 +78,7 @@ func (t *targets) in() verdict.Scope {
 	return verdict.Scope{Labels: func(namespace string) map[string]string { return t.labels[namespace] }}
 }
 
-// NewTargets returns the references of the Gates in manifests whose spec.targets differ from those in another set, which may be nil. Each reference
-// has an explicit namespace.
+// NewTargets returns the references of the Gates that widened returns. Each reference has an explicit namespace.
 func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	for _, g := range s.widened(before) {
 		for _, ref := range g.Spec.Targets {
@@ -95,7 +94,8 @@ func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	return refs
 }
 
-// widened returns the Gates in the manifests that enforce, have a selector in spec.targets, and whose spec.targets differ from those in another set.
+// widened returns the Gates in manifests that enforce, have a selector in spec.targets, and whose spec.targets differ from those in another
+// set, which may be nil.
 func (s *Set) widened(before *Set) (gates []*v1alpha1.Gate) {
 	for _, g := range s.gates {
 		old := before.gate(nameOf(g))
@@ -119,7 +119,8 @@ func (s *Set) gate(name string) *v1alpha1.Gate {
 	return nil
 }
 
-// wide returns a warning about each Gate in the manifests whose selectors match many more objects than in another set, which may be nil.
+// wide returns a warning about each Gate in manifests whose selectors match many more objects than the Gate governs in another set, which
+// may be nil.
 func (s *Set) wide(before *Set) (warnings []Fault) {
 	for _, g := range s.widened(before) {
 		if w, many := s.targets.in().Widest(g, before.governed(nameOf(g)), s.targets.objects); many {

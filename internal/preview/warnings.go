@@ -17,7 +17,7 @@ const (
 	// searched bounds the search for an opening: any nine years contain a 29 February.
 	searched = 9 * 366 * 24 * time.Hour
 
-	// year bounds the search in calendars. Other events are read over a longer range.
+	// year bounds the search in calendars, which are read over a longer range.
 	year = 366 * 24 * time.Hour
 
 	// centuries bounds the search for a dated period.
@@ -131,7 +131,8 @@ func (s *search) opens(g *v1alpha1.Gate) bool {
 	return false
 }
 
-// bounds returns when to search: from now or notBefore, whichever is later, until notAfter, or until a horizon later.
+// bounds returns the range of a search. It starts now, or at notBefore if that is later, and ends after the horizon, or at notAfter if that
+// is earlier.
 func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until time.Time) {
 	from = s.r.From
 	if g.Spec.NotBefore != nil {
@@ -156,7 +157,8 @@ func boundsIn(g *v1alpha1.Gate) string {
 	return strings.Join(names, " and ")
 }
 
-// periodAlone returns a copy of g whose only period is p: its state is state during the period, and otherwise the opposite.
+// periodAlone returns a Gate in the time zone of g whose only period is p. It has the given state in the period, and otherwise the opposite
+// state.
 func periodAlone(g *v1alpha1.Gate, p *v1alpha1.Period, state schedule.State) *v1alpha1.Gate {
 	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
 	alone.Namespace = g.Namespace

@@ -49,7 +49,7 @@ type pendingDiff struct {
 	url string
 }
 
-// userDiff has the changes that an object would make that applies a pinned source.
+// userDiff has the changes that a user of a pinned source would make.
 type userDiff struct {
 	Target explain.Ref `json:"target"`
 	// Revision is the revision in effect, empty if there is none.

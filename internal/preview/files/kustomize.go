@@ -42,7 +42,7 @@ func build(set *preview.Set, folder string) error {
 		manifests, err = objects.AsYaml()
 	}
 	if disk.refused != nil {
-		err = disk.refused // because kustomize hides it in other messages
+		err = disk.refused // kustomize hides it in other messages
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
