@@ -19,7 +19,7 @@ type bar struct {
 	Parts []part
 	// Now is the position of the current time, negative if it is outside the drawing.
 	Now float64
-	// Grid is true if the bar refers to the days and the current time of the axis. The bar itself then stays the same all day.
+	// Grid is true if the bar refers to the days and the current time of the axis. The bar itself is then the same all day.
 	Grid bool
 }
 
@@ -93,7 +93,8 @@ func isWeekend(at time.Time) bool {
 	return at.Weekday() == time.Saturday || at.Weekday() == time.Sunday
 }
 
-// nameOf returns the name of a day on the axis, shorter if the timeline has more days. In the longest timelines, only Mondays have one.
+// nameOf returns the name of a day on the axis. It is shorter in longer timelines, and in timelines of more than 14 days only Mondays have
+// one.
 func nameOf(at time.Time, days int) string {
 	switch {
 	case days <= 7:
@@ -142,7 +143,7 @@ func span(from, until time.Time) string {
 	return string(until.AppendFormat(text, minute))
 }
 
-// cut returns at most maxLabel bytes of a text, without characters that do not print or that change the direction of writing.
+// cut truncates a text to maxLabel bytes. It replaces characters that do not print, such as those that change the direction of writing.
 func cut(text string) string {
 	text = format.Printable(text)
 	if len(text) <= maxLabel {
@@ -208,7 +209,7 @@ func (b bar) SVG() template.HTML {
 	return template.HTML(append(w, `</svg>`...)) //nolint:gosec // each text is escaped above
 }
 
-// percent adds an attribute.
+// percent appends an attribute to w, with a value in percent.
 func percent(w []byte, name string, value float64) []byte {
 	w = append(append(append(w, ' '), name...), `="`...)
 	return append(strconv.AppendFloat(w, value, 'f', 2, 64), `%"`...)

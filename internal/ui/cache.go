@@ -53,7 +53,7 @@ func (c *cache[V]) put(key string, value V, size int) {
 
 func (c *cache[V]) add(key string, e entry[V]) {
 	if e.size > c.most/2 {
-		return // its half of the cache would have no room for other values
+		return // it would leave no room for other values
 	}
 	if c.size+e.size > c.most/2 {
 		c.old, c.young, c.size = c.young, map[string]entry[V]{}, 0

@@ -45,7 +45,7 @@ type gatePage struct {
 	// More is the number of targets that are not listed.
 	More    int
 	History []v1alpha1.HistoryEntry
-	// Commands would change the Gate.
+	// Commands are commands that would change the Gate or show more.
 	Commands []explain.Remedy
 	YAML     string
 	// Subscriptions are calendars that show the Gate.
@@ -69,7 +69,7 @@ type one struct {
 	bare bool
 }
 
-// one returns the Gate in the URL. If the URL selects the zone of the Gate, it also sets the zone of the request.
+// one returns the Gate in the URL. It adds the time zone of the Gate to those of the view, and uses it if the URL selects it.
 func (h *handler) one(r *request) (*one, error) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known, err := r.viewer.Gates(r.Context(), namespace, name)
@@ -98,8 +98,7 @@ func (h *handler) one(r *request) (*one, error) {
 	return g, nil
 }
 
-// timeline returns the intervals of the Gate, with warnings about its spec and its calendars. It omits causes and warnings for viewers without a
-// token.
+// timeline returns the intervals of the Gate, and warnings. For viewers without a token, it omits the causes and the warnings.
 func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline, warnings []string, err error) {
 	report, found, err := g.set.Within(ctx, preview.PageLookups/2).Preview(r)
 	if err != nil {

@@ -56,7 +56,8 @@ type sends struct {
 	readers map[*packed]int
 }
 
-// begin reserves memory to send a page, and returns false if there is none. If it returns true, call end once the page is sent.
+// begin returns whether a page may be sent, which is false if maxSending other large pages are being sent. If it returns true, call end
+// once the page is sent.
 func (s *sends) begin(p *packed) bool {
 	if len(p.body) <= small {
 		return true

@@ -17,8 +17,8 @@ const (
 	maxLive = 64
 	// quiet is the interval of keepalives. burst is the shortest time between two notifications.
 	quiet, burst = 15 * time.Second, time.Second
-	// share bounds the reloads of notified pages: if rendering has taken a time t, the next notification waits for share*t. Rendered pages are
-	// cached in the same way.
+	// share bounds the reloads of notified pages: if rendering has taken a time t since the last notification, the next one is sent at least
+	// share*t after that. Rendered pages are cached by the same rule.
 	share = 10
 	// slow bounds the time to send a notification.
 	slow = 5 * time.Second
@@ -62,8 +62,8 @@ func newLive(viewers Viewers, clock clock.PassiveClock) *live {
 	return &live{viewers: viewers, clock: clock, listeners: map[*listener]bool{}}
 }
 
-// join adds a page to the listeners, or returns nil if its group of viewers is full. In a full group, a viewer can replace a page of the viewer that
-// has the most pages, if that viewer still has at least as many pages afterwards.
+// join adds a page to the listeners, or returns nil if its group of viewers is full. In a full group, it evicts a page of the viewer with
+// the most pages if that viewer then still has at least as many pages as the joining viewer.
 func (l *live) join(bare bool, viewer string) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +123,8 @@ func (l *live) costs(d time.Duration) {
 	l.cost += d
 }
 
-// changed records a change in a namespace for each page, and notifies the pages at once, or later if they have reloaded for too much of the time.
+// changed records a change in a namespace for each page, and schedules a notification: at once, or later if the last one was less than
+// burst ago or rendering has taken too much of the time since then.
 func (l *live) changed(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +161,8 @@ func (l *live) notify() {
 	}
 }
 
-// take returns the namespaces that changed since the page was last notified, and resets them. They are kept if another notification is scheduled,
-// because the page may still load data from before these changes.
+// take returns the namespaces that changed since the page was last notified, and resets them. It keeps them if another notification is
+// scheduled, because the page may still load data from before these changes.
 func (l *live) take(page *listener) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

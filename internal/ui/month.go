@@ -30,7 +30,7 @@ type date struct {
 
 // change is a state that begins on a day, or that lasts all day.
 type change struct {
-	// At is the time of day, empty if the state began on an earlier day.
+	// At is the time of day, empty if the state began at midnight or on an earlier day.
 	At, State, Why string
 }
 

@@ -28,7 +28,7 @@ const (
 var packers = sync.Pool{New: func() any {
 	packs, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
-		panic(err) // there is this level
+		panic(err) // the level is valid
 	}
 	return packs
 }}
@@ -50,7 +50,7 @@ func pack(write func(io.Writer) error) (*packed, error) {
 // size returns the size of the uncompressed page in bytes. gzip stores it in the last four bytes.
 func (p *packed) size() int { return int(binary.LittleEndian.Uint32(p.body[len(p.body)-4:])) }
 
-// send responds with the page. If the client does not accept gzip, the time to decompress the page is charged to the viewer.
+// send responds with the page. If the client does not accept gzip, the time to decompress a large page is charged to the viewer.
 func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *limit.Limiter, viewer string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -61,7 +61,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *li
 		_, _ = w.Write(p.body)
 		return
 	}
-	header.Set("Content-Length", strconv.Itoa(p.size())) // a reader detects from the length that the page is truncated
+	header.Set("Content-Length", strconv.Itoa(p.size())) // lets a reader detect that the page is truncated
 	if r.Method == http.MethodHead {
 		w.WriteHeader(code)
 		return
@@ -75,7 +75,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *li
 	}
 	unpacks, err := gzip.NewReader(bytes.NewReader(p.body))
 	if err != nil {
-		panic(err) // it was packed above
+		panic(err) // pack has compressed it
 	}
 	w.WriteHeader(code)
 	_, _ = io.Copy(w, unpacks) //nolint:gosec // packed above

@@ -34,7 +34,8 @@ type Visible struct {
 	Exceptions []*v1alpha1.GateException
 	// Notes describe what the viewer may not see.
 	Notes []string
-	// Version identifies all inputs that decide when a Gate of the set is open, as a cache key. Nil if unknown.
+	// Version returns a text that identifies all inputs that decide when a Gate of the set is open, for cache keys. It is nil if they are
+	// unknown.
 	Version func(g *v1alpha1.Gate) string
 }
 
@@ -129,7 +130,7 @@ type handler struct {
 	live  *live
 	// forms bounds the uploads that are in memory until their pages are rendered.
 	forms *limit.Limiter
-	// rendering renders one page at a time, to bound the memory.
+	// rendering permits one page at a time to be rendered, to bound the memory.
 	rendering *limit.Limiter
 	// authenticated and anonymous are the limits of these viewers.
 	authenticated, anonymous *viewerLimits

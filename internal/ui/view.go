@@ -102,7 +102,8 @@ func (v view) parse(name, format, value string) (time.Time, error) {
 	return time.Date(at.Year(), at.Month(), at.Day(), 12, 0, 0, 0, v.Zone), nil
 }
 
-// midnight returns the start of a day, in the zone of at: days is counted from the day of at. It is 01:00 if the clocks skip midnight on that day.
+// midnight returns the start of a day in the zone of at. days is counted from the day of at. If the clocks skip midnight on that day, it
+// returns 01:00.
 func midnight(at time.Time, days int) time.Time {
 	day := time.Date(at.Year(), at.Month(), at.Day()+days, 12, 0, 0, 0, at.Location())
 	begin := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, at.Location())
@@ -188,7 +189,7 @@ type choice struct {
 	Current       bool
 }
 
-// Time formats an instant in the zone of the view, and how far away it is.
+// Time formats an instant in the zone of the view, and how far away it is. It returns a dash for none.
 func (v view) Time(at any) template.HTML {
 	var t time.Time
 	switch at := at.(type) {

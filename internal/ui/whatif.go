@@ -20,8 +20,8 @@ import (
 const (
 	// maxManifests bounds an upload in bytes, including the overhead of a form.
 	maxManifests = 1<<20 + 4096
-	// maxRead bounds how much of a too large upload is read and discarded, in bytes, because a browser shows no response before it has sent
-	// everything.
+	// maxRead bounds how much of an upload that is too large is read and discarded, in bytes, because a browser shows no response before it
+	// has sent everything.
 	maxRead = 64 << 20
 	// maxTried bounds the Gates in the manifests.
 	maxTried = 200
@@ -118,7 +118,7 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	return p
 }
 
-// fails adds the faults in the manifests to the page.
+// fails sets the faults of the page.
 func (p whatIfPage) fails(err error) whatIfPage {
 	p.Faults = []string{err.Error()}
 	if invalid := (*preview.InvalidError)(nil); errors.As(err, &invalid) {
@@ -141,8 +141,8 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
-// upload reads the manifests of a request, before its page counts as being rendered, so that a slow sender delays only other senders. Call end once
-// the page is rendered and the manifests can be freed.
+// upload reads the manifests of a request before its page counts as being rendered, so that a slow sender delays only other senders. Call
+// end once the page is rendered and the manifests can be freed.
 func (h *handler) upload(r *request) (end func(time.Duration), err error) {
 	if end, err = h.forms.Begin(r.Context(), r.viewer.Person); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func uploaded(r *request) (string, error) {
 		return "", badf("the form cannot be read: %s", err)
 	}
 	if len(raw) > maxManifests {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // a client that sends even more gets no response
+		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // a browser that sends even more shows no response
 		return "", Refused{http.StatusRequestEntityTooLarge, errors.New("the manifests are larger than 1 MiB: go back and try fewer at once, or use kubectl gate diff")}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))

@@ -7,14 +7,14 @@ const (
 	// reviewAge is how long the result of a review is cached. A revoked permission takes effect within that time.
 	reviewAge = 10 * time.Second
 
-	// reviewTimeout bounds one review. After that, access is denied.
+	// reviewTimeout bounds one review. After that, the viewer gets an error.
 	reviewTimeout = 5 * time.Second
 
 	// maxReviews is the number of concurrent reviews; one user gets at most half of them. Further reviews wait, so that the API server has capacity
 	// for the controller.
 	maxReviews = 16
 
-	// maxTokens and maxDecisions bound the memory for reviews: some hundreds of bytes each.
+	// maxTokens and maxDecisions bound the memory for reviews: a few hundred bytes each.
 	maxTokens, maxDecisions = 1000, 20000
 
 	// knownAge is how long a token that was valid once is exempt from the limits for unknown tokens, and how long the rate of a user is
@@ -48,8 +48,8 @@ const (
 	// took to read, whichever is longer.
 	maxSnapshots, snapshotAge, agePerCost = 16, 2 * time.Second, 20
 
-	// readShare is the fraction of the time in which targets may be read in the long run. readBurst is the reading time before viewers have to wait.
-	// A single viewer gets half of both.
+	// readShare is the fraction of the time that reading targets may take in the long run. readBurst is the reading time after which viewers
+	// have to wait. A single viewer gets half of both.
 	readShare, readBurst = 0.05, 10 * time.Second
 
 	// readPatience bounds how long a page waits until targets can be read. After that, the page is shown without targets.

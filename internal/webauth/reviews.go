@@ -56,7 +56,7 @@ type user struct {
 	reviewed time.Time
 }
 
-// name returns the user name, which all tokens of a user share.
+// name returns the name and the UID of the user, which are the same for all tokens of a user.
 func (u *user) name() string { return fmt.Sprintf("%q %q", u.User, u.UID) }
 
 // NewReviews returns Reviews that use creator to create reviews.
@@ -69,7 +69,8 @@ func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metr
 	}
 }
 
-// bearerToken returns the bearer token of a request, empty if it has none or uses another scheme. A malformed or too long token is an error.
+// bearerToken returns the bearer token of a request, empty if the request has none or uses another scheme. It returns an error if the token
+// is empty or too long, or if there are several headers.
 func bearerToken(r *http.Request) (string, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) > 1 {

@@ -24,7 +24,7 @@ import (
 
 // ConfigMapWatch is a watch of one ConfigMap.
 type ConfigMapWatch interface {
-	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false until the ConfigMap was read.
+	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if the ConfigMap has not been read yet.
 	Latest() (*corev1.ConfigMap, bool)
 	// Failed returns the error of a broken watch, nil if the watch works.
 	Failed() error
@@ -134,7 +134,7 @@ func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
 	return s.watches[name]
 }
 
-// evict stops the watches of ConfigMaps that are not among those needed.
+// evict stops the watches of ConfigMaps that are not in needed.
 func (s *Source) evict(needed []preview.ConfigMap) {
 	var unused []ConfigMapWatch
 	s.mu.Lock()

@@ -27,7 +27,7 @@ import (
 type line struct {
 	ui.Target
 	resource schema.GroupResource
-	// source is the resource of the source whose revision waits, empty if no revision waits.
+	// source is the resource of the source of a held target, empty if the target has none.
 	source schema.GroupResource
 }
 
@@ -138,7 +138,7 @@ func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, s
 	return l
 }
 
-// get returns a source and its resource. The source is nil if it cannot be read.
+// get returns a source and its resource. The source is nil if it cannot be read, or if maxSources were read.
 func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstructured, schema.GroupResource) {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: ref.Kind})

@@ -24,7 +24,8 @@ type viewer struct {
 	user *user
 }
 
-// may returns whether the viewer has a verb on the objects of a namespace. An empty namespace means all; a name restricts it to one object.
+// may returns whether the viewer has a verb on the objects of a namespace. An empty namespace means all namespaces. If name is set, it
+// checks only that object.
 func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
 	return v.Reviews.May(ctx, v.user, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 }
@@ -157,7 +158,7 @@ func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, 
 	}), note, nil
 }
 
-// readable checks whether the viewer may read a ConfigMap: broken is the reason why not, nil if the viewer may. err is a failure of the check.
+// readable checks whether the viewer may read a ConfigMap. broken is the reason if the viewer may not. err means that the check has failed.
 func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, err error) {
 	for _, a := range [][2]string{{"", ""}, {name.Namespace, name.Name}} {
 		if may, err := v.may(ctx, "get", "", "configmaps", a[0], a[1]); may || err != nil {
@@ -167,8 +168,8 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 	return fmt.Errorf(msgMayNotGetConfigMap, name.Name, name.Namespace), nil
 }
 
-// content returns the content of pages, with the calendars of the Gates. A ConfigMap for which readable returns a reason (broken) counts as broken;
-// a nil readable allows all.
+// content returns the content of pages, with the calendars of the Gates. A ConfigMap for which readable returns broken cannot be read. If
+// readable is nil, all can.
 func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Visible, error) {
 	known := &ui.Visible{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
 	versions := map[string]string{}
@@ -196,7 +197,7 @@ func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exception
 	return known, nil
 }
 
-// add adds a ConfigMap to a set, or the reason why it cannot be read. version changes with the content or that reason.
+// add adds a ConfigMap to a set, or the reason why it cannot be read. version changes with the content or the reason.
 func (w *Viewers) add(ctx context.Context, set *preview.Set, name preview.ConfigMap, readable func(context.Context, preview.ConfigMap) (broken, err error)) (version string, err error) {
 	var broken error
 	if readable != nil {
