@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// alertmanager accepts webhooks of Alertmanager, and of compatible senders. It ignores the version in the payload.
+// alertmanager accepts webhooks of Alertmanager and of compatible senders. It ignores the version in the payload.
 type alertmanager struct{}
 
 func (alertmanager) prove(_ context.Context, in *incoming) (bool, error) {

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// zeros replace bodies that were not kept. They are only read, so they need no memory per request.
+// zeros replaces bodies that are discarded. All requests share it, because it is only read.
 var zeros [maxBodyBytes]byte
 
-// acceptable returns the response if the headers of a request are unacceptable, nil if they are not.
+// acceptable checks the headers of a request. It returns the response to a request that is not acceptable, otherwise nil.
 func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *response {
 	if r.ContentLength < 0 {
-		// In addition to its chunks, it may have had a length that a proxy in front of us used. The next data on the connection could then
-		// be from any sender.
+		// A chunked request may also have had a length, which a proxy in front of us may have used. The next data on the connection could then be
+		// from any sender.
 		w.Header().Set("Connection", "close")
 	}
 	switch {
@@ -34,8 +34,8 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *respons
 	return nil
 }
 
-// read returns the body of a request, and a function that releases its memory. Without keep, it discards the body as it arrives
-// and returns as many zeros, so that the response to an unverified sender is the same.
+// read returns the body of a request, and a function that releases its memory. If keep is false, it discards the body and returns as many
+// zeros, so that an unverified sender gets the same response.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, keep bool) (body []byte, release func(), refused *response) {
 	kept := &bytes.Buffer{}
 	into := io.Writer(kept)
@@ -88,13 +88,13 @@ type largeBodies struct {
 	mu sync.Mutex
 	// taken is the number of bodies in memory.
 	taken int
-	// byQuota counts all of them, including those of unverified senders.
+	// byQuota counts all large bodies by quota, including those of unverified senders.
 	byQuota map[quotaKey]int
 }
 
-// take reserves memory for a body, and returns a function that releases it, nil if the limit is reached. A body that is not kept reserves
+// take reserves memory for a body. It returns a function that releases it, or nil if a limit is reached. A body that is not kept reserves
 // nothing, but under the same conditions, so that responses do not reveal whether a sender is verified. All bodies of a quota count, so
-// filling it through one path does not reveal that the path exists.
+// that a client cannot find out whether a path exists by filling the quota with requests to it.
 func (r *largeBodies) take(of quotaKey, kept bool) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

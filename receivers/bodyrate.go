@@ -10,7 +10,7 @@ import (
 
 // bodyRate is the minimum rate at which a sender must send a body.
 type bodyRate struct {
-	// interval is the time for so many bytes, or the rest of the body.
+	// interval is the time for the next bytes of the body, or for the rest of it.
 	interval time.Duration
 	bytes    int
 	// whole is the time for the whole body.
@@ -20,7 +20,7 @@ type bodyRate struct {
 // defaultBodyRate is the rate of all servers.
 var defaultBodyRate = bodyRate{interval: progressInterval, bytes: progressBytes, whole: readTimeout}
 
-// keep returns a handler that disconnects slow senders, even while net/http reads the rest of the body.
+// keep returns a handler that disconnects senders that are slower, even while net/http reads the rest of the body.
 func (p bodyRate) keep(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A deadline would end the context of a request without a body.
@@ -37,7 +37,7 @@ func (p bodyRate) keep(next http.Handler) http.Handler {
 	})
 }
 
-// pacedBody is a body that arrives fast enough, or ends with os.ErrDeadlineExceeded.
+// pacedBody is a body that must arrive at a minimum rate. Otherwise, reading it fails with os.ErrDeadlineExceeded.
 type pacedBody struct {
 	io.ReadCloser
 	bodyRate
@@ -51,7 +51,7 @@ type pacedBody struct {
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(into []byte) (int, error) {
-	// At the end of the body, net/http removes the deadline and continues to read.
+	// At the end of the body, net/http removes the deadline and continues to read. So the deadline is not set again.
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -64,11 +64,11 @@ func (b *pacedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// extend gives the sender another interval.
+// extend gives the sender another interval, at most until the end for the whole body.
 func (b *pacedBody) extend(now time.Time) {
 	deadline := now.Add(b.interval)
 	if deadline.After(b.end) {
 		deadline = b.end
 	}
-	_ = b.conn.SetReadDeadline(deadline) // the recorder of a test has none
+	_ = b.conn.SetReadDeadline(deadline) // the ResponseRecorder of tests has no deadline
 }

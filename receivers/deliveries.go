@@ -30,7 +30,7 @@ const (
 	// senderLength and digestLength are 6 and 12 bytes in base64.
 	senderLength = 8
 	digestLength = 16
-	// timeLength is for the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
+	// timeLength is the length of the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
 	timeLength = 2
 	// minRecordLength is the length of an annotation that has only a dropped item without a receiver.
 	minRecordLength = len("1234567890,:xAB")
@@ -54,8 +54,8 @@ var encoding = base64.RawURLEncoding
 const (
 	opened = 'o'
 	closed = 'c'
-	// dropped is for a webhook that closed and is no longer recorded. It has the time
-	// when the webhook was accepted. Its id is the receiver alone, or empty for any receiver.
+	// dropped is for a webhook that closed and is no longer recorded. Its time is when the webhook was accepted. Its id is the receiver alone,
+	// or empty for any receiver.
 	dropped = 'x'
 )
 
@@ -69,7 +69,7 @@ type item struct {
 
 func roundUp(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// sender returns the receiver in an id.
+// sender returns the digest of the receiver in an id.
 func sender(id string) string { return id[:min(len(id), senderLength)] }
 
 // size returns the length of an item without its receiver.
@@ -87,7 +87,7 @@ type deliveries []item
 var groupSyntax = regexp.MustCompile(fmt.Sprintf(`^(?:[\w-]{%[1]d}:(?:[oc][\w-]{%[2]d}|x[\w-]{%[3]d})+|:x[\w-]{%[3]d})$`,
 	senderLength, timeLength+digestLength, timeLength))
 
-// recall parses an annotation that deliveries.String has written, and skips expired items. It returns errUnreadable if any part of it is
+// recall parses an annotation that deliveries.String has written, and omits expired items. It returns errUnreadable if any part of it is
 // malformed.
 func recall(annotation string, now time.Time) (m deliveries, err error) {
 	if annotation == "" {
@@ -118,7 +118,7 @@ func recall(annotation string, now time.Time) (m deliveries, err error) {
 	return m, nil
 }
 
-// size is the length of the annotation.
+// size returns the length of the annotation.
 func (m deliveries) size() int {
 	if len(m) == 0 {
 		return 0
@@ -139,8 +139,8 @@ func (m deliveries) first() int64 {
 	return slices.MinFunc(m, func(a, b item) int { return cmp.Compare(a.at, b.at) }).at
 }
 
-// String returns the annotation: the time of the oldest item in seconds since 1970, and for each receiver a comma, its digest, a colon and its items.
-// An item has its kind, the seconds since the oldest, and the digest of the webhook.
+// String returns the annotation: the time of the oldest item in seconds since 1970, and for each receiver a comma, its digest, a colon and
+// its items. An item has its kind, the seconds since the oldest item, and the digest of the webhook.
 func (m deliveries) String() string {
 	if len(m) == 0 {
 		return ""
@@ -168,13 +168,13 @@ func (m deliveries) has(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.id == id })
 }
 
-// mayRepeat returns whether a webhook may be a dropped one that closed. It could open now, because the action of a receiver may depend on
-// headers that are not signed.
+// mayRepeat returns whether a webhook may be a dropped one that closed. The same webhook could open now, because the action of a receiver
+// may depend on headers that are not signed.
 func (m deliveries) mayRepeat(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.kind == dropped && (i.id == "" || i.id == sender(id)) })
 }
 
-// used returns how many webhooks of the receiver in an id are recorded, and their size in bytes.
+// used returns how many webhooks of the receiver in an id are recorded, and the size of its items in bytes.
 func (m deliveries) used(id string) (webhooks, bytes int) {
 	for _, i := range m {
 		if sender(i.id) != sender(id) {
@@ -200,8 +200,9 @@ func (m deliveries) replaces(before deliveries, id string, room int) bool {
 	return webhooks <= maxDeliveries && m.size() <= min(room, before.size())
 }
 
-// add returns the deliveries with one more webhook. A webhook that opens is refused if it cannot be recorded, or if it may be a repetition.
-// A webhook that closes is never refused: it replaces the oldest one of its receiver that closed. If there is none, it is dropped itself.
+// add returns the deliveries with one more webhook. It returns errTooMany for a webhook that opens if it cannot be recorded, or if it may
+// be a repetition. A webhook that closes is never refused. It replaces the oldest one of its receiver that closed. If there is none to
+// replace, it is itself dropped.
 func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now time.Time) (deliveries, error) {
 	kind := byte(closed)
 	if action != v1alpha1.RequestClose {
@@ -224,7 +225,7 @@ func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now 
 	return next, nil
 }
 
-// drop replaces an item by a dropped item with its receiver, or without one if that does not fit.
+// drop replaces an item with a dropped item for its receiver, or for any receiver if that does not fit.
 func (m deliveries) drop(index, room int) deliveries {
 	last := m[index]
 	rest := slices.Delete(slices.Clone(m), index, index+1)
@@ -234,7 +235,7 @@ func (m deliveries) drop(index, room int) deliveries {
 	return rest.addDropped(item{"", dropped, last.at})
 }
 
-// addDropped adds a dropped item. If there is an equal one, it extends that one.
+// addDropped adds a dropped item. If there is one for the same receiver, it extends that one.
 func (m deliveries) addDropped(note item) deliveries {
 	for i := range m {
 		if m[i].kind == dropped && m[i].id == note.id {

@@ -25,8 +25,9 @@ const (
 	claimsVariable  = "claims"
 )
 
-// secretHeaders are hidden from expressions, because errors of expressions are logged and returned. With a signature, a reader of the log could
-// repeat the request. Whether there is a signature is not secret, because flux-event also accepts requests without one.
+// secretHeaders are the headers whose values are empty in expressions, because errors of expressions are logged and returned. With a
+// signature, a reader of the log could repeat the request. Whether a request has a signature is not secret, and expressions may need it,
+// because flux-event also accepts requests without one.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
@@ -48,7 +49,8 @@ type entry struct {
 	broken error
 }
 
-// compile returns an entry without credentials. It returns nil if the verifier of the receiver is not supported.
+// compile returns an entry without credentials. It returns no entry if the verifier is unsupported or invalid. With an entry, the error is
+// that of its expressions.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
@@ -71,10 +73,10 @@ func (e *entry) Created() time.Time { return e.created }
 // Paths implements endpoint.Entry.
 func (e *entry) Paths() []string { return pathsOf(e.key, e.credentials.PathTokens()) }
 
-// Inherit implements endpoint.Entry: a change of the receiver does not reset its rate limit.
+// Inherit implements endpoint.Entry. A change of the receiver does not reset its rate limit.
 func (e *entry) Inherit(before *entry) { e.limiter = before.limiter }
 
-// Bearers implements endpoint.Entry: the tokens with which Flagger may act for the receiver.
+// Bearers implements endpoint.Entry. It returns the tokens with which Flagger may act for the receiver.
 func (e *entry) Bearers() []string {
 	if e.spec.Type != v1alpha1.GenericReceiver {
 		return nil

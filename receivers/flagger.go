@@ -28,7 +28,7 @@ const (
 // flaggerOpens is the response to a request to open. Flagger cannot sign its requests.
 const flaggerOpens = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
 
-// rollbackPrefix is the prefix in the name of the Gate that decides about a rollback, as in the load tester. The Gate is separate, so that
+// rollbackPrefix is the prefix of the name of the Gate that decides about a rollback, as in the load tester. The Gate is separate, so that
 // permission for a rollout does not permit a rollback.
 const rollbackPrefix = "rollback."
 
@@ -47,7 +47,7 @@ type Flagger struct {
 type flaggerEndpoint struct {
 	// action is the requested action, empty for a check.
 	action v1alpha1.RequestAction
-	// prefix is the prefix in the name of the Gate.
+	// prefix is the prefix of the name of the Gate.
 	prefix string
 }
 
@@ -177,7 +177,7 @@ func (f *Flagger) open(ctx context.Context, key types.NamespacedName) bool {
 	return gate.ReportedOpen(g, f.Handler.Clock.Now())
 }
 
-// request serves the paths that change a Gate.
+// request serves the paths that request to open or close a Gate.
 func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
@@ -238,7 +238,7 @@ func (f *Flagger) isClosed(ctx context.Context, key types.NamespacedName) bool {
 	}) == nil
 }
 
-// token returns the token of the sender, empty if there is none. Flagger cannot set a header.
+// token returns the token of the sender, empty if there is none or it is too long. Flagger cannot set a header.
 func (c *canary) token(header http.Header) string {
 	token := bearer(header)
 	if token == "" {

@@ -19,7 +19,7 @@ type gateMutex struct {
 	users int
 }
 
-// take locks the mutex of a Gate. It returns a function that unlocks it, or an error if the context ends before.
+// take locks the mutex of a Gate. It returns a function that unlocks it, or an error if the context ends first.
 func (t *gateMutexes) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	t.mu.Lock()
 	this := t.gates[key]

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// github accepts webhooks of GitHub. The body is signed in X-Hub-Signature-256, or by old servers in X-Hub-Signature. The JSON is in a form
-// if the webhook is configured that way.
+// github accepts webhooks of GitHub. The body is signed in X-Hub-Signature-256, or in X-Hub-Signature by old servers. Depending on the
+// configuration of the webhook, the body is JSON or a form that contains it.
 type github struct{}
 
 func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
@@ -38,7 +38,7 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 
 // githubPayload returns the JSON in a webhook of either content type.
 func githubPayload(in *incoming) ([]byte, error) {
-	// A charset that cannot be parsed leaves an empty type.
+	// If the charset cannot be parsed, the type is empty.
 	contentType, _, _ := mime.ParseMediaType(only(in.header, "Content-Type"))
 	switch contentType {
 	case "application/json":
@@ -54,8 +54,7 @@ func githubPayload(in *incoming) ([]byte, error) {
 	}
 }
 
-// githubReason returns a reason such as "workflow_run completed: success in org/repo by
-// octocat".
+// githubReason returns a reason such as "workflow_run completed: success in org/repo by octocat".
 func githubReason(event string, body map[string]any) string {
 	result := textAt(body, event, "conclusion")
 	if result == "" {

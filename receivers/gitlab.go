@@ -6,7 +6,7 @@ import (
 )
 
 // gitlab accepts webhooks of GitLab, which send the token as X-Gitlab-Token. With a signing token, they are signed as Standard Webhooks
-// specifies. If the Secret has both, a webhook needs both.
+// specifies. If the Secret has both tokens, a webhook needs both proofs.
 type gitlab struct{}
 
 func (gitlab) prove(_ context.Context, in *incoming) (bool, error) {
@@ -38,8 +38,8 @@ func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
 	return &webhook{event: event, reason: gitlabReason(body), delivery: delivery, body: body}, nil
 }
 
-// gitlabDelivery verifies the signature if there is a signing token. Without one, no header is
-// signed: the body identifies a webhook that has an ID.
+// gitlabDelivery verifies the signature if there is a signing token. Without one, no header is signed, so the body identifies a webhook
+// that has an ID. It returns an empty delivery if the webhook has no ID.
 func gitlabDelivery(in *incoming) (string, error) {
 	if len(in.signingTokens) > 0 {
 		return verifyStandard(in, in.signingTokens)
@@ -52,8 +52,7 @@ func gitlabDelivery(in *incoming) (string, error) {
 	return "", nil
 }
 
-// gitlabReason returns a reason such as "pipeline of main: success in group/project by
-// jdoe".
+// gitlabReason returns a reason such as "pipeline of main: success in group/project by jdoe".
 func gitlabReason(body map[string]any) string {
 	ref := textAt(body, "object_attributes", "ref")
 	if ref == "" {

@@ -62,8 +62,8 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 	}
 }
 
-// respond reads a request and returns the response. It looks up the path first, so that only requests to an existing path use memory. Other senders
-// cannot tell whether a path exists.
+// respond reads a request and returns the response. It looks up the path first, so that only requests to an existing path use memory. An
+// unverified sender cannot tell whether a path exists.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
 		return refused
@@ -82,7 +82,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
-	// Its time is now: the receiver may have changed while the body arrived.
+	// The time of the request is when its body was read. The receiver may have changed while the body arrived.
 	in.body, in.now = body, h.Clock.Now()
 	if latest, _ := h.Table.Find(in.path); a == nil && latest != e {
 		e = latest
@@ -94,7 +94,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 		a = h.handle(ctx, e, in)
 	}
 	if a.code == http.StatusNotFound && !certain {
-		a.code = http.StatusServiceUnavailable // as if there were no such path
+		a.code = http.StatusServiceUnavailable // as for an unknown path
 	}
 	return a
 }
@@ -132,12 +132,12 @@ func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response 
 	return a
 }
 
-// pretend takes as long as verifying a wrong signature, so that the time of a response reveals nothing.
+// pretend takes as long as verifying a wrong signature, so that the time of a response does not reveal whether a path exists.
 func pretend(in *incoming) {
 	_, _ = genericHMAC{}.verify(context.Background(), in) // without a token, no signature is valid
 }
 
-// unverified returns the response to a request that is not verified.
+// unverified returns the response for an error of a verifier.
 func unverified(e *entry, err error) *response {
 	switch {
 	case errors.Is(err, errUnverified):
@@ -150,7 +150,7 @@ func unverified(e *entry, err error) *response {
 	return a
 }
 
-// take handles a verified webhook, and requests its action.
+// take decides on the action of a verified webhook, and requests it.
 func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *response {
 	action, refused := h.decide(ctx, e, in, hook)
 	gates := e.gatesFor(hook)
@@ -199,7 +199,7 @@ func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook
 	return h.request(ctx, gates, a, in)
 }
 
-// recheckToken returns an error response if the token has been removed from its Secret since the Secret was last read.
+// recheckToken reads the Secret again. It returns an error response if the token has been removed from it, or if it cannot be read.
 func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *response {
 	now, err := retried(ctx, func() (endpoint.Credentials, error) { return h.Table.credentials(ctx, e) })
 	switch {
@@ -256,7 +256,8 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a g
 	return result
 }
 
-// errorTexts returns the texts of the errors that are kind. Other errors are only logged, because they may quote the API server.
+// errorTexts returns the texts of the errors that wrap kind, one per line. Other errors are only logged, because they may quote the API
+// server.
 func errorTexts(errs []error, kind error) string {
 	var words []string
 	for _, err := range errs {
@@ -267,7 +268,7 @@ func errorTexts(errs []error, kind error) string {
 	return strings.Join(words, "\n")
 }
 
-// busy returns the response that asks the sender to try again. It does not depend on whether the path exists.
+// busy returns the response that makes the sender try again. It does not depend on whether the path exists.
 func busy() *response { return &response{code: http.StatusServiceUnavailable} }
 
 // log logs the result of a webhook.

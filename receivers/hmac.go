@@ -21,17 +21,17 @@ import (
 
 const (
 	signatureHeader = v1alpha1.DefaultSignatureHeader
-	// deliveryHeader distinguishes two equal bodies of generic-hmac from a repeated one. It is optional and not signed: the body is
-	// recorded.
+	// deliveryHeader is an optional header of generic-hmac. With it, the same body is accepted only once. The value of the header is not
+	// signed, so the body is recorded instead.
 	deliveryHeader = "X-Delivery-Id"
 )
 
-// maxTokens is how many tokens a receiver may have: the current one and the previous one.
+// maxTokens is how many tokens a receiver may have: the current and the previous one.
 const maxTokens = 2
 
 var hashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 
-// maxSignatures is how many signatures of a header are compared, as during a rotation.
+// maxSignatures bounds how many signatures in a header are compared. A sender may send several while it rotates its keys.
 const maxSignatures = 8
 
 // listed returns the first signatures in a header.
@@ -40,8 +40,7 @@ func listed(header, separator string) []string {
 	return all[:min(len(all), maxSignatures)]
 }
 
-// signed returns whether a signature, <algorithm>=<hex>, is the HMAC of the body with one of
-// the tokens and one of the algorithms.
+// signed returns whether a signature, <algorithm>=<hex>, is the HMAC of the body with one of the tokens and one of the algorithms.
 func signed(signature string, body []byte, tokens []string, algorithms ...string) bool {
 	name, digest, _ := strings.Cut(signature, "=")
 	sum, err := hex.DecodeString(digest)
@@ -52,8 +51,8 @@ func signed(signature string, body []byte, tokens []string, algorithms ...string
 	return matches(hashes[name], tokens, [][]byte{sum}, body) && isKnown
 }
 
-// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It always computes the same number of HMACs, so
-// that the time does not reveal which part or key matched. An empty key never matches.
+// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It computes at least maxTokens HMACs, so that the
+// time does not reveal how many keys there are or which one matches. An empty key never matches.
 func matches[K string | []byte](newHash func() hash.Hash, keys []K, sums [][]byte, parts ...[]byte) bool {
 	found := false
 	for i := range max(len(keys), maxTokens) {
@@ -75,22 +74,22 @@ func matches[K string | []byte](newHash func() hash.Hash, keys []K, sums [][]byt
 	return found
 }
 
-// unixTime returns the time in a header, false if it is not a number of seconds.
+// unixTime returns the time in a header. It returns false if the header is not a number of seconds.
 func unixTime(text string) (time.Time, bool) {
 	seconds, err := strconv.ParseUint(text, 10, 40)
 	return time.Unix(int64(seconds), 0), err == nil
 }
 
-// genericHMAC accepts any request that is signed as in spec.signature, by default in X-Signature. A JSON object may have a reason or a
-// message, and in timestamp the time of the signature.
+// genericHMAC accepts any request that is signed as in spec.signature, by default in X-Signature. A JSON object in the body may have a
+// reason or a message, and the time of the signature in timestamp.
 type genericHMAC struct {
 	v1alpha1.ReceiverSignature
 	// before and after surround the time in the signed text.
 	before, after string
 }
 
-// newGenericHMAC makes the same checks as the API server: an object that was created before these existed could be verified by less than
-// its body.
+// newGenericHMAC repeats the checks of the API server. Otherwise, the signature of an object that was created before these checks existed
+// might not cover the whole body.
 func newGenericHMAC(spec *v1alpha1.ReceiverSignature) (genericHMAC, error) {
 	if spec == nil {
 		return genericHMAC{}, nil
@@ -147,7 +146,7 @@ func (g genericHMAC) verify(_ context.Context, in *incoming) (*webhook, error) {
 	hook := &webhook{reason: text(body, "reason", "message"), body: body}
 	isTimed := g.TimestampHeader != ""
 	if !isTimed {
-		// A time in another format than RFC 3339 may mean anything.
+		// A time in another format than RFC 3339 can mean anything.
 		signedAt, err := time.Parse(time.RFC3339, text(body, "timestamp"))
 		at, isTimed = signedAt, err == nil
 	}

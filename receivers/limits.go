@@ -4,92 +4,89 @@ import "time"
 
 // Limits per sender, each with its reason. Where notification-controller has the same limit, the value is the same.
 const (
-	// maxBodyBytes is the largest body that is read, as in notification-controller.
-	// Most senders send a few KiB; GitHub alone may send more, for pushes of
-	// thousands of commits.
+	// maxBodyBytes is the size of the largest body that is read, as in notification-controller. Most senders send a few KiB. Only GitHub may
+	// send more, for pushes of thousands of commits.
 	maxBodyBytes = 3 << 20
 
-	// maxHeaderBytes is the largest size of the headers of a request, as in
-	// notification-controller.
+	// maxHeaderBytes is the largest size of the headers of a request, as in notification-controller.
 	maxHeaderBytes = 256 << 10
 
-	// readHeaderTimeout is for the headers of a request, as in
-	// notification-controller.
+	// readHeaderTimeout bounds the time to read the headers of a request, as in notification-controller.
 	readHeaderTimeout = 10 * time.Second
 
-	// readTimeout is for a whole body, as in notification-controller for the request.
+	// readTimeout bounds the time to read a whole body, as in notification-controller for the request.
 	readTimeout = 30 * time.Second
 
-	// progressInterval bounds the time for the next progressBytes of a body, or for the rest of it. A stalled sender is disconnected, and a
-	// slow one must keep sending. Without it, each of them would have readTimeout. It suffices for a packet that is lost twice, and for any
-	// line that is fast enough for the largest body.
+	// progressInterval bounds the time for the next progressBytes of a body, or for the rest of it, so that a stalled sender is disconnected
+	// long before readTimeout. It suffices for a packet that is lost twice, and for any connection that is fast enough for the largest body.
 	progressInterval = 5 * time.Second
 	progressBytes    = 16 << 10
 
 	// writeTimeout bounds the time for a body and its response: readTimeout, responseTimeout, and a second to write.
 	writeTimeout = readTimeout + responseTimeout + time.Second
 
-	// idleTimeout is how long a connection is kept for the next request.
+	// idleTimeout is how long an idle connection stays open.
 	idleTimeout = time.Minute
 
-	// responseTimeout bounds the time for a request after it was read. GitHub, GitLab and Alertmanager give up after 10s. If the request
-	// could not be written by then, the response is 503, before the sender gives up.
+	// responseTimeout bounds the time to handle a request after it was read. GitHub, GitLab and Alertmanager give up after 10s. If the request
+	// could not be written to the Gate by then, the response is 503, before the sender gives up.
 	responseTimeout = 8 * time.Second
 
 	// retryInterval is how long to wait before trying again.
 	retryInterval = 100 * time.Millisecond
 
-	// conflictInterval is how long to wait after another client has written the Gate. It is short, because the Gate is read again.
+	// conflictInterval is how long to wait after a conflict with another client. It is short, because the Gate is only read again.
 	conflictInterval = time.Millisecond
 
 	// shutdownTimeout bounds the time for open requests when the process ends. It is shorter than the terminationGracePeriodSeconds of
-	// config/manager without its preStop.
+	// config/manager minus its preStop hook.
 	shutdownTimeout = responseTimeout + time.Second
 
-	// maxConnections bounds the memory for unverified senders: each connection may use smallBodyBytes and maxHeaderBytes. More connections
-	// wait.
+	// maxConnections bounds the memory for unverified senders, because each connection may use smallBodyBytes and maxHeaderBytes. More
+	// connections wait.
 	maxConnections = 512
 
-	// smallBodyBytes is the size that any body may have. Larger ones share maxLarge, so that a few slow large ones do not block usual ones.
+	// smallBodyBytes is the size that any body may have. Larger bodies share maxLarge, so that a few slow large ones do not block usual ones.
 	// Flagger sends no larger ones.
 	smallBodyBytes = 64 << 10
 
-	// maxLarge is how many larger bodies are in memory at once: 30 MiB, and a few times that as JSON, of the 1 GiB that config/manager
-	// gives. Only bodies to existing paths are kept in memory. For a type whose headers verify the sender, only those of the sender are.
+	// maxLarge is how many larger bodies are in memory at once. They take 30 MiB, and a few times that as JSON, of the 1 GiB in
+	// config/manager. Only bodies to existing paths are kept in memory. For a type whose headers verify the sender, only bodies of verified
+	// senders are.
 	maxLarge = 10
 
-	// maxLargeOfOne is how many of them are for one path, or for one receiver with a verified sender. So a client with one path cannot
-	// block the senders of other receivers. Nor can it find out whether a path exists by filling maxLarge with it, because paths that do
-	// not exist have the same limit. A client that fills the other half with its own paths could find out, but must know the path, and
-	// gains no token.
+	// maxLargeOfOne is how many of them are for one path, or for one receiver with a verified sender, so that a client with one path cannot
+	// block the senders of other receivers. Unknown paths have the same limit, so a client cannot find out whether a path exists by filling
+	// maxLarge with requests to it. A client that fills the other half with its own paths could find out, but must know the path and gains no
+	// token.
 	maxLargeOfOne = maxLarge / 2
 
-	// requestsPerSecond and burst limit what a receiver accepts from verified senders, so that unverified senders cannot exhaust it. Each
-	// request makes three calls to the API server, and Flux's controllers limit themselves to 50 per second. The burst is for a fleet whose
-	// Kustomizations fail at the same time.
+	// requestsPerSecond and burst limit what a receiver accepts from verified senders. Unverified senders cannot use up this limit. Each
+	// request makes three calls to the API server, and the controllers of Flux limit themselves to 50 calls per second. The burst is for a
+	// fleet whose Kustomizations fail at the same time.
 	requestsPerSecond = 20
 	burst             = 200
 
 	// replayWindow is how long a webhook that must not be repeated is recorded.
 	replayWindow = 10 * time.Minute
 
-	// signedTimeTolerance bounds the difference of a signed time from ours, in both directions. It is half of replayWindow: a webhook that
-	// was signed by a clock that is ahead, and accepted at once, is too old when its record expires.
+	// signedTimeTolerance bounds the difference between a signed time and now, in both directions. It is half of replayWindow. If the clock of
+	// the sender is ahead and its webhook is accepted at once, the webhook is too old by the time its record expires.
 	signedTimeTolerance = replayWindow / 2
 
-	// maxDeliveries bounds the webhooks of the replay window that a Gate records for one receiver, so that receivers do not exhaust the
-	// space of others. It is more than the burst of a receiver. If the limit is reached, a webhook that opens is refused, because it could
-	// be repeated if it were not recorded. A webhook that closes is never refused. It replaces the oldest one of its receiver that closed,
+	// maxDeliveries bounds the webhooks of the replay window that a Gate records for one receiver, so that a receiver does not use up the
+	// space of others. It is more than the burst of a receiver. If the limit is reached, a webhook that opens is refused, because it could be
+	// repeated if it were not recorded. A webhook that closes is never refused. It replaces the oldest one of its receiver that closed,
 	// because a repetition of that one only closes again. But if the action depends on headers, a webhook that closed may open when it is
 	// repeated with other headers. So the Gate records that it has dropped one. Until that record expires, it accepts no webhook of that
 	// receiver that opens.
 	maxDeliveries = 256
 
-	// maxDeliveriesBytes bounds the annotation with the webhooks of all receivers of a Gate: 512 in the replay window even if each is from
-	// another receiver, and 850 from few receivers. A webhook takes 19 bytes, and a receiver 10. A receiver uses at most half of the bytes
-	// that the others leave. So two receivers can fill their quotas, and there is always space for another one. The limit shrinks if the
-	// other annotations of the Gate need more of the 256 KiB that the API server allows. A webhook that opens never evicts a record in its
-	// replay window. Receivers without space for a dropped item share one, and then none of them opens.
+	// maxDeliveriesBytes bounds the annotation with the webhooks of all receivers of a Gate. It has space for 512 webhooks in the replay
+	// window if each is from another receiver, and for 850 from few receivers: a webhook takes 19 bytes, and a receiver 10. A receiver uses at
+	// most half of the bytes that the others leave. So two receivers can fill their quotas, and there is always space for another one. The
+	// limit is lower if the other annotations of the Gate need more of the 256 KiB that the API server allows. A webhook that opens never
+	// evicts a record in its replay window. Receivers without space for a dropped item share one, and then none of them opens.
 	maxDeliveriesBytes = 16 << 10
 
 	// maxRequestBytes is the space that a request may need in addition to its record: two reasons, two names of receivers of at most 330
@@ -99,41 +96,40 @@ const (
 	// maxReason bounds the reason from a payload in an annotation, in bytes. The status keeps fewer.
 	maxReason = 1024
 
-	// oidcTimeout is for the discovery document and the keys of an issuer together. It is shorter than responseTimeout, so that the sender
-	// gets the error.
+	// oidcTimeout bounds the time to read the discovery document and the keys of an issuer. It is shorter than responseTimeout, so that the
+	// sender gets the error.
 	oidcTimeout = 5 * time.Second
 
 	// oidcRefreshInterval is the maximum age of the keys of an issuer. After that time, a withdrawn key no longer works.
 	oidcRefreshInterval = time.Hour
 
-	// oidcRetryInterval is how soon an issuer that failed, or lacked a key, is requested again. Any client can invent the name of a key.
+	// oidcRetryInterval is how long to wait before requesting the keys again from an issuer that has failed or lacked a key. Any client can
+	// invent the name of a key.
 	oidcRetryInterval = 10 * time.Second
 
-	// maxOIDCBytes is the largest discovery document or key set. Real ones are a few
-	// KiB.
+	// maxOIDCBytes is the size of the largest discovery document or key set. Real ones have a few KiB.
 	maxOIDCBytes = 1 << 20
 
-	// maxKeys is how many keys an issuer may have: a token that names none is verified
-	// with each. Real issuers have a few.
+	// maxKeys is how many keys an issuer may have, because a token without a key ID is verified with each of them. Real issuers have a few.
 	maxKeys = 100
 
 	// keyWorkPerSecond limits how many signatures of tokens one replica verifies, one after the other. The path of a receiver of type
-	// generic-oidc is not a secret, so any client may cause this work, and invalid tokens cannot be recognized beforehand. It suffices for
-	// ten receivers at their full rate. It costs 2% of a core, or half of one with keys of maxRSABits. No request is refused because of it:
-	// behind maxConnections of unverified senders, a sender waits for three seconds.
+	// generic-oidc is not a secret, so any client may cause this work, and invalid tokens cannot be recognized beforehand. The limit suffices
+	// for ten receivers at their full rate. It costs 2% of a core, or half of one with keys of maxRSABits. No request is refused because of
+	// it: behind maxConnections of unverified senders, a sender waits for three seconds.
 	keyWorkPerSecond = 200
 
-	// maxRSABits is the longest RSA key, as in TLS. Verifying with one takes milliseconds. With one that fits into maxOIDCBytes it would
-	// take minutes, and could not be stopped.
+	// maxRSABits is the length of the longest RSA key, as in TLS. A verification with it takes milliseconds. With the longest key that fits
+	// into maxOIDCBytes, it would take minutes and could not be stopped.
 	maxRSABits = 8192
 
 	// maxIssuers bounds the issuers whose keys are cached.
 	maxIssuers = 256
 
-	// maxTokenBytes bounds the token that Flagger or a user may present. It is compared with those of all receivers, so its length must
-	// cost little.
+	// maxTokenBytes bounds the token that Flagger or a user may send. It is compared with those of all receivers, so that its length must cost
+	// little.
 	maxTokenBytes = 4 << 10
 
-	// cacheInterval is how often the cache is checked for a close that was just requested. The cache gets it within milliseconds.
+	// cacheInterval is how often the cache is checked for a close that was just requested. The cache receives it within milliseconds.
 	cacheInterval = time.Millisecond
 )

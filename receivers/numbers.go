@@ -10,9 +10,8 @@ import (
 
 var errTrailing = errors.New("data after the JSON object")
 
-// parseObject returns a JSON object as expressions read it, or nil for null. An integer becomes an int64, or a
-// uint64 if it is too large for that: IDs above 2^53 would lose digits as a float64. All other
-// numbers become a float64.
+// parseObject returns a JSON object in the form that expressions read, nil for null. An integer becomes an int64, or a uint64 if it is too
+// large for that, because IDs above 2^53 would lose digits as a float64. All other numbers become a float64.
 func parseObject(text []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -52,8 +51,8 @@ func convert(value any) (_ any, err error) {
 	return value, nil
 }
 
-// number returns an error for a number beyond the range of a float64. An integer beyond
-// 2^64 is rounded: CEL has no type for it.
+// number converts a number. It returns an error if the number is beyond the range of a float64. An integer that does not fit into 64 bits
+// is rounded, because CEL has no type for it.
 func number(text string) (any, error) {
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return i, nil

@@ -14,7 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// genericOIDC accepts any request with a token of one of its issuers that passes the validations of the issuer. The body is as for generic.
+// genericOIDC accepts any request with a token of one of its issuers that passes the validations of that issuer. The body is the same as
+// for generic.
 type genericOIDC struct {
 	providers map[string]*oidcProvider
 }
@@ -37,8 +38,7 @@ type oidcValidation struct {
 	message   string
 }
 
-// newGenericOIDC compiles the expressions of a spec. Keys are fetched when the first token
-// arrives.
+// newGenericOIDC compiles the expressions of a spec. Keys are fetched when the first token arrives.
 func newGenericOIDC(specs []v1alpha1.OIDCProvider) (*genericOIDC, error) {
 	if len(specs) == 0 {
 		return nil, errors.New(msgNoProvider)
@@ -118,7 +118,7 @@ func (v *genericOIDC) verify(ctx context.Context, in *incoming) (*webhook, error
 	return hook, nil
 }
 
-// unverifiedIssuer returns the issuer in a token, which may be forged.
+// unverifiedIssuer returns the issuer in a token, which may be forged. It is empty if the token has none.
 func unverifiedIssuer(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -131,8 +131,7 @@ func unverifiedIssuer(token string) string {
 	return text(object(payload), "iss")
 }
 
-// claimsOf returns the claims of a token that the issuer signed for us and that is valid
-// now.
+// claimsOf returns the claims of a token that the issuer has signed for our audience and that is valid now.
 func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time) (map[string]any, error) {
 	keys := &keysAt{issuer: p.issuer, now: now}
 	verifier := oidc.NewVerifier(p.issuer.url, keys, &oidc.Config{
@@ -159,7 +158,7 @@ func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time
 	return claims, nil
 }
 
-// validate evaluates the variables in their order, then all validations.
+// validate evaluates the variables in their order, and then all validations.
 func (p *oidcProvider) validate(ctx context.Context, claims map[string]any) error {
 	vars := map[string]any{}
 	data := map[string]any{"claims": claims, "vars": vars}

@@ -18,10 +18,10 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// errKeys is neither errUnverified nor errMalformed: the token may be valid, and its sender must try again.
+// errKeys wraps neither errUnverified nor errMalformed, because the token may be valid and its sender must try again.
 var errKeys = errors.New(msgKeysUnavailable)
 
-// issuers has the issuers by URL, and keeps them when a spec changes.
+// issuers has the issuers by URL. They stay when a spec changes.
 var (
 	issuers   = lru.New(maxIssuers)
 	issuersMu sync.Mutex
@@ -41,7 +41,7 @@ func issuerOf(url string) *issuer {
 	return i
 }
 
-// issuer is an OpenID Connect issuer of a spec, with its last keys.
+// issuer is an OpenID Connect issuer in a spec, with the keys that were fetched last.
 type issuer struct {
 	url    string
 	flight singleflight.Group
@@ -52,13 +52,14 @@ type issuer struct {
 	err    error
 }
 
-// keySet has the keys of an issuer and the time of the request.
+// keySet has the keys of an issuer and the time when they were requested.
 type keySet struct {
 	keys    []jose.JSONWebKey
 	fetched time.Time
 }
 
-// youngerThan returns keys no older than maxAge. If needed, it fetches them, one request at a time and not soon after a failed one.
+// youngerThan returns keys no older than maxAge. If necessary, it fetches them, with one request at a time, and not soon after a failed
+// one.
 func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) (*keySet, error) {
 	if keys, ok, err := i.known(maxAge, now); ok {
 		return keys, err
@@ -89,11 +90,11 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 	}
 }
 
-// known returns the keys that are cached, without a request.
+// known returns the cached keys, or the error of a recent request. It returns false if the keys must be fetched.
 func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Abs, so that a clock that was set back does not keep them forever.
+	// Abs, because otherwise a clock that was set back would keep the keys forever.
 	if i.keys != nil && now.Sub(i.keys.fetched).Abs() < maxAge {
 		return i.keys, true, nil
 	}
@@ -107,12 +108,12 @@ func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, erro
 type keysAt struct {
 	issuer *issuer
 	now    time.Time
-	// err is why there were none. The library converts returned errors to texts.
+	// err is the reason why there are no keys. It is stored, because the library converts returned errors to texts.
 	err error
 }
 
-// VerifySignature implements oidc.KeySet. If a key is missing, the keys are fetched once
-// more: the issuer may have a new one.
+// VerifySignature implements oidc.KeySet. If no key verifies the token, the keys are fetched once more, because the issuer may have a new
+// one.
 func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	jws, err := jose.ParseSignedCompact(token, joseAlgorithms)
 	if err != nil {
@@ -144,7 +145,7 @@ func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errors.New("no key verifies the token")
 }
 
-// joseAlgorithms are the algorithms whose keys an issuer can publish. none and HS* are not among them.
+// joseAlgorithms are the algorithms of keys that an issuer can publish. none and HS* are not among them.
 var joseAlgorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -158,7 +159,7 @@ func signingAlgorithms() []string {
 	return names
 }
 
-// oidcClient sends requests to issuers, as long as the context of a request permits. Their responses are bounded. They cannot redirect to
+// oidcClient sends requests to issuers, as long as the context of a request permits. It bounds their responses, and follows no redirect to
 // another host than that of the spec or of its discovery document.
 var oidcClient = &http.Client{
 	Transport: bounded{newTransport()},
@@ -192,8 +193,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fetchKeys discovers where an issuer has its keys, and gets them. It does not return the errors of the library, because they may contain
-// parts of the response.
+// fetchKeys gets the keys of an issuer from the URL in its discovery document. It does not return the errors of the library, because they
+// may contain parts of the response.
 func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, oidcClient), url)
 	var mismatch *oidc.IssuerMismatchError
@@ -219,7 +220,7 @@ func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// getKeys returns the public keys at a URL. It omits keys of unsupported algorithms.
+// getKeys returns the public keys at a URL. It omits keys that are unsupported, not for signatures, or too long.
 func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -256,7 +257,7 @@ func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// tooLong returns whether verifying with a key would take longer than with usual ones. The author of a receiver chooses the issuer, and the
+// tooLong returns whether a verification with a key takes longer than with usual ones. The author of a receiver chooses the issuer, and the
 // issuer chooses the key.
 func tooLong(key *jose.JSONWebKey) bool {
 	public, ok := key.Key.(*rsa.PublicKey)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// only returns the value of a header that occurs once. If there are two, a proxy in front of us may have used the other one.
+// only returns the value of a header that occurs once, otherwise an empty text. If there are two, a proxy in front of us may have used the
+// other one.
 func only(header http.Header, name string) string {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0]
@@ -24,7 +25,7 @@ func bearer(header http.Header) string {
 	return strings.TrimLeft(token, " ")
 }
 
-// mustObject returns the JSON object in a body that must be one.
+// mustObject returns the JSON object in a body. It returns errMalformed if the body is something else.
 func mustObject(body []byte) (map[string]any, error) {
 	fields, err := parseObject(body)
 	if err != nil || fields == nil {
@@ -42,7 +43,7 @@ func textAt(fields map[string]any, path ...string) string {
 	return text(fields, path[last])
 }
 
-// phrase returns the first line of a text after a prefix, or nothing if that is empty.
+// phrase returns the first line of a text after a prefix. It is empty if the text is empty.
 func phrase(prefix, value string) string {
 	value = strings.TrimSpace(value)
 	if end := strings.IndexAny(value, "\r\n"); end >= 0 {
@@ -54,8 +55,8 @@ func phrase(prefix, value string) string {
 	return prefix + value
 }
 
-// mustBeRecent refuses a signed time that is too far from now. A specific error reveals no secret: a client that has the signature knows
-// that it is valid, and a sender with a wrong clock must learn why.
+// mustBeRecent returns an error if a signed time is too far from now. The specific error reveals no secret: a client that has the signature
+// knows that it is valid, and a sender with a wrong clock must learn the cause.
 func mustBeRecent(at, now time.Time) error {
 	if now.Sub(at).Abs() >= signedTimeTolerance {
 		return fmt.Errorf(msgNotRecent, errMalformed, signedTimeTolerance)

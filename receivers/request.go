@@ -22,7 +22,7 @@ import (
 var (
 	// errNoGate is for a Gate that does not exist or is being deleted.
 	errNoGate = errors.New(msgNoGate)
-	// errUnavailable is for an API server that did not accept the request in time.
+	// errUnavailable is for an API server that has not accepted the request in time.
 	errUnavailable = errors.New(msgUnavailable)
 )
 
@@ -33,14 +33,14 @@ type gateRequest struct {
 	window     *v1alpha1.Duration
 	// delivery identifies the webhook, empty if it may be repeated.
 	delivery string
-	// repeats is a delivery that must not be recorded already, empty for none.
+	// repeats is a delivery that must not be recorded already, empty if there is none.
 	repeats string
 }
 
 // Gates writes requests on Gates.
 type Gates struct {
-	// Client reads from the API server and writes to it. Its rate limit is separate from
-	// that of the holds, so that senders cannot delay a hold.
+	// Client reads from the API server and writes to it. Its rate limit is separate from that of the holds, so that senders cannot delay a
+	// hold.
 	client.Client
 	// Events emits events about webhooks that are refused because a user has closed the Gate, or because the record of webhooks cannot be
 	// read. Nil disables them.
@@ -55,15 +55,15 @@ func NewGates(c client.Client) *Gates {
 	return &Gates{Client: c, writing: gateMutexes{gates: map[types.NamespacedName]*gateMutex{}}}
 }
 
-// request writes a request into the annotations of a Gate. It retries until the context is done, as long as a retry may help. If there is
-// no error, the request is stored, and lacks is the number of missing approvals.
+// request writes a request into the annotations of a Gate. It retries until the context ends, as long as a retry may help. Without an
+// error, the request is stored, and lacks is the number of missing approvals.
 func (g *Gates) request(ctx context.Context, key types.NamespacedName, a gateRequest, now time.Time) (lacks int, err error) {
 	done, err := g.writing.take(ctx, key)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	defer done()
-	perhaps := "" // may have been written although the response was lost
+	perhaps := "" // the request that may have been written although the response was lost
 	err = until(ctx, func() (time.Duration, error) {
 		t, err := g.try(ctx, key, a, now, perhaps)
 		lacks = t.lacks
@@ -82,9 +82,9 @@ func (g *Gates) request(ctx context.Context, key types.NamespacedName, a gateReq
 	return lacks, err
 }
 
-// tried is the result of one try to write a request.
+// tried is the result of one attempt to write a request.
 type tried struct {
-	// wrote is the time of the request, empty if none was written.
+	// wrote is the value of the request, empty if none was written.
 	wrote string
 	// again is true if a retry may help.
 	again bool
@@ -92,7 +92,7 @@ type tried struct {
 	lacks int
 }
 
-// try tries once.
+// try attempts once to write a request. perhaps is the request of an earlier attempt whose response was lost, empty if there is none.
 func (g *Gates) try(ctx context.Context, key types.NamespacedName, a gateRequest, now time.Time, perhaps string) (t tried, err error) {
 	obj := &v1alpha1.Gate{}
 	if err := g.Get(ctx, key, obj); err != nil {
@@ -120,7 +120,7 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a gateRequest
 			err = fmt.Errorf(msgClocksDiffer, errUnavailable, key, err)
 		}
 		t.again = errors.Is(err, ledger.ErrUnhandled)
-		if t.again && obj.Spec.Suspend { // it will not be reconciled soon
+		if t.again && obj.Spec.Suspend { // the request will not be handled soon
 			return tried{}, fmt.Errorf(msgGateSuspended, errUnavailable, key, err)
 		}
 		return t, err
@@ -142,7 +142,7 @@ func (g *Gates) refuse(obj *v1alpha1.Gate, a gateRequest, cause error) {
 	}, corev1.EventTypeWarning, v1alpha1.RequestRefusedReason, msgRefused, a.action, a.by, cause)
 }
 
-// retried calls a function until it succeeds, fails permanently, or the context is done.
+// retried calls a function until it succeeds, returns a Refused, or the context ends.
 func retried[T any](ctx context.Context, f func() (T, error)) (value T, err error) {
 	err = until(ctx, func() (time.Duration, error) {
 		var err error
@@ -154,7 +154,8 @@ func retried[T any](ctx context.Context, f func() (T, error)) (value T, err erro
 	return value, err
 }
 
-// until retries until there is no error, a retry cannot help, or the context is done.
+// until calls try until it succeeds, a retry cannot help, or the context ends. again is the delay before the next call, zero if a retry
+// cannot help.
 func until(ctx context.Context, try func() (again time.Duration, err error)) error {
 	var again time.Duration
 	var err error
@@ -174,7 +175,7 @@ func transient(err error) bool {
 		!apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
 }
 
-// write changes the annotations of a Gate.
+// write writes a request and the record of its webhook into the annotations of a Gate object.
 func write(obj *v1alpha1.Gate, a gateRequest, now time.Time) error {
 	deliveries, err := recordDelivery(obj, a, now)
 	if err != nil {
@@ -189,7 +190,7 @@ func write(obj *v1alpha1.Gate, a gateRequest, now time.Time) error {
 	return nil
 }
 
-// cut bounds the text from a payload in an annotation and the log: one line without control characters.
+// cut bounds a text from a payload for an annotation and the log. The result is one line without control characters.
 func cut(reason string) string {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// serialLimiter runs functions one after the other, in order, with a maximum rate. Callers wait and are not refused, because unverified
-// senders cannot be recognized yet.
+// serialLimiter runs functions one after the other, in order, at a limited rate. It makes callers wait instead of refusing them, because
+// unverified senders cannot be recognized yet.
 type serialLimiter struct {
 	running *semaphore.Weighted
 	rate    *rate.Limiter
@@ -22,12 +22,12 @@ func newSerialLimiter(perSecond rate.Limit) *serialLimiter {
 	return &serialLimiter{running: semaphore.NewWeighted(1), rate: rate.NewLimiter(perSecond, 1)}
 }
 
-// do calls a function in its turn, or returns an error if the context is done first.
+// do calls a function when it is its turn. It returns an error if the context ends first.
 func (t *serialLimiter) do(ctx context.Context, f func()) error {
 	err := t.running.Acquire(ctx, 1)
 	if err == nil {
 		defer t.running.Release(1)
-		// Only one caller waits here. If it gives up, it does not delay those behind it.
+		// Only one caller waits here at a time. If it gives up, those after it are not delayed.
 		err = t.rate.Wait(ctx)
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func newServer(handler http.Handler, p bodyRate) *http.Server {
 		Handler:           p.keep(handler),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// It would only log about connections of unverified senders.
+		// The server would only log connections of unverified senders.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

@@ -18,11 +18,11 @@ const (
 
 const (
 	standardSecretPrefix = "whsec_"
-	// minStandardKeyBytes is the shortest key that the specification allows.
+	// minStandardKeyBytes is the length of the shortest key that the specification allows.
 	minStandardKeyBytes = 24
 )
 
-// signingKey returns the key in a secret of Standard Webhooks. The error does not quote it.
+// signingKey returns the key in a secret of Standard Webhooks. The error does not quote the secret.
 func signingKey(secret string) ([]byte, error) {
 	encoded, found := strings.CutPrefix(secret, standardSecretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -32,7 +32,7 @@ func signingKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// signingKeys returns the keys in secrets of Standard Webhooks.
+// signingKeys returns the keys in secrets of Standard Webhooks. The key of an invalid secret is nil.
 func signingKeys(secrets []string) (keys [][]byte, err error) {
 	for _, secret := range secrets {
 		key, wrong := signingKey(secret)
@@ -42,8 +42,8 @@ func signingKeys(secrets []string) (keys [][]byte, err error) {
 	return keys, err
 }
 
-// verifyStandard verifies a symmetric signature of Standard Webhooks. It returns a delivery with the ID of the webhook, which is signed and
-// does not change if the sender tries again.
+// verifyStandard verifies a symmetric signature of Standard Webhooks. The delivery is derived from the ID of the webhook, which is signed
+// and does not change if the sender tries again.
 func verifyStandard(in *incoming, secrets []string) (delivery string, err error) {
 	var sums [][]byte
 	for _, signature := range listed(only(in.header, standardSignatureHeader), " ") {
@@ -54,17 +54,17 @@ func verifyStandard(in *incoming, secrets []string) (delivery string, err error)
 	}
 	id, stamp := only(in.header, standardIDHeader), only(in.header, standardTimeHeader)
 	at, isTime := unixTime(stamp)
-	// An ID with a dot could include a part of the time, or of the body, with the same signature.
+	// An ID with a dot could include a part of the time or of the body, with the same signature.
 	isID := id != "" && !strings.Contains(id, ".")
-	keys, _ := signingKeys(secrets) // a wrong secret is an empty key, which never matches
+	keys, _ := signingKeys(secrets) // the key of a wrong secret is nil and never matches
 	if !matches(sha256.New, keys, sums, []byte(id+"."+stamp+"."), in.body) || !isTime || !isID {
 		return "", fmt.Errorf(msgWebhookSignature, errUnverified, standardSignatureHeader)
 	}
 	return digestOf([]byte(standardIDHeader + "\x00" + id)), mustBeRecent(at, in.now)
 }
 
-// standardWebhooks accepts any request that is signed as Standard Webhooks specifies. A JSON object has the event in type, and may have a
-// reason or a message.
+// standardWebhooks accepts any request that is signed as Standard Webhooks specifies. In a JSON object, type is the event, and reason or
+// message is the reason.
 type standardWebhooks struct{}
 
 func (standardWebhooks) verify(_ context.Context, in *incoming) (*webhook, error) {

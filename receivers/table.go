@@ -16,7 +16,7 @@ import (
 
 // Table has the GateReceivers that are ready to accept webhooks. Each replica has its own.
 type Table struct {
-	// Secrets reads from the API server: Secrets are not cached.
+	// Secrets reads from the API server, because Secrets are not cached.
 	Secrets client.Reader
 
 	*endpoint.Table[*entry]
@@ -31,7 +31,7 @@ func NewTable(secrets client.Reader) *Table {
 type Refused = endpoint.Refused
 
 // Load makes a receiver ready and returns the path of its webhook, if it has one. The error is a Refused if the receiver or its Secret must
-// change first. After any error, it makes no requests.
+// be changed first. After an error, the receiver opens no Gate.
 func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, error) {
 	key := client.ObjectKeyFromObject(obj)
 	e, invalid := compile(obj)
@@ -60,8 +60,8 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	return paths[0], nil
 }
 
-// keep keeps the previous tokens of a receiver if its Secret cannot be read temporarily. It makes no requests before the Secret can be read
-// again.
+// keep keeps the previous tokens of a receiver if its Secret temporarily cannot be read. The receiver makes no requests until the Secret
+// can be read again.
 func (t *Table) keep(e *entry) bool {
 	before := t.Get(e.key)
 	if before == nil || before.spec.SecretRef == nil || *before.spec.SecretRef != *e.spec.SecretRef {
@@ -71,8 +71,7 @@ func (t *Table) keep(e *entry) bool {
 	return t.Put(e.key, e, false) == ""
 }
 
-// bearersFor returns the receivers of type generic that have a token and a Gate, in order
-// of their names. certain is false if there may be more.
+// bearersFor returns the receivers of type generic that have a token and a Gate, sorted by name. certain is false if there may be more.
 func (t *Table) bearersFor(token string, gate types.NamespacedName) (found []*entry, certain bool) {
 	found, certain = t.FindBearers(token)
 	found = slices.DeleteFunc(found, func(e *entry) bool { return !slices.Contains(e.gatesFor(&webhook{}), gate) })
@@ -110,8 +109,8 @@ func (t *Table) credentials(ctx context.Context, e *entry) (endpoint.Credentials
 	return c, nil
 }
 
-// usable returns an error if receivers of a type cannot verify webhooks with the tokens in a Secret. A signing token must not be ignored: a
-// webhook would need only one proof where two are configured.
+// usable returns an error if receivers of a type cannot verify webhooks with the tokens in a Secret. A signing token must not be ignored,
+// because a webhook would then need only one of two configured proofs.
 func usable(kind string, c endpoint.Credentials) (err error) {
 	switch kind {
 	case v1alpha1.GenericReceiver, v1alpha1.AlertmanagerReceiver:

@@ -19,11 +19,11 @@ type incoming struct {
 	path   string
 	header http.Header
 	body   []byte
-	// tokens and signingTokens are valid now. Type generic-oidc has none.
+	// tokens and signingTokens are the current tokens of the receiver. Type generic-oidc has none.
 	tokens, signingTokens []string
 	// now is when the request was read.
 	now time.Time
-	// claims has the claims of the token, once generic-oidc has verified them.
+	// claims has the claims of the token after generic-oidc has verified them.
 	claims map[string]any
 }
 
@@ -38,11 +38,11 @@ type webhook struct {
 	event string
 	// reason is the reason in the payload, empty if it has none.
 	reason string
-	// delivery identifies a webhook of its sender, empty if it cannot be identified. The same delivery is accepted only once in the replay
+	// delivery identifies a webhook of its sender, empty if that is not possible. The same delivery is accepted only once in the replay
 	// window.
 	delivery string
-	// repeats is a delivery that this webhook must not repeat, although the webhook itself is not recorded. It is for a signed body without
-	// an identifier: an attacker who captured a recorded webhook could omit an unsigned header.
+	// repeats is a delivery that this webhook must not repeat, although the webhook itself is not recorded. It is set for a signed body
+	// without an identifier, because an attacker who has captured a recorded webhook could omit an unsigned header.
 	repeats string
 	// body is the JSON object in the request, as expressions read it.
 	body map[string]any
@@ -50,29 +50,28 @@ type webhook struct {
 	claims map[string]any
 	// gates are the entries of spec.gateRefs that the sender selects, nil for all.
 	gates []string
-	// pathOnly is true if the path is the sender's only proof. Proxies log paths, so such
-	// a webhook may close Gates, but not open them.
+	// pathOnly is true if the path is the only proof of the sender. Proxies log paths, so such a webhook may close Gates, but not open them.
 	pathOnly bool
 }
 
-// A verifier verifies the sender of a request, and returns its content. It is independent of Gates.
+// A verifier verifies the sender of a request, and returns the content of the request. It does not depend on Gates.
 type verifier interface {
-	// verify returns an error that wraps errUnverified if the sender is not verified, and one that wraps errMalformed if the sender is, but
-	// the request is invalid. Neither has a token, a signature, or part of the body in its text.
+	// verify returns an error that wraps errUnverified if the sender is not verified. If the sender is verified, but the request is invalid,
+	// the error wraps errMalformed. The texts of both contain no token, no signature and no part of the body.
 	verify(ctx context.Context, in *incoming) (*webhook, error)
 }
 
 // A headerVerifier is a verifier that can verify the sender from the headers alone.
 type headerVerifier interface {
 	verifier
-	// prove returns true if the headers verify the sender, and false if that takes the body, too. It returns the errors of verify.
+	// prove returns true if the headers verify the sender, and false if the body is needed, too. It returns the errors of verify.
 	prove(ctx context.Context, in *incoming) (bool, error)
 }
 
 var (
-	// errUnverified must be indistinguishable from an unknown path for the sender.
+	// errUnverified is for an unverified sender, for whom the response must be the same as for an unknown path.
 	errUnverified = errors.New(msgNotVerified)
-	// errMalformed is for a verified sender.
+	// errMalformed is for a verified sender of an invalid request.
 	errMalformed = errors.New("malformed")
 )
 
@@ -100,13 +99,13 @@ func verifierOf(spec *v1alpha1.GateReceiverSpec) (verifier, error) {
 	}
 }
 
-// equal compares in a time that does not depend on the position of a difference, or on the lengths.
+// equal compares two texts. Its time depends neither on the position of a difference nor on a difference of the lengths.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// equalToAny compares with all secrets, so that the time does not reveal which one matched. An empty secret never matches.
+// equalToAny compares a value with all secrets, so that the time does not reveal which one matches. An empty secret never matches.
 func equalToAny(value string, secrets []string) bool {
 	found := false
 	for _, secret := range secrets {
@@ -117,7 +116,7 @@ func equalToAny(value string, secrets []string) bool {
 	return found
 }
 
-// object returns the JSON object in a body, or an empty object if the body is something else.
+// object returns the JSON object in a body. It is empty if the body is something else.
 func object(body []byte) map[string]any {
 	fields, err := parseObject(body)
 	if err != nil || fields == nil {
@@ -126,7 +125,7 @@ func object(body []byte) map[string]any {
 	return fields
 }
 
-// text returns the first field that is a non-empty string.
+// text returns the first of the named fields that is a string and not blank, empty if there is none.
 func text(fields map[string]any, names ...string) string {
 	for _, name := range names {
 		if value, ok := fields[name].(string); ok && strings.TrimSpace(value) != "" {
@@ -136,5 +135,5 @@ func text(fields map[string]any, names ...string) string {
 	return ""
 }
 
-// digestOf identifies a body.
+// digestOf returns a digest that identifies a body.
 func digestOf(body []byte) string { return fmt.Sprintf("%x", sha256.Sum256(body)) }

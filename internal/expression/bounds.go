@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// maxCost bounds an evaluation in the cost units of CEL, as in the API server. It corresponds to a second of the slowest operations,
-	// and milliseconds of usual ones: tens of thousands of elements, but not all pairs of them.
+	// maxCost bounds an evaluation in the cost units of CEL, as in the API server. It corresponds to a second of the slowest operations, or
+	// milliseconds of usual ones. An expression can visit tens of thousands of elements, but not all pairs of them.
 	maxCost = 500_000
 
-	// maxEffort bounds a single call of a function whose work or result is the product of its arguments: CEL counts its cost afterwards.
+	// maxEffort bounds a single call of a function whose work or result is the product of its arguments, because CEL counts the cost only
+	// after the call.
 	maxEffort = 16 << 20
 )
 
@@ -65,7 +66,7 @@ func scan(args ...ref.Val) int {
 	pattern, _ := args[1].(types.String)
 	parsed, err := syntax.Parse(string(pattern), syntax.Perl)
 	if err != nil {
-		return 0 // it is refused without work
+		return 0 // an invalid pattern is refused without work
 	}
 	return (length(args[0]) + 100) * states(parsed)
 }
@@ -112,8 +113,7 @@ func searched(args ...ref.Val) int {
 // perValue is the work of visiting a value, in characters.
 const perValue = 16
 
-// weight returns the work of visiting a value, in addition to others. An element counts as often as a list contains it. It stops beyond
-// maxEffort.
+// weight returns others plus the work of visiting a value. An element counts as often as a list contains it. It stops beyond maxEffort.
 func weight(value ref.Val, others int) int {
 	if others > maxEffort {
 		return others
@@ -150,7 +150,7 @@ func length(value ref.Val) int {
 }
 
 // bounded returns the environment that Flux has for expressions in specs, in which no call exceeds maxEffort. The versions of libraries are
-// fixed, so that an update adds no function without an estimate.
+// fixed, so that an update does not add a function without an estimate.
 var bounded = sync.OnceValues(func() (*cel.Env, error) {
 	env, err := cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
@@ -215,7 +215,8 @@ func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) ce
 	}
 }
 
-// limits uses no optimization, which would compile all regular expressions in advance, without a bound on memory, and cache them.
+// limits returns the options that bound a program. They include no optimization, because that would compile all regular expressions in
+// advance, without a bound on memory, and cache them.
 func limits() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}), cel.CustomDecorator(guardOperations),
@@ -243,7 +244,7 @@ var operations = map[string]struct {
 	}},
 }
 
-// guardOperations is guard for operations.
+// guardOperations applies the bound of guard to operations.
 func guardOperations(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 )
 
 // maxTime bounds an evaluation. Usual expressions take microseconds; only nested loops over a large object take longer, and a request waits
-// for the result. It ends only the innermost loop: maxCost stops everything.
+// for the result. It ends only the innermost loop; maxCost ends the whole evaluation.
 const maxTime = 250 * time.Millisecond
 
 // maxCompiled bounds the cache of compiled expressions. Compiling one takes about a millisecond, in which a Gate could be decided on a
@@ -115,7 +115,7 @@ func (p *program) evaluate(ctx context.Context, data map[string]any) (ref.Val, e
 	return value, nil
 }
 
-// compile returns a cached program if possible, because specs are compiled at each decision.
+// compile returns a program, from the cache if possible, because specs are compiled at each decision.
 func compile(text string, output *cel.Type, variables []string) (*program, error) {
 	key := fmt.Sprint(output) + "\x00" + strings.Join(variables, "\x00") + "\x00" + text
 	if known, ok := compiled.Get(key); ok {

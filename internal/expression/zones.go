@@ -14,7 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// zoned are the functions of timestamps that take a time zone. CEL looks up its name on the machine, inZone in the built-in data.
+// zoned are the functions of timestamps that take a time zone. CEL looks up the name of the zone on the machine; inZone looks it up in the
+// built-in data.
 var zoned = []string{
 	overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDayOfMonth,
 	overloads.TimeGetDate, overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes,
@@ -38,7 +39,7 @@ func inZone(call functions.FunctionOp) cel.OverloadOpt {
 	})
 }
 
-// withZones redeclares all overloads that take the name of a zone.
+// withZones returns options that redeclare all overloads with a time zone.
 func withZones(env *cel.Env) (options []cel.EnvOption, err error) {
 	for _, name := range zoned {
 		function := env.Functions()[name]
