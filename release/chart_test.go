@@ -36,7 +36,7 @@ func charted(t *testing.T) (manifests, *chart.Chart) {
 	return m, c
 }
 
-// rendered returns what Helm makes of a chart, by kind, namespace and name.
+// rendered returns the objects that Helm renders from a chart, by kind, namespace and name.
 func rendered(t *testing.T, c *chart.Chart, namespace string, values map[string]any) map[string]map[string]any {
 	t.Helper()
 	cluster := chartutil.DefaultCapabilities.Copy()
@@ -70,7 +70,7 @@ func parsed(t *testing.T, documents ...string) map[string]map[string]any {
 			t.Errorf("two of %s", o.key())
 		case o.Kind == "Deployment":
 			_, _, controller := partsOf(content)
-			for _, field := range []string{"args", "ports"} { // their order says which add-on came first
+			for _, field := range []string{"args", "ports"} { // their order depends on the order of the add-ons
 				list, _ := controller[field].([]any)
 				slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			}
@@ -209,7 +209,7 @@ func TestAnAddOnThatTheChartCannotExpressIsAnError(t *testing.T) {
 	}
 }
 
-// An empty value, or a tag without quotes, has a reasonable meaning.
+// An empty value or a tag without quotes has a reasonable meaning.
 func TestTheChartTakesValuesAsPeopleWriteThem(t *testing.T) {
 	_, c := charted(t)
 	for name, tc := range map[string]struct {

@@ -29,7 +29,7 @@ const (
 // built is a program that was built for a platform.
 type built struct {
 	platform v1.Platform
-	// binary is the program, bom its bill of materials.
+	// binary is the program, and bom is its bill of materials.
 	binary, bom []byte
 }
 

@@ -30,7 +30,7 @@ import (
 
 var made = source{version: "v0.1.0", commit: "0123abcd", at: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
 
-// assembled returns an image of programs that are a line of text.
+// assembled returns an image whose programs are a line of text.
 func assembled(t *testing.T, s source) image {
 	t.Helper()
 	var all []built
@@ -103,7 +103,7 @@ func TestAnImageHasTheProgramWhatItTrustsAndNothingElse(t *testing.T) {
 	}
 }
 
-// filesOf returns the files of an image. Each belongs to root, has the time of the commit, and only root may write it.
+// filesOf returns the files of an image. It checks that each belongs to root, has the time of the commit, and can be written only by root.
 func filesOf(t *testing.T, img v1.Image) map[string]string {
 	t.Helper()
 	all := mutate.Extract(img)
@@ -219,7 +219,7 @@ func TestALayoutHasTheImageAndTheSameTarEachTime(t *testing.T) {
 	}
 }
 
-// The modules of the test program are known.
+// The modules of the test program are known, so it serves as an example.
 func TestABillOfMaterialsListsWhatAProgramIsBuiltFrom(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,10 +1,10 @@
 // Command release builds the image, or all files of a release.
 //
-// It is built on libraries instead of the common tools, which were tried in November 2026. The aim is that anyone gets the same files from the
-// commit, without network, and that a version is never in the registry without its signature:
+// It is built on libraries instead of the common tools, which were tried in November 2026. A commit must always result in the same files,
+// without a network, and the registry must never have a version without its signature:
 //   - ko pulls a base image from a registry, even an empty one, and attaches bills of materials in SPDX only.
 //   - goreleaser 2.15 creates reproducible archives, but from programs that it builds itself, from a tag. Bills of materials, checksums and
-//     provenance would need the programs again. It has 325 modules and takes three minutes to build, for 120 lines.
+//     provenance would need the programs again. It has 325 modules and takes three minutes to build, to save 120 lines.
 //   - syft 1.57 gives each document a random ID and ignores SOURCE_DATE_EPOCH. cyclonedx-gomod cannot set the timestamp.
 //   - cosign 3 signs an image only when it is in the registry, and looks for its roots of trust on the network first. It has 251 modules.
 package main

@@ -25,10 +25,10 @@ const (
 	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// noAddOns are the folders of config that are not add-ons. reducedPolicies is not one either, because it replaces policies.
+// noAddOns are the folders of config that are not add-ons. reducedPolicies is one of them, because it replaces policies.
 var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", reducedPolicies, "rbac", "samples"}
 
-// reducedPolicies is for clusters that do not support policies.
+// reducedPolicies is the folder with policies for clusters that do not support config/policies.
 const reducedPolicies = "policies-1.30"
 
 // manifests is the folder config of a release.

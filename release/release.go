@@ -32,10 +32,10 @@ type release struct {
 	pushes bool
 }
 
-// released is a release while it is written.
+// released is a release that is being written.
 type released struct {
 	source
-	// out is the output folder, files has the names of the files in it.
+	// out is the output folder, and files has the names of the files in it.
 	out   string
 	files []string
 	img   image
@@ -113,7 +113,7 @@ func (r *released) write(ctx context.Context, plugins []v1.Platform) (err error)
 	return r.writeChecksums()
 }
 
-// push pushes the image and then the manifests. It returns an error if this version was released with other content.
+// push pushes the image and then the manifests. It returns an error if this version was already released with other content.
 func (r *released) push(ctx context.Context) error {
 	tag, err := r.tagIn(r.repository)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *released) push(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.sign != nil { // no client can pull an unsigned image
+	if r.sign != nil { // signatures first, so that no client can pull an unsigned image
 		if err := errors.Join(r.sign.push(ctx, tag, r.img.index), r.sign.push(ctx, manifests, r.manifests)); err != nil {
 			return err
 		}
@@ -139,8 +139,8 @@ func (r *released) push(ctx context.Context) error {
 	return pushImage(ctx, manifests, r.manifests)
 }
 
-// mayRelease returns an error unless the version is a release version and everything is committed. To push, the commit must have the version as
-// its git tag.
+// mayRelease returns an error unless the version is a release version and everything is committed. For a push, the version must also be a
+// git tag of the commit.
 func (s source) mayRelease(ctx context.Context, pushes bool) error {
 	if !isRelease.MatchString(s.version) {
 		return fmt.Errorf("version %q: must be the version of a release such as v0.1.0", s.version)

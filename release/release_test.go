@@ -214,7 +214,7 @@ func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 // The output depends neither on the environment nor on the folder.
 func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
 	home := t.TempDir()
-	hostile := filepath.Join(home, ".config", "go", "env") // what "go env -w" writes
+	hostile := filepath.Join(home, ".config", "go", "env") // the file that "go env -w" writes
 	if err := errors.Join(os.MkdirAll(filepath.Dir(hostile), 0o700), os.WriteFile(hostile, []byte("GOFLAGS=-tags=hostile\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// roots returns Mozilla's root certificates as a PEM file, without those that are trusted only for certificates issued before a date: a PEM
-// file cannot express that.
+// roots returns Mozilla's root certificates as a PEM file, without those that are trusted only for certificates issued before a date,
+// because a PEM file cannot express that.
 func roots() []byte {
 	var file bytes.Buffer
 	for root := range bundle.Roots() {

@@ -21,7 +21,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
-// signer creates the same signatures as "cosign sign-blob --key --bundle" and "cosign sign --key --new-bundle-format=false".
+// signer creates signatures in the formats of "cosign sign-blob --key --bundle" and "cosign sign --key --new-bundle-format=false".
 type signer struct {
 	key *ecdsa.PrivateKey
 }
@@ -115,16 +115,16 @@ func (s *signer) writePublicKey(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644) //nolint:gosec // for all to read
 }
 
-// signatureType is the media type of the payload that cosign signs for an image, signatureAnnotation has its signature, see
+// signatureType is the media type of the payload that cosign signs for an image, and signatureAnnotation has its signature, see
 // https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md.
 const (
 	signatureType       types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureAnnotation string          = "dev.cosignproject.cosign/signature"
 )
 
-// push pushes the signature of an image to the tag at which "cosign verify --key" expects it. The image need not be in the registry yet,
-// so no version is ever there without one. All verifiers read this format; many cannot read a bundle of an image, such as source-controller
-// before https://github.com/fluxcd/source-controller/pull/1961.
+// push pushes the signature of an image to the tag at which "cosign verify --key" expects it. The image need not be in the registry yet, so
+// that the registry never has a version without a signature. All verifiers read this format. Many cannot read a bundle of an image, such as
+// source-controller before https://github.com/fluxcd/source-controller/pull/1961.
 func (s *signer) push(ctx context.Context, image name.Tag, of interface{ Digest() (v1.Hash, error) }) error {
 	digest, err := of.Digest()
 	if err != nil {

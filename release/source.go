@@ -29,15 +29,15 @@ type source struct {
 	root string
 	// version is the tag of the image and the output of --version, such as v0.1.0.
 	version string
-	// commit is the hash, at the time of the commit. All timestamps in the output are at.
+	// commit is the hash of the commit, and at is its time. All timestamps in the output are at.
 	commit string
 	at     time.Time
-	// platforms are the platforms of the image. repository is its registry/name; if empty, that of config.
+	// platforms are the platforms of the image. repository is its registry and name, empty for that of config.
 	platforms  []v1.Platform
 	repository string
 }
 
-// isVersion matches the versions that can be the tag of an image.
+// isVersion matches versions that can be the tag of an image.
 var isVersion = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
 // sourceIn returns the commit that is checked out. If version is empty, it is the output of git describe, which ends with -dirty if there
@@ -67,7 +67,7 @@ func sourceIn(ctx context.Context, root, version string) (source, error) {
 
 func (s source) git(ctx context.Context, args ...string) (string, error) {
 	git := exec.CommandContext(ctx, "git", append([]string{"-C", s.root}, args...)...) //nolint:gosec // arguments of ours
-	git.Env = inherited()                                                              // GIT_DIR would name another repository
+	git.Env = inherited()                                                              // without GIT_DIR, which could name another repository
 	return output(git)
 }
 

@@ -35,7 +35,7 @@ type statement struct {
 	}
 }
 
-// The release is built from the commit, with one platform each.
+// The image and the plugin are built from the commit, for one platform each.
 func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
