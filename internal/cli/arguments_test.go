@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// Without a cluster, an argument that a command reads leads to an error about the cluster.
+// Without a cluster, an accepted argument results in an error about the cluster.
 func TestEveryCommandReadsNamesAlike(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	const server = " --server http://127.0.0.1:1"

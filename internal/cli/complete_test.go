@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// runAs executes a command line whose first word is the program, and returns what is on standard output.
+// runAs executes a command line whose first word is the program, and returns its standard output and exit code.
 func runAs(t *testing.T, line string) (string, int) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -78,7 +78,7 @@ func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
 	}
 }
 
-// A cluster that takes connections and never answers.
+// A cluster that accepts connections but never responds.
 func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -177,7 +177,7 @@ func TestTheCommandsOfK9sExist(t *testing.T) {
 	}
 }
 
-// A cluster that has nothing but Kustomizations.
+// A cluster that has only the kind Kustomization.
 func TestOnlyInstalledKindsAreCompleted(t *testing.T) {
 	answers := map[string]string{
 		"/api":                                 `{"kind":"APIVersions","versions":[]}`,

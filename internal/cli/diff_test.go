@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// sides writes two files and returns their paths.
+// sides writes the manifests before and after a change to two files, and returns their paths.
 func sides(t *testing.T, before, after string) (old, changed string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,14 +22,14 @@ func TestTheGuidesShowWhatPreviewAndDiffPrint(t *testing.T) {
 	}
 }
 
-// lineEnds are the blanks of empty cells in the last column.
+// lineEnds matches the blanks at the ends of lines, from empty cells in the last column.
 var lineEnds = regexp.MustCompile(`(?m) +$`)
 
 func TestThePageOnTheFirstGateShowsWhatPreviewPrints(t *testing.T) {
 	showsWhatPreviewPrints(t, "start/first-gate.md", 1)
 }
 
-// showsWhatPreviewPrints runs the commands of a page on its manifests, whose first line is the name of a file.
+// showsWhatPreviewPrints runs the commands of a page on its manifests. The first line of a manifest is the name of its file.
 func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
@@ -66,7 +66,7 @@ func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
 	}
 }
 
-// The command above the file is run without a cluster.
+// The command on the page prints the file below it, without a cluster.
 func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "hotfix-in-a-freeze.md"))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
 	}
 }
 
-// The page on certificates says how far apart windows may be, and that on Gates has the first Sundays.
+// The windows on the page on certificates are at most 29 days apart. The example on the page on Gates has the first Sunday of each month.
 func TestDocumentedSundays(t *testing.T) {
 	oslo, err := tz.Load("Europe/Oslo")
 	if err != nil {

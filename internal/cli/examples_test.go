@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// words of a command line: quoted ones may have blanks.
+// shellWords matches the words of a command line. Quoted words may contain blanks.
 var shellWords = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)
 
-// parses fails the test unless a line is a command with flags that exist.
+// parses checks that a line is a command whose flags exist.
 func parses(t *testing.T, where, line string) {
 	t.Helper()
 	line, _, _ = strings.Cut(line, " | ")

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// hotfix opens the gate of nights on Tuesday noon.
+// hotfix opens the Gate in nights on Tuesday at noon.
 const hotfix = `
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateException
@@ -27,10 +27,10 @@ spec:
   - {name: noon, start: "12:00", end: "13:00"}
 `
 
-// tuesday is when hotfix is valid, in which the gate of nights is closed.
+// tuesday has the flags for the day on which hotfix is valid. The Gate in nights is closed all day.
 var tuesday = []string{"-o", "json", "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z"}
 
-// opens returns when and why a gate is open, as "from-until Reason by".
+// opens returns when and why a Gate is open, as "from-until Reason by".
 func opens(t *testing.T, out, gate string) (open []string) {
 	t.Helper()
 	all := timelinesIn(t, out)
@@ -46,7 +46,7 @@ func opens(t *testing.T, out, gate string) (open []string) {
 	return open
 }
 
-// the hour of hotfix, which is 12:00 to 13:00 in the zone of the gate, Oslo.
+// noon is the hour of hotfix in UTC: 12:00 to 13:00 in Oslo, the zone of the Gate.
 var noon = []string{"11:00-12:00 Exception hotfix"}
 
 func TestPreviewCountsAnExceptionWhereverItIs(t *testing.T) {
@@ -72,7 +72,7 @@ func TestPreviewCountsAnExceptionWhereverItIs(t *testing.T) {
 	}
 }
 
-// executeFiles runs the plugin with each manifest in a file of its own.
+// executeFiles runs preview with a file for each manifest.
 func executeFiles(t *testing.T, manifests []string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// execute runs the plugin with a manifest in a file named gates.yaml.
+// execute runs preview with a manifest in a file named gates.yaml.
 func execute(t *testing.T, manifest string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   
 func TestPreviewCountsTheWindowOfARequest(t *testing.T) {
 	for value, until := range map[string]string{
 		"2026-11-24T10:00:00Z/30m": "2026-11-24T10:30:00Z",
-		"2026-11-24T10:00:00Z/3h":  "2026-11-24T11:00:00Z", // the gate allows an hour
+		"2026-11-24T10:00:00Z/3h":  "2026-11-24T11:00:00Z", // spec.window is an hour
 	} {
 		manifest := strings.Replace(nights, "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "`+value+`"}}`, 1)
 		manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// timelinesIn returns what preview -o json has printed.
+// timelinesIn returns the items in the output of preview -o json.
 func timelinesIn(t *testing.T, out string) []plan.GateTimeline {
 	t.Helper()
 	return termtest.DecodeItems[plan.GateTimeline](t, out, "GateTimeline")

@@ -12,25 +12,25 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// runValidate runs validate with a manifest on standard input.
+// validateText runs validate with a manifest on standard input.
 func validateText(manifest string, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	code = run(append([]string{"validate", "-f", "-"}, args...), strings.NewReader(manifest), &stdout, &stderr, now)
 	return code, stdout.String(), stderr.String()
 }
 
-// manifest returns a manifest of our API group in namespace apps.
+// manifest returns a manifest of our API group in the namespace apps.
 func manifest(kind, name, spec string) string {
 	return "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: apps}\nspec: " + spec + "\n---\n"
 }
 
-// calendarOn returns a ConfigMap with a calendar that has one event, on a day.
+// calendarOn returns a ConfigMap with a calendar that has one event, on the given day.
 func calendarOn(day string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: days, namespace: apps}\ndata:\n  a.ics: \"BEGIN:VCALENDAR\\nVERSION:2.0\\nPRODID:a\\nBEGIN:VEVENT\\nUID:1\\n" +
 		"DTSTAMP:20250101T000000Z\\nDTSTART;VALUE=DATE:" + day + "\\nSUMMARY:a\\nEND:VEVENT\\nEND:VCALENDAR\\n\"\n---\n"
 }
 
-// annotated returns a Gate with an annotation, as key: value.
+// annotated returns a Gate with an annotation, given as key: value.
 func annotated(annotation string) string {
 	return strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace: apps", "namespace: apps, annotations: {"+annotation+"}", 1)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// asPlugin has the test binary be the plugin.
+// asPlugin is the environment variable with which the test binary runs as the plugin.
 const asPlugin = "KUBECTL_GATE_TEST_AS_PLUGIN"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func TestPreviewDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 	}
 }
 
-// openFrom returns when the Gate nights opens on 2026-11-20, and what the plugin prints to stderr.
+// openFrom returns when the Gate in nights opens on 2026-11-20, and the standard error and exit code of preview.
 func openFrom(t *testing.T, args ...string) (from, errOut string, code int) {
 	t.Helper()
 	code, out, errOut := execute(t, nights, append(args, "--from", "2026-11-20T06:00:00Z", "--until", "2026-11-21T00:00:00Z")...)
@@ -104,7 +104,7 @@ func TestThePageOnTimeZoneDataPacksIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	// "kubectl gate" is this test, and the folder is not that of the machine.
+	// The script replaces "kubectl gate" by the test binary, and the folder of the machine by another one.
 	script := "kubectl() { shift; " + asPlugin + "=yes " + os.Args[0] + " \"$@\"; }\n" + strings.ReplaceAll(commands[0].Text+commands[1].Text, "/usr/share/zoneinfo", dir)
 	out, err := exec.CommandContext(t.Context(), "bash", "-euc", script).CombinedOutput()
 	if err != nil || strings.Count(string(out), "time zone data "+tz.Version()+"\n") != 2 {

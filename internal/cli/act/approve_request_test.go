@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// waitingOf returns a request that waits for approval, accepted some seconds after now.
+// waitingOf returns an open request of a user that waits for approval. It was accepted the given number of seconds after now.
 func waitingOf(who string, seconds int) v1alpha1.AcceptedRequest {
 	at := metav1.NewMicroTime(now.Add(time.Duration(seconds) * time.Second))
 	return v1alpha1.AcceptedRequest{Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, RequestedBy: who, State: v1alpha1.RequestWaiting, Stamped: true, Source: v1alpha1.SourceAnnotation}

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// anException is an exception that alice wrote, at generation 2, in the hour from now.
+// anException returns an exception by alice with generation 2. It is valid for an hour from now.
 func anException(now time.Time, change ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
 	e := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "hotfix", Generation: 2, Annotations: map[string]string{v1alpha1.AuthorsAnnotation: "alice"}},

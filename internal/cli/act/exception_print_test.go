@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// An approver reads these lines, and nothing that the author writes may change them.
+// Approvers read these lines, so the text of an author must not change them.
 func TestDescribedPeriodsHaveTheirZoneAndNoControlCharacters(t *testing.T) {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "America/New_York"}}
 	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{TimeZone: "Asia/Tokyo", Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{

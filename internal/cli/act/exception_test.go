@@ -18,7 +18,7 @@ import (
 // now is a Saturday.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// freezing is a Gate that is closed by default, with a close period of a day from now.
+// freezing returns a Gate that is closed by default and has a close period of a day from now.
 func freezing(mode v1alpha1.Override) *v1alpha1.Gate {
 	from, until := metav1.NewTime(now), metav1.NewTime(now.AddDate(0, 0, 1))
 	return &v1alpha1.Gate{

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// The API server of tests has no Service that it could ask.
+// The API server of the tests has no source-controller behind a Service.
 func TestArtifactsComeThroughTheAPIServer(t *testing.T) {
 	code := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

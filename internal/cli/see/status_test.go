@@ -21,7 +21,7 @@ import (
 // now is a Saturday.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// shown is the screen of a Gate of flux-system.
+// shown returns the output of status for a screen, with the name of its Gate set to flux-system/production.
 func shown(t *testing.T, sc *screen) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -37,7 +37,7 @@ func shown(t *testing.T, sc *screen) string {
 	return out.String()
 }
 
-// is returns a Gate with a condition Opened.
+// is returns a Gate with the condition Opened.
 func is(status metav1.ConditionStatus, reason, message string) *v1alpha1.Gate {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: status, Reason: reason, Message: message}}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A row is printed again if it says something else, and not because time goes by.
+// A row is printed again if its content changes, but not because time passes.
 func TestFingerprintsIgnoreDurations(t *testing.T) {
 	row := func(until string) []string {
 		return []string{"apps", "production", "closed", "close request", until, "1/2", "admin"}

@@ -13,7 +13,7 @@ import (
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func TestRangesAreParsed(t *testing.T) {
-	// It is Saturday, 13:00 in Oslo.
+	// now is Saturday, 13:00 in Oslo.
 	for _, tc := range []struct{ from, until, want string }{
 		{"", "", "2026-11-21T13:00:00+01:00 2026-12-21T13:00:00+01:00"},
 		{"2026-11-01T00:00:00Z", "", "2026-11-01T01:00:00+01:00 2026-12-01T01:00:00+01:00"},
