@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// approvalsPage runs docs/guides/approval-by-hand.md as those of whom it tells.
+// approvalsPage runs docs/guides/approval-by-hand.md as the users on the page.
 func approvalsPage(w *world) {
 	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed}))
 	const path = "docs/guides/approval-by-hand.md"

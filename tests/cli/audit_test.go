@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TestThePageOnModeAuditShowsWhatHappens runs the page.
+// TestThePageOnModeAuditShowsWhatHappens runs docs/guides/try-a-gate.md.
 func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()

@@ -29,7 +29,7 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 		case "yaml":
 			w.writes(folder, b)
 		case "sh":
-			// The Role of the page must suffice, and no controller runs Jobs here.
+			// The permissions of the Role on the page must suffice, so config/calendars is only applied as a dry run. No controller runs Jobs here.
 			create, wait, _ := strings.Cut(b.Text, "\nkubectl -n "+w.Namespace+" wait ")
 			do(strings.Replace(create, "-k config/calendars", "--dry-run=server -k config/calendars", 1))
 			if wait != "" {
@@ -58,11 +58,11 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 	w.seesCalendars(folder)
 }
 
-// complete is the status of a Job that is done.
+// complete is the status of a Job that has ended successfully.
 const complete = `{"status":{"startTime":"2026-11-26T08:00:00Z","completionTime":"2026-11-26T08:00:01Z","succeeded":1,"conditions":[` +
 	`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"}]}}`
 
-// seesCalendars reads a Gate as a user who may not read its calendar.
+// seesCalendars previews a Gate as an admin, and as a user who may not read its calendar.
 func (w *world) seesCalendars(folder string) {
 	w.Helper()
 	if got := w.gate("preview", "office-days", "--from", "2026-12-25T00:00:00Z", "--until", "2026-12-25T12:00:00Z"); !strings.Contains(got.out, "holidays (Christmas)") || !strings.HasSuffix(got.errOut, "/holidays, key no.ics: 1 of 2 events does not count: 1 TRANSPARENT\n") {
@@ -110,7 +110,7 @@ func messageOf(conditions []metav1.Condition) string {
 	return ""
 }
 
-// fetches runs the script of the CronJob as its service account. There is no copy so far.
+// fetches runs the script of the CronJob as its service account. At the start, the ConfigMap does not exist.
 func (w *world) fetches(folder string) {
 	w.Helper()
 	good, err := os.ReadFile(filepath.Join(folder, "clusters", "production", "no.ics"))

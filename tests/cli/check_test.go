@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// TestCheckFindsWhatIsWrong has a control plane of its own, because check looks at all of it.
+// TestCheckFindsWhatIsWrong has its own control plane, because check reads all of it.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := guarded(t, "--enable-leader-election")
@@ -39,7 +39,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	w.checkRights()
 }
 
-// deploys brings the Deployment of config/default, which the process that runs here stands for.
+// deploys creates the Deployment of config/default, although the controller runs as a process here.
 func (w *world) deploys() {
 	w.Helper()
 	_, err := w.Kubectl(w.Context(), "apply", "--server-side", "-f", filepath.Join(w.Dir(), "default.yaml"))
@@ -49,7 +49,7 @@ func (w *world) deploys() {
 	w.Must(err)
 }
 
-// troubles are Gates with which something is wrong.
+// troubles creates Gates with problems.
 func (w *world) troubles() {
 	w.Helper()
 	w.Create(w.Kustomization("apps"))
@@ -90,7 +90,7 @@ func (w *world) partOfThePoliciesIsGone() {
 	w.expect(w.gate("check"), 1, "error    ValidatingAdmissionPolicy gate-edit: no binding with the action Deny puts it in force: any user who may patch a Gate can change its spec\n         -> kubectl apply --server-side -f policies.yaml\n", "")
 }
 
-// checkRights has people who may read less and less.
+// checkRights runs check as users with fewer and fewer permissions.
 func (w *world) checkRights() {
 	w.Helper()
 	_, err := w.Kubectl(w.Context(), "create", "clusterrolebinding", "dora-views", "--clusterrole=gate-viewer", "--user=dora")
@@ -112,7 +112,7 @@ func (w *world) checkRights() {
 	}
 }
 
-// version tells who may list Deployments of the controllers, and all others of the plug-in.
+// version prints the versions of the controllers to users who may list Deployments, and only that of the plugin to others.
 func (w *world) version() {
 	w.Helper()
 	w.shows("version")

@@ -18,7 +18,7 @@ type newcomer struct {
 	folder, repository string
 }
 
-// podinfo makes a repository with what the page needs of podinfo: two tags, and a folder.
+// podinfo creates a repository with the part of podinfo that the page needs: two tags, and a folder.
 const podinfo = `
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
@@ -42,7 +42,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	return &newcomer{w, t.TempDir(), server.URL("podinfo")}
 }
 
-// atNoon sets the time zone of the Gate of a file so that it is noon there, long before its close periods.
+// atNoon sets the time zone of the Gate in a file so that it is noon there, long before its close periods.
 func (n *newcomer) atNoon(file string) {
 	n.Helper()
 	path := filepath.Join(n.folder, file)
@@ -52,7 +52,7 @@ func (n *newcomer) atNoon(file string) {
 	n.Must(os.WriteFile(path, []byte(strings.NewReplacer("timeZone: Europe/Oslo", zone, `"202`, `"209`).Replace(string(manifest))), 0o600))
 }
 
-// reads follows blocks of a page.
+// reads follows blocks of a page, with the local repository.
 func (n *newcomer) reads(blocks ...markdown.Block) {
 	n.Helper()
 	for _, b := range blocks {

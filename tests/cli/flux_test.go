@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// publish makes a ConfigMap of a revision the content of the artifact apps.
+// publish publishes a revision of the artifact apps, which contains a ConfigMap with the revision.
 func (w *world) publish(revision string) {
 	w.Helper()
 	config := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: apps\n  namespace: %s\ndata:\n  revision: %s\n", w.Namespace, revision)
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("apps"), revision, map[string]string{"apps.yaml": config}))
 }
 
-// published returns the Kustomization apps, which has applied revision v1 of an artifact.
+// published creates the Kustomization apps and waits until it has applied revision v1 of the artifact.
 func (w *world) published() *unstructured.Unstructured {
 	w.Helper()
 	w.publish("v1")
@@ -41,7 +41,7 @@ func (w *world) applies(obj *unstructured.Unstructured, revision string) {
 	})
 }
 
-// isHeldBy waits until an object is held by Gates, as its annotation names them without the namespace, and its condition says so.
+// isHeldBy waits until the annotation of an object names Gates, given without their namespace, and its condition Approved is False.
 func (w *world) isHeldBy(obj *unstructured.Unstructured, gates string) {
 	w.Helper()
 	w.Eventually(obj.GetName()+" is held", func() error {
@@ -55,7 +55,7 @@ func (w *world) isHeldBy(obj *unstructured.Unstructured, gates string) {
 	})
 }
 
-// heldApps returns the Kustomization apps, which has applied revision v1, is held by the Gate production, and for which v2 waits.
+// heldApps returns the Kustomization apps, which has applied revision v1 and is held by the Gate production. Revision v2 waits.
 func (w *world) heldApps() *unstructured.Unstructured {
 	w.Helper()
 	apps := w.published()

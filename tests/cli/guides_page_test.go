@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePageOnHotfixesShowsWhatHappens is in its freeze.
+// TestThePageOnHotfixesShowsWhatHappens moves the freeze of the page to the present.
 func TestThePageOnHotfixesShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
@@ -55,7 +55,7 @@ func TestThePageOnNightsWorksAsWritten(t *testing.T) {
 	w.Decided(w.ReadGate("off-hours"))
 }
 
-// appliesItsOwn creates a Kustomization that applies an artifact of its name.
+// appliesItsOwn creates a Kustomization that applies an artifact with the same name.
 func (w *world) appliesItsOwn(name string) {
 	w.Helper()
 	w.staged(name, "v1", "ConfigMap")
@@ -67,7 +67,7 @@ func (w *world) appliesItsOwn(name string) {
 	w.applies(obj, "v1")
 }
 
-// staged publishes a revision of an artifact that has an object of a kind.
+// staged publishes a revision of an artifact with one object of a kind.
 func (w *world) staged(name, revision, kind string) {
 	w.Helper()
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key(name), revision, map[string]string{
@@ -75,7 +75,7 @@ func (w *world) staged(name, revision, kind string) {
 	}))
 }
 
-// The output of a command may take a moment. Commands with webhooks run in tests/webhooks/replicas.
+// The output of a command may take a moment. Commands with webhooks are run in tests/webhooks/replicas.
 func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
@@ -105,7 +105,7 @@ func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
 	}
 }
 
-// exceptionApprovalsPage runs docs/guides/approve-an-exception.md, and who may write one in docs/guides/exceptions.md.
+// exceptionApprovalsPage runs docs/guides/approve-an-exception.md, and the commands in docs/guides/exceptions.md that need a cluster.
 func exceptionApprovalsPage(w *world) {
 	w.Decided(w.Gate("production", frozen()))
 	folder := w.TempDir()
@@ -113,7 +113,7 @@ func exceptionApprovalsPage(w *world) {
 	var commands []markdown.Block
 	for _, page := range []string{"guides/exceptions.md", "guides/approve-an-exception.md"} {
 		for _, b := range w.blocksOf(page) {
-			if b.Language == "sh" && (page != "guides/exceptions.md" || !strings.HasPrefix(b.Text, "kubectl gate ")) { // those need no cluster
+			if b.Language == "sh" && (page != "guides/exceptions.md" || !strings.HasPrefix(b.Text, "kubectl gate ")) { // these commands need no cluster
 				commands = append(commands, b)
 			}
 		}
@@ -129,12 +129,12 @@ func exceptionApprovalsPage(w *world) {
 	w.expect(alice.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "it needs 2 approvals by others")
 	w.expect(bob.in(folder, commands[3].Text), 0, "approved by bob, 1 of 2 approvals", "")
 	w.expect(bob.in(folder, commands[4].Text), 0, "requires 2 approvals, 1 given by bob; its authors cannot approve it: alice", "")
-	w.expect(carol.in(folder, commands[3].Text), 0, " approvals, in force until ", "") // "2 of 2" while the condition still waits
+	w.expect(carol.in(folder, commands[3].Text), 0, " approvals, in force until ", "") // "2 of 2" if the condition is still WaitingApproval
 	w.expect(carol.in(folder, commands[5].Text), 0, "approvedBy: bob\n", "")
 	w.Opened("production", "True")
 }
 
-// opensInAnEmergency runs that part of docs/guides/hotfix-in-a-freeze.md as a user with no other permissions.
+// opensInAnEmergency runs the commands in docs/guides/hotfix-in-a-freeze.md that open in an emergency, as a user with no other permissions.
 func opensInAnEmergency(w *world) {
 	spec := frozen()
 	spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
@@ -148,12 +148,12 @@ func opensInAnEmergency(w *world) {
 	w.Opened("production", "True")
 }
 
-// inNamespaceOf writes what a page has for its own namespace for that of the world.
+// inNamespaceOf replaces the namespace of a page with that of the world.
 func (w *world) inNamespaceOf(page, text string) string {
 	return regexp.MustCompile(`(namespace: |-n )`+page+`\b`).ReplaceAllString(text, "${1}"+w.Namespace)
 }
 
-// The pages on certificates show what takes weeks. Their manifests and commands are taken all the same.
+// The pages on certificates describe what takes weeks. The test applies their manifests and runs their commands.
 func TestTheCommandsOfThePagesOnCertificatesWork(t *testing.T) {
 	t.Parallel()
 	for page, tc := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// asked returns a world in which a user has opened staging and closed it again.
+// asked returns a world in which a user has opened the Gate staging and withdrawn the request.
 func asked(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -72,7 +72,7 @@ func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
 	}
 }
 
-// The page says that the log keeps what the status forgets.
+// According to the page, the log keeps entries that the status no longer has.
 func TestTheLogKeepsTheHistory(t *testing.T) {
 	t.Parallel()
 	w := asked(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md on an archive as a release has it. There is no krew, and
-// flux is a function that does what flux does.
+// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md with an archive as in a release. It skips krew, and
+// replaces flux with a function that does the same.
 func TestThePlugInIsInstalledAsThePageSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

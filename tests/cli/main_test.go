@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The parts that all tests share.
+// Parts that all tests share.
 var (
 	cluster   *harness.ControlPlane
 	artifacts *harness.ArtifactServer
@@ -58,16 +58,16 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// program is the path of the plug-in.
+// program returns the path of the plugin.
 func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
 
 // world is a namespace in which a user runs kubectl gate.
 type world struct {
 	*harness.World
 	kubeconfig string
-	// receivers is where the controller takes webhooks.
+	// receivers is the URL at which the controller accepts webhooks.
 	receivers string
-	// folder is where a reader runs commands, one of its own for each section if it is empty.
+	// folder is where the commands of sections run. Empty means a new folder for each section.
 	folder string
 }
 
@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newWorldOn is a world on another control plane.
+// newWorldOn returns a world on another control plane.
 func newWorldOn(t *testing.T, c *harness.ControlPlane) *world {
 	t.Helper()
 	w := &world{World: harness.NewWorld(t, c)}
@@ -86,13 +86,13 @@ func newWorldOn(t *testing.T, c *harness.ControlPlane) *world {
 	return w
 }
 
-// as returns the same world for another person.
+// as returns the same world for another user.
 func (w *world) as(name string, groups ...string) *world {
 	w.Helper()
 	return &world{World: w.World, kubeconfig: w.inNamespace(w.Person(name, groups...).Kubeconfig)}
 }
 
-// inNamespace returns a copy of a kubeconfig whose namespace is that of the world.
+// inNamespace returns the path of a copy of a kubeconfig whose namespace is that of the world.
 func (w *world) inNamespace(path string) string {
 	w.Helper()
 	config, err := clientcmd.LoadFromFile(path)
@@ -105,7 +105,7 @@ func (w *world) inNamespace(path string) string {
 	return file
 }
 
-// said is what a command prints, and its exit code.
+// said is the output of a command, and its exit code.
 type said struct {
 	out, errOut string
 	code        int
@@ -140,7 +140,7 @@ func (w *world) run(cmd *exec.Cmd) said {
 	return said{string(out), string(errOut), cmd.ProcessState.ExitCode()}
 }
 
-// limited is the output of a command.
+// limited collects the output of a command.
 type limited []byte
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -14,11 +14,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// calm is a namespace without problems: no Gate governs tools, and production is closed until a user opens it.
+// calm has the manifests of a namespace without problems. No Gate governs tools, and production is closed until a user opens it.
 var calm = kustomization("apps") + kustomization("tools") + kustomization("gates") +
 	strings.Replace(gateOf("opened", "", "apps"), "name: production", "name: staging", 1) + gate("closed", "", "")
 
-// receiver is one that opens the Gate production, or closes it for type generic, which cannot open. It has more in its spec.
+// receiver returns the manifest of a GateReceiver that opens the Gate production. One of type generic closes it, because it cannot open.
+// more has further fields of the spec.
 func receiver(name, kind, more string) string {
 	action := "open"
 	if kind == v1alpha1.GenericReceiver {
@@ -37,7 +38,7 @@ spec:
 %s`, name, kind, name, action, more)
 }
 
-// with reads as a user with roles in the namespace.
+// with returns a function that binds roles to a user and returns the world of that user.
 func with(name string, roles ...string) func(w *world) *world {
 	return func(w *world) *world {
 		for _, role := range roles {
@@ -47,7 +48,7 @@ func with(name string, roles ...string) func(w *world) *world {
 	}
 }
 
-// opensAs opens the Gate production as a user.
+// opensAs returns a function that opens the Gate production as a user.
 func opensAs(name string) func(w *world) {
 	return func(w *world) {
 		who := with(name, "gate-opener")(w)
@@ -55,7 +56,7 @@ func opensAs(name string) func(w *world) {
 	}
 }
 
-// tokens makes the Secrets of receivers and waits until their webhooks are taken.
+// tokens returns a function that creates the Secrets of receivers and waits until these are ready.
 func tokens(names ...string) func(w *world) {
 	return func(w *world) {
 		for _, name := range names {
@@ -85,7 +86,7 @@ func suspendedReceiver(w *world) {
 
 func isOpen(w *world) { w.Opened("production", metav1.ConditionTrue) }
 
-// passed expects that the waiting revision was let through, and nothing more.
+// passed checks that the waiting revision was applied, and that the object is held again.
 func passed(w *world) {
 	apps := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("apps"))
 	w.applies(apps, "v2")
@@ -93,7 +94,7 @@ func passed(w *world) {
 	w.isHeldBy(apps, "production")
 }
 
-// putBack installs the policies again and waits until they judge.
+// putBack installs the policies again and waits until they are in force.
 func putBack(w *world) {
 	w.applied(gate("closed", "", ""))
 	w.Must(w.InstallComponent(w.Context(), "policies"))
@@ -107,7 +108,7 @@ func putBack(w *world) {
 	})
 }
 
-// lockedAndDown has the lock hold the Kustomization apps while no controller runs.
+// lockedAndDown lets the lock hold the Kustomization apps, and stops the controller.
 func lockedAndDown(w *world) {
 	w.Must(w.InstallComponent(w.Context(), "lock"))
 	w.Eventually("the API server knows the GateLocks that the lock reads", func() error {
@@ -129,7 +130,7 @@ func lockedAndDown(w *world) {
 	w.Must(theOperated.gating.Stop())
 }
 
-// goesOn expects that a resumed object is not held again when the controller is back.
+// goesOn checks that a resumed object is not held again when the controller runs again.
 func goesOn(w *world) {
 	apps := w.Kustomization("apps")
 	free := func() error {
@@ -157,7 +158,7 @@ func goesOn(w *world) {
 	w.unlocks()
 }
 
-// unlocks removes what is left of the lock.
+// unlocks removes the rest of the lock.
 func (w *world) unlocks() {
 	w.Helper()
 	w.ok("kubectl delete --ignore-not-found -k %s/config/lock", harness.Root())
@@ -181,7 +182,7 @@ func isFrozen(w *world) {
 	}
 }
 
-// inAnIncident is what the sections before that on how to undo it have done.
+// inAnIncident does what the sections before the one on undoing it have done.
 func inAnIncident(w *world) {
 	deploysFlux(w)
 	w.expect(w.gate("freeze", "staging", "--for", "4h", "--reason", "incident 77"), 0, "", "")
@@ -202,19 +203,19 @@ func asBefore(w *world) {
 	w.unlocks()
 }
 
-// cleared removes what other sections have left.
+// cleared removes the objects that other sections have left.
 func cleared(w *world) {
 	w.ok("kubectl delete gateexceptions --all -A && kubectl delete gates --all -A")
 }
 
-// down stops the controller once it holds what it should.
+// down stops the controller after it has held apps and tools.
 func down(w *world) {
 	holds("apps")(w)
 	holds("tools")(w)
 	w.Must(theOperated.gating.Stop())
 }
 
-// lastIsReleased starts the controller again: it lets go what the Gate held that is gone.
+// lastIsReleased starts the controller again. It must release what a Gate held that was deleted.
 func lastIsReleased(w *world) {
 	theOperated.starts()
 	tools := w.Kustomization("tools")
@@ -226,7 +227,7 @@ func lastIsReleased(w *world) {
 	})
 }
 
-// inLog returns an error unless a line of a file has all texts.
+// inLog returns an error unless one line of a file contains all texts.
 func inLog(path string, texts ...string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// guardedScenes are those of the pages for operators that need the policies, a controller that elects a leader, or none at all.
+// guardedScenes are the scenes for sections of the pages for operators that need the policies, a controller with leader election, or no
+// controller.
 var guardedScenes = map[string]map[string]scene{
 	"troubleshooting-requests": {
 		"My request waits":               {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", ""), who: with("alice", "gate-opener")},
@@ -52,8 +53,8 @@ var guardedScenes = map[string]map[string]scene{
 	},
 }
 
-// operated is a cluster with the policies, webhooks and a controller that may be stopped. Its API server keeps what docs/operate/audit.md
-// has it keep.
+// operated is a cluster with the policies, webhooks and a controller that can be stopped. Its API server has the audit policy of
+// docs/operate/audit.md.
 type operated struct {
 	*harness.ControlPlane
 	t        *testing.T
@@ -61,7 +62,7 @@ type operated struct {
 	auditLog string
 }
 
-// theOperated is that of the test which runs.
+// theOperated is the one of the running test.
 var theOperated *operated
 
 func newOperated(t *testing.T) *operated {
@@ -102,7 +103,7 @@ func (o *operated) starts() {
 	o.t.Cleanup(func() { _ = o.gating.Stop() })
 }
 
-// world is a namespace of its own there.
+// world returns a new namespace of the cluster.
 func (o *operated) world(t *testing.T) *world {
 	t.Helper()
 	w := newWorldOn(t, o.ControlPlane)
@@ -111,7 +112,7 @@ func (o *operated) world(t *testing.T) *world {
 	return w
 }
 
-// TestThePagesForOperatorsShowWhatHappens has a control plane of its own, because some sections take its parts away.
+// TestThePagesForOperatorsShowWhatHappens has its own control plane, because some sections remove parts of it.
 func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 	t.Parallel()
 	o := newOperated(t)
@@ -125,7 +126,7 @@ func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 			}
 		}
 	}
-	// From one section of the next page to the other, the controller is down. The last one deploys two replicas.
+	// Between some sections of the next page, the controller does not run. The last page deploys two replicas.
 	for _, page := range []string{"troubleshooting-installation", "high-availability"} {
 		w := o.world(t)
 		for _, s := range sectionsOf(t, page) {
@@ -134,13 +135,13 @@ func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 	}
 }
 
-// besideConfig has the folder of the reader have the manifests.
+// besideConfig copies the manifests to the folder in which the commands run.
 func besideConfig(w *world) {
 	w.folder = w.TempDir()
 	w.Must(os.CopyFS(filepath.Join(w.folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 }
 
-// audited looks into the audit log for what earlier sections have done.
+// audited checks that the audit log has the requests of earlier sections.
 func audited(w *world) {
 	w.Eventually("who opened is in the audit log", func() error { return inLog(theOperated.auditLog, `"username":"alice"`, `hotfix 1234`) })
 	w.Eventually("who was refused is in the audit log", func() error { return inLog(theOperated.auditLog, `"username":"edith"`, `"code":403`) })

@@ -13,17 +13,17 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// configMap returns a manifest.
+// configMap returns the manifest of a ConfigMap.
 func configMap(name, data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: \"%s\"}\n", name, data)
 }
 
-// secret returns a manifest with a value that must not be printed.
+// secret returns the manifest of a Secret whose value must not be printed.
 func secret(data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: secret}\nstringData: {password: %s}\n", data)
 }
 
-// heldChange has a held Kustomization, for which a revision waits that changes much. It returns where its artifacts are.
+// heldChange creates a held Kustomization for which a revision with several changes waits. It returns the address of the artifacts.
 func (w *world) heldChange() (sourceAddress string) {
 	w.Helper()
 	publish := func(revision string, files map[string]string) {
@@ -113,7 +113,7 @@ func TestPendingReportsUnknownChanges(t *testing.T) {
 	if got := w.gate("pending", "--diff", "--source-address=localhost"); got.code != 2 || !strings.Contains(got.errOut, "it must be an address such as http://localhost:8080") {
 		t.Errorf("%+v", got)
 	}
-	// Somebody who may see everything and change nothing.
+	// A user who may see everything but change nothing.
 	got := w.reader("looks", true, kustomizations, artifactsOf, "configmaps", "secrets").gate("pending", "--diff", "--source-address", address)
 	if got.code != exitIncomplete || !strings.Contains(got.out, "ConfigMap/"+w.Namespace+"/changes unknown: ") || !strings.Contains(got.out, "forbidden") {
 		t.Errorf("%+v", got)

@@ -18,7 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// pinned is a world with an OCI repository, a GatedSource that has pinned its first revision, and a Kustomization that applies that.
+// pinned is a world with an OCI repository, a GatedSource that has pinned its first revision, and a Kustomization that applies this
+// revision.
 type pinned struct {
 	*world
 	push func(text string)
@@ -54,7 +55,7 @@ func newPinned(t *testing.T) *pinned {
 	return p
 }
 
-// waitsFor waits until the condition Approved has a reason.
+// waitsFor waits until the condition Approved has the reason.
 func (p *pinned) waitsFor(g *v1alpha1.GatedSource, reason string) {
 	p.Helper()
 	p.Eventually("it waits", func() error {
@@ -66,7 +67,7 @@ func (p *pinned) waitsFor(g *v1alpha1.GatedSource, reason string) {
 	})
 }
 
-// address is that of source-controller.
+// address returns the address of source-controller.
 func (p *pinned) address() string {
 	p.Helper()
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "OCIRepository", p.Key("app"))
@@ -159,5 +160,5 @@ func (p *pinned) readPinned() string {
 	return p.g.Status.Pinned.Revision
 }
 
-// short returns a revision as tables have it.
+// short returns a revision in the form of tables.
 func short(revision string) string { return revision[:len("latest@sha256:12345678")] }

@@ -19,13 +19,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// waits returns what kubectl gate pending says for programs.
+// waits returns the output of kubectl gate pending -o json.
 func (w *world) waits(args ...string) []explain.Waiting {
 	w.Helper()
 	return listOf[explain.Waiting](w, append([]string{"pending"}, args...)...)
 }
 
-// listOf runs a command with -o json and returns the items of the List, which has the version and a kind of the docs.
+// listOf runs a command with -o json and returns the items of the List. It checks the version and the kind of the List.
 func listOf[T any](w *world, args ...string) []T {
 	w.Helper()
 	got := w.gate(append(args, "-o", "json")...)
@@ -134,7 +134,7 @@ func TestPendingSaysSinceWhenARenewalIsDue(t *testing.T) {
 	}
 }
 
-// dueCertificate creates a Certificate that expires in twenty days, and that a Gate holds: it was due ten days ago.
+// dueCertificate creates a held Certificate that expires in twenty days. Its renewal has been due for ten days.
 func (w *world) dueCertificate(name string) *unstructured.Unstructured {
 	w.Helper()
 	c := harness.Object("cert-manager.io/v1", "Certificate", w.Key(name))

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// guarded starts a control plane of its own with config/policies, which would change what other tests see.
+// guarded starts a separate control plane with config/policies, which would affect other tests.
 func guarded(t *testing.T, args ...string) *harness.ControlPlane {
 	t.Helper()
 	c, err := harness.StartControlPlane(harness.CRDs...)
@@ -30,7 +30,7 @@ func guarded(t *testing.T, args ...string) *harness.ControlPlane {
 	return c
 }
 
-// inForce waits until the policies judge what is written: the stamps, the verbs, and exceptions that overlap.
+// inForce waits until the policies are in force: the stamps, the verbs, and the refusal of overlapping exceptions.
 func (w *world) inForce() {
 	w.Helper()
 	at := func(name string) string {
@@ -53,14 +53,14 @@ func (w *world) inForce() {
 	says("deleted", "kubectl delete gtex probe")
 }
 
-// may binds a ClusterRole to a person in the namespace.
+// may binds a ClusterRole to a user in the namespace.
 func (w *world) may(who, role string) {
 	w.Helper()
 	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", who+"-"+role, "--clusterrole="+role, "--user="+who)
 	w.Must(err)
 }
 
-// TestWithThePolicies has one control plane for all that needs them.
+// TestWithThePolicies has one control plane for all tests that need the policies.
 func TestWithThePolicies(t *testing.T) {
 	t.Parallel()
 	c := guarded(t)
@@ -172,7 +172,7 @@ func exceptRights(w *world) {
 	n := 0
 	except := func(args ...string) func(*world) said {
 		return func(who *world) said {
-			n++ // one after the other, so that none overlaps
+			n++ // exceptions follow each other, so that none overlap
 			return who.gate(append([]string{"exception", "production", fmt.Sprintf("--from=%dh", 2*n), "--for=1h"}, args...)...)
 		}
 	}

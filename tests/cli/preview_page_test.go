@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// blocksOf returns the blocks of a page, in the namespace of the world.
+// blocksOf returns the blocks of a page, with the namespace of the world.
 func (w *world) blocksOf(page string) []markdown.Block {
 	w.Helper()
 	blocks := markdown.BlocksOf(w, "docs/"+page)
@@ -23,7 +23,7 @@ func (w *world) blocksOf(page string) []markdown.Block {
 	return blocks
 }
 
-// writes writes a block to the file that its first line names, below a folder.
+// writes writes a block to the file in its first line, below a folder.
 func (w *world) writes(folder string, b markdown.Block) (name string) {
 	w.Helper()
 	first, rest, _ := strings.Cut(b.Text, "\n")
@@ -88,7 +88,7 @@ func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 	}
 }
 
-// workflow is what a workflow of GitHub does, as far as it matters here.
+// workflow has the fields of a GitHub workflow that the test needs.
 type workflow struct {
 	On          map[string]any
 	Permissions map[string]string
@@ -107,7 +107,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	var flow workflow
 	for _, b := range append(w.blocksOf("guides/preview.md"), w.blocksOf("guides/pull-request-check.md")...) {
 		if b.Language == "yaml" && strings.HasPrefix(w.writes(root, b), ".github/") {
-			// YAML 1.1 takes the key on for true.
+			// YAML 1.1 reads the key on as true.
 			w.Must(yaml.UnmarshalStrict([]byte(strings.Replace(b.Text, "\non:", "\n\"on\":", 1)), &map[string]any{}))
 			w.Must(yaml.Unmarshal([]byte(strings.Replace(b.Text, "\non:", "\n\"on\":", 1)), &flow))
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// hour are flags for an hour of a Tuesday that is long over.
+// hour has the flags for an hour of a Tuesday in the past.
 var hour = strings.Fields("--from 2026-11-24T10:00:00Z --until 2026-11-24T11:00:00Z")
 
-// lunch is an exception that closes a Gate for that hour.
+// lunch creates an exception that closes a Gate for that hour.
 func (w *world) lunch(name, of string) {
 	w.Helper()
 	at, start, end := time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC), "00:00", "24:00"
@@ -29,7 +29,7 @@ func (w *world) lunch(name, of string) {
 	})
 }
 
-// rows returns the lines of a table without its headers, in one namespace called flux-system, and without what fills its columns.
+// rows returns the rows of a table without its headers and padding, with flux-system as the namespace.
 func (w *world) rows(out string) string {
 	_, rows, _ := strings.Cut(strings.ReplaceAll(out, w.Namespace, "flux-system"), "\n")
 	return strings.Join(strings.Fields(rows), " ")

@@ -35,7 +35,7 @@ func TestFreezeAndThawShowWhatTheyDo(t *testing.T) {
 	}
 }
 
-// They may not open a Gate that another user has closed.
+// thaw must not open a Gate that another user has closed.
 func TestThawKeepsOtherCloseRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestIneffectiveRequestsAreReported(t *testing.T) {
 	}
 }
 
-// Each of these opened a Gate that another user had closed, or lost a planned request.
+// In each of these cases, thaw once opened a Gate that another user had closed, or lost a planned request.
 func TestThawWithdrawsOnlyTheFreeze(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -200,7 +200,7 @@ func TestResetWithdrawsUnhandledRequests(t *testing.T) {
 	w.expect(w.gate("reset", "staging"), 0, "closed, default", "")
 }
 
-// A handled value does not count again: the same arguments must produce another value.
+// A handled value does not count again, so the same arguments must produce another value.
 func TestTheSamePlanCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

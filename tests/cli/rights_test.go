@@ -16,13 +16,13 @@ import (
 // exitError is the exit code of a command that has done nothing.
 const exitError = 2
 
-// exitTimeout is that of one that has waited without success.
+// exitTimeout is the exit code of a command whose wait has timed out.
 const exitTimeout = 124
 
-// exitIncomplete is that of one that has done something, but not all.
+// exitIncomplete is the exit code of a command that has done only a part.
 const exitIncomplete = 3
 
-// frozen is a Gate that is closed by default, and in a close period for 20 days.
+// frozen returns the spec of a Gate that is closed by default and has a close period for 20 days.
 func frozen() v1alpha1.GateSpec {
 	from, until := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))
 	return v1alpha1.GateSpec{
@@ -31,10 +31,10 @@ func frozen() v1alpha1.GateSpec {
 	}
 }
 
-// rule is what a role allows: verbs on resources, as in kubectl create role.
+// rule is a rule of a role: verbs on resources, as for kubectl create role.
 type rule struct{ verbs, resources string }
 
-// hasExactly gives a person these rights in the namespace, and no others.
+// hasExactly gives a user these permissions in the namespace.
 func (w *world) hasExactly(who string, rules ...rule) {
 	w.Helper()
 	for i, r := range rules {
@@ -46,7 +46,7 @@ func (w *world) hasExactly(who string, rules ...rule) {
 	}
 }
 
-// documented returns the rights that docs/secure/permissions.md says that a command needs.
+// documented returns the permissions that a command needs according to docs/secure/permissions.md.
 func (w *world) documented(command string) (rules []rule) {
 	w.Helper()
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "permissions.md"))
@@ -68,8 +68,8 @@ func (w *world) documented(command string) (rules []rule) {
 	return rules
 }
 
-// needs runs a command as a user with exactly the documented permissions, and as users who lack one of them: the command names it in
-// one line which verb on which resource they lack.
+// needs runs a command as a user with exactly the documented permissions, and as users who lack one of them. For those, the error must name
+// the missing verb and the resource in one line.
 func (w *world) needs(command string, run func(who *world) said) {
 	w.Helper()
 	rules := w.documented(command)
@@ -97,7 +97,7 @@ func (w *world) needs(command string, run func(who *world) said) {
 	}
 }
 
-// expect fails unless a command has ended and printed as wanted.
+// expect checks the exit code of a command, and that its output contains the texts.
 func (w *world) expect(got said, code int, out, errOut string) {
 	w.Helper()
 	if got.code != code || !strings.Contains(got.out, out) || !strings.Contains(got.errOut, errOut) {

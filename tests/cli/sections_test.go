@@ -16,12 +16,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// section is what a page of docs/operate has below a heading.
+// section is a section of a page of docs/operate.
 type section struct{ heading, text string }
 
 var aHeading = regexp.MustCompile(`(?m)^##+ (.*)\n`)
 
-// sectionsOf returns those of a page that have commands.
+// sectionsOf returns the sections of a page that have blocks.
 func sectionsOf(t testing.TB, page string) (sections []section) {
 	t.Helper()
 	content, err := os.ReadFile(pathOf(page))
@@ -46,21 +46,21 @@ func pathOf(page string) string {
 	return filepath.Join(harness.Root(), "docs", "operate", page+".md")
 }
 
-// scene is the state in which a section is read.
+// scene is the state in which a section is run.
 type scene struct {
-	// has are manifests in flux-system.
+	// has contains the manifests to create in flux-system.
 	has string
 	// first runs before the commands of the section.
 	first func(w *world)
-	// who looks, admin if there is none.
+	// who returns the world of the user who runs the commands, nil for admin.
 	who func(w *world) *world
 	// then checks what the section has done.
 	then func(w *world)
-	// skip are commands that another test runs.
+	// skip is a text in blocks that another test runs.
 	skip string
 }
 
-// plays sets a scene and runs a section in it.
+// plays sets up a scene and runs a section in it.
 func (s scene) plays(w *world, page string, of section) {
 	w.Helper()
 	if s.has != "" {
@@ -79,7 +79,7 @@ func (s scene) plays(w *world, page string, of section) {
 	}
 }
 
-// applied applies manifests and has the controller decide on the Gates among them.
+// applied applies manifests and waits until the controller has decided on the Gates.
 func (w *world) applied(manifests string) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "scene.yaml")
@@ -95,8 +95,8 @@ func (w *world) applied(manifests string) {
 	}
 }
 
-// lives runs the blocks of a section in turn, as its reader does. Each command must print what the page has; one that only shows
-// something may take a moment. With -update, the page gets what it prints.
+// lives runs the blocks of a section in order. Each command must print what the page shows. The output of a command that changes nothing
+// may take a moment. With -update, the page is updated with the output.
 func (w *world) lives(page string, of section, skip string) {
 	w.Helper()
 	folder := w.folder
@@ -124,12 +124,12 @@ func (w *world) lives(page string, of section, skip string) {
 	}
 }
 
-// follows does what blocks say: it writes files and runs commands, which must print what the page shows.
+// follows runs blocks: it writes files and runs commands, which must print what the page shows.
 func (w *world) follows(folder string, blocks ...markdown.Block) {
 	w.Helper()
 	for _, b := range blocks {
 		switch {
-		case b.Language == "yaml" && strings.HasPrefix(b.Text, "# "): // others are only for people
+		case b.Language == "yaml" && strings.HasPrefix(b.Text, "# "): // other blocks are only examples
 			w.writes(folder, b)
 		case b.Language == "sh":
 			code := 0
@@ -145,7 +145,7 @@ func (w *world) follows(folder string, blocks ...markdown.Block) {
 	}
 }
 
-// succeeds runs commands whose output the page does not show. If they only show something, that may take a moment.
+// succeeds runs commands whose output the page does not show. If they change nothing, they may take a moment to succeed.
 func (w *world) succeeds(folder, commands string) {
 	w.Helper()
 	run := func() error {
@@ -161,12 +161,12 @@ func (w *world) succeeds(folder, commands string) {
 	}
 }
 
-// here puts the namespace of the world, the tree and the receivers in the place of those of the page.
+// here replaces the namespace, the folder of the manifests and the URL of receivers on a page with those of the world.
 func (w *world) here() *strings.Replacer {
 	return strings.NewReplacer("flux-system", w.Namespace, "-k config/", "-k "+harness.Root()+"/config/", "$GATING_URL", w.receivers)
 }
 
-// printsAll runs the commands of a block. It returns them, as the page has them, with what they print.
+// printsAll runs the commands of a block. It returns the commands as written on the page, with their output.
 func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (text string) {
 	w.Helper()
 	written := docs.Commands(asWritten)
@@ -184,7 +184,7 @@ func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (te
 		switch {
 		case *update:
 			if !c.Changes() {
-				time.Sleep(2 * time.Second) // the page gets what stays
+				time.Sleep(2 * time.Second) // wait until the output is stable
 			}
 			_ = run()
 		case c.Changes():
@@ -207,17 +207,17 @@ func tidy(text string) string {
 	return text + "\n"
 }
 
-// passes matches a pass that has not ended yet.
+// passes matches the line about a pass that has not ended yet.
 var passes = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n?`)
 
-// steady is docs.Stable without passes.
+// steady returns docs.Stable of a text, without passes in progress.
 func steady(text string) string {
 	return strings.TrimSpace(passes.ReplaceAllString(docs.Stable(text), ""))
 }
 
 var pages sync.Mutex
 
-// rewrite puts what commands print into a page.
+// rewrite replaces the text of a section in a page.
 func rewrite(w *world, page, old, now string) {
 	w.Helper()
 	pages.Lock()

@@ -13,13 +13,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// inTerminal runs kubectl gate in a pseudo-terminal and returns what it shows.
+// inTerminal runs kubectl gate in a pseudo-terminal and returns its output.
 func (w *world) inTerminal(env []string, args ...string) string {
 	w.Helper()
 	return w.inTerminalOf(120, env, args...)
 }
 
-// inTerminalOf runs it in one with a number of columns.
+// inTerminalOf is like inTerminal, with a number of columns.
 func (w *world) inTerminalOf(columns uint16, env []string, args ...string) string {
 	w.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -36,7 +36,7 @@ func (w *world) inTerminalOf(columns uint16, env []string, args ...string) strin
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TZ=UTC", "TERM=xterm", "NO_COLOR=", "HOME="+cluster.Dir()), env...)
 	w.Must(cmd.Start())
 	_ = slave.Close()
-	shown, _ := io.ReadAll(master) // it ends with an error when the last one has closed the terminal
+	shown, _ := io.ReadAll(master) // it ends with an error when the last process closes the terminal
 	_ = cmd.Wait()
 	return string(shown)
 }

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/reference/cli.md has it")
 
-// shows runs the commands of a file in testdata, each in a line that begins with "$ ", and expects that they print what the file has.
-// Times and the name of the namespace may be others: the file has flux-system.
+// shows runs the commands in a file of testdata, each in a line that starts with "$ ", and checks that they print what the file has. Times
+// and the name of the namespace may differ: the file has flux-system.
 func (w *world) shows(name string) {
 	w.Helper()
 	path := filepath.Join("testdata", name+".txt")
@@ -29,7 +29,7 @@ func (w *world) shows(name string) {
 	}
 }
 
-// transcript runs the commands of a text, each in a line that begins with "$ ", and returns them with what they print.
+// transcript runs the commands in a text, each in a line that starts with "$ ", and returns them with their output.
 func (w *world) transcript(text string) string {
 	w.Helper()
 	var got strings.Builder

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// symptoms are those of the pages on troubleshooting that need no policies and no other controller.
+// symptoms has the scenes for sections of the pages on troubleshooting that need no policies and no other controller.
 var symptoms = map[string]map[string]scene{
 	"troubleshooting": {
 		"Start here": {first: func(w *world) { w.heldApps() }},
@@ -66,7 +66,7 @@ const (
 `
 )
 
-// kustomization is one of a source that does not exist.
+// kustomization returns the manifest of a Kustomization whose source does not exist.
 func kustomization(name string) string {
 	return fmt.Sprintf(`---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -80,7 +80,7 @@ spec:
 `, name)
 }
 
-// gate is the Gate production with more in its spec, and a target if there is one.
+// gate returns the manifest of the Gate production. more has further fields of its spec, and target is a target or empty.
 func gate(state, more, target string) string {
 	return fmt.Sprintf(`---
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
@@ -93,7 +93,7 @@ spec:
 `, state, more, target)
 }
 
-// gateOf is a Gate that governs a Kustomization.
+// gateOf returns the manifest of a Gate that governs a Kustomization.
 func gateOf(state, more, name string) string {
 	return gate(state, more, fmt.Sprintf("{kind: Kustomization, name: %q}", name))
 }
@@ -112,7 +112,7 @@ spec:
 `, name, of)
 }
 
-// holds waits until a Kustomization is held.
+// holds returns a function that waits until a Kustomization is held.
 func holds(name string) func(w *world) {
 	return func(w *world) {
 		obj := w.Kustomization(name)
@@ -125,7 +125,7 @@ func holds(name string) func(w *world) {
 	}
 }
 
-// suspended suspends a Kustomization with flux.
+// suspended returns a function that suspends a Kustomization as flux suspend does.
 func suspended(name string) func(w *world) {
 	return func(w *world) {
 		obj := w.Kustomization(name)
@@ -134,7 +134,8 @@ func suspended(name string) func(w *world) {
 	}
 }
 
-// resumed resumes the Kustomization apps, whose Gate permits that.
+// resumed returns a function that resumes the held Kustomization apps as flux resume does. The mode of its Gate decides whether it is held
+// again.
 func resumed(policy v1alpha1.Mode) func(w *world) {
 	return func(w *world) {
 		apps := w.published()
@@ -165,7 +166,8 @@ func heldByAnother(w *world) {
 	w.expect(w.gate("open", "production", "--for", "1h"), 0, "", "")
 }
 
-// matchesNothing waits until that is told: what an entry names may come a minute later.
+// matchesNothing waits until the Gate reports that an entry matches nothing. That takes longer, because the objects may be created within a
+// minute.
 func matchesNothing(w *world) {
 	w.Must(harness.Eventually(w.Context(), 2*harness.Patience, "the gate says that an entry matches nothing", func() error {
 		if got := w.shell("kubectl get gates -n " + w.Namespace + " -o yaml"); !strings.Contains(got.out, v1alpha1.NoTargetsReason) {
@@ -187,7 +189,7 @@ func closedTwice(w *world) {
 	w.expect(w.gate("freeze", "--for", "1h", "--reason", "incident 77"), 0, "", "")
 }
 
-// expiring is a Certificate that the Gate cannot hold any longer.
+// expiring creates a Certificate that the Gate no longer holds, because it is about to expire.
 func expiring(w *world) {
 	c := harness.Object("cert-manager.io/v1", "Certificate", w.Key("www"))
 	c.Object["spec"] = map[string]any{"secretName": "www", "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}}
@@ -201,7 +203,7 @@ func expiring(w *world) {
 	w.Decided(w.ReadGate("certificates"))
 }
 
-// later waits until what is created has a later time than what there is: the API server knows seconds.
+// later waits until a new object gets a later creation time than existing ones, because the API server stores whole seconds.
 func (w *world) later() {
 	w.Helper()
 	now := time.Now().Truncate(time.Second)
@@ -228,7 +230,7 @@ func TestThePagesOnTroubleshootingShowWhatHappens(t *testing.T) {
 	}
 }
 
-// A reader must find each symptom on one page, and each command must be tried.
+// A reader must find each symptom on one page, and a test must run each command.
 func TestTheIndexOfTroubleshootingHasEachSymptomAndEachIsTried(t *testing.T) {
 	t.Parallel()
 	index, err := os.ReadFile(pathOf("troubleshooting"))

@@ -26,7 +26,7 @@ func (w *world) unhandled(name string) (value string) {
 	return value
 }
 
-// Without config/policies nothing else keeps the request that is there.
+// Without config/policies, a new request would overwrite the existing one.
 func TestUnhandledRequestsAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,13 +38,13 @@ func TestUnhandledRequestsAreNotReplaced(t *testing.T) {
 	if now := w.ReadGate("production").Annotations[v1alpha1.CloseRequestedAtAnnotation]; now != value {
 		t.Errorf("%q has replaced %q", now, value)
 	}
-	// An open has its own annotation.
+	// Open requests have their own annotation.
 	if got := w.gate("open", "production", "--for", "1m"); strings.Contains(got.errOut, "not requested") || w.ReadGate("production").Annotations[v1alpha1.OpenRequestedAtAnnotation] == "" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// With config/policies the API server keeps it.
+// With config/policies, the API server keeps the existing request.
 func replacesUnhandled(w *world) {
 	w.unhandled("production")
 	got := w.gate("close", "production", "--for", "1m")

@@ -38,7 +38,7 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	at := regexp.MustCompile(`^staging +closed +close request +\S+ \S+ \((in )?[0-9]+s( ago)?\) `)
-	for lines.Scan() && !strings.Contains(lines.Text(), "opened   default") { // the request counts until the next second, which may be over when this is told
+	for lines.Scan() && !strings.Contains(lines.Text(), "opened   default") { // the request is in force until the next second, which may have passed when the row is printed
 		if !at.MatchString(lines.Text()) {
 			t.Fatalf("it prints %q", lines.Text())
 		}
@@ -52,7 +52,7 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 	}
 }
 
-// paced has a closed Gate hold two objects, which it releases one after the other.
+// paced creates a closed Gate that holds two objects and releases them one after the other.
 func (w *world) paced() {
 	w.Helper()
 	w.Create(w.Kustomization("one"))

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// why returns what kubectl gate why says for programs.
+// why returns the output of kubectl gate why -o json.
 func (w *world) why(object string) explain.Explanation {
 	w.Helper()
 	return listOf[explain.Explanation](w, "why", object)[0]
@@ -127,7 +127,7 @@ func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
 		t.Errorf("the close period denies requests: %+v", e.Remedies)
 	}
 	if got := w.gate("open", "production", "--for", "1h"); !strings.Contains(got.out, "closed, close period freeze") {
-		t.Errorf("%+v", got) // as why has said
+		t.Errorf("%+v", got) // as why has reported
 	}
 }
 
