@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// all is how many large bodies are read, and how many of them are kept.
+// all returns how many large bodies are being read, and how many of them are kept in memory.
 func (r *largeBodies) all() (all, kept int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,7 +37,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// load adds a receiver that takes all and requests nothing, and returns its path.
+// load adds a receiver that accepts all webhooks and requests nothing, and returns its path.
 func load(t *testing.T, table *Table, name, kind string, change ...func(*v1alpha1.GateReceiverSpec)) string {
 	t.Helper()
 	path, err := table.Load(t.Context(), receiverOf(name, "apps", append(change, func(s *v1alpha1.GateReceiverSpec) {
@@ -49,7 +49,7 @@ func load(t *testing.T, table *Table, name, kind string, change ...func(*v1alpha
 	return path
 }
 
-// tokensOf has Secrets for receivers.
+// tokensOf returns the Secrets of receivers.
 func tokensOf(names ...string) map[string]map[string]string {
 	data := map[string]map[string]string{}
 	for _, name := range names {
@@ -58,20 +58,20 @@ func tokensOf(names ...string) map[string]map[string]string {
 	return data
 }
 
-// oneReceiver is a Table with a receiver of type generic-hmac.
+// oneReceiver returns a Table with a receiver of type generic-hmac, and its path.
 func oneReceiver(t *testing.T) (table *Table, path string) {
 	t.Helper()
 	table, _ = newTable(tokensOf("ci"))
 	return table, load(t, table, "ci", v1alpha1.GenericHMACReceiver)
 }
 
-// large is a body that shares the room, and stalled is the beginning of one.
+// large is a body that counts as large, and stalled is the start of one.
 var (
 	large   = strings.Repeat(" ", maxBodyBytes)
 	stalled = strings.Repeat(" ", smallBodyBytes+1)
 )
 
-// signedLarge is a request with a large body that is signed.
+// signedLarge returns a request with a signed large body.
 func signedLarge(path string) string {
 	return head(path, maxBodyBytes, "X-Signature: "+signatureOf("sha256", hashes["sha256"], testToken, []byte(large))) + large
 }
@@ -103,7 +103,7 @@ func TestStalledStrangersBlockNoSender(t *testing.T) {
 	}
 }
 
-// A sender that stalls on a path learns the same about it whether there is such a path.
+// A sender that stalls gets the same response whether the path exists or not.
 func TestStallsRevealNoPath(t *testing.T) {
 	names := []string{"ci", "one", "two"}
 	table, _ := newTable(tokensOf(names...))
@@ -123,7 +123,7 @@ func TestStallsRevealNoPath(t *testing.T) {
 		t.Helper()
 		sent := large
 		if want == http.StatusServiceUnavailable {
-			sent = stalled // the rest is not read
+			sent = stalled // the server does not read the rest
 		}
 		if got := code(t, dial(head(path, maxBodyBytes)+sent)); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
@@ -150,7 +150,7 @@ func TestStallsRevealNoPath(t *testing.T) {
 	})
 }
 
-// The path of generic-oidc is not a secret, and those of the others lie in logs.
+// The path of generic-oidc is not a secret, and other paths may appear in logs.
 func TestPathAloneUsesNoMemoryOfVerifiedSender(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	table, _ := newTable(tokensOf("gitlab", "alertmanager"))
@@ -209,7 +209,7 @@ func TestTheLargeBodyOfAStrangerIsNotKept(t *testing.T) {
 	}
 }
 
-// answering records how much memory is reserved when a response is written.
+// answering records how much memory is reserved when the response is written.
 type answering struct {
 	*httptest.ResponseRecorder
 	large      *largeBodies
@@ -221,7 +221,7 @@ func (a *answering) WriteHeader(code int) {
 	a.ResponseRecorder.WriteHeader(code)
 }
 
-// A sender that has its response may send the next body. The memory of the last one must be released by then.
+// A sender that has received its response may send the next body. The memory of the last one must be released by then.
 func TestMemoryOfBodyIsReleasedBeforeResponse(t *testing.T) {
 	table, path := oneReceiver(t)
 	handler := newHandler(table, nil)
@@ -234,7 +234,7 @@ func TestMemoryOfBodyIsReleasedBeforeResponse(t *testing.T) {
 	}
 }
 
-// The receiver was there when the first byte came.
+// The receiver existed when the first byte arrived.
 func TestAReceiverThatChangesWhileABodyComesCountsAsItIsThen(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: "ci"}
 	for name, tc := range map[string]struct {
@@ -273,7 +273,7 @@ func TestAReceiverThatChangesWhileABodyComesCountsAsItIsThen(t *testing.T) {
 	}
 }
 
-// counted counts the bytes that go through a hash.
+// counted counts the bytes that are hashed.
 type counted struct {
 	hash.Hash
 	bytes *int
@@ -284,7 +284,7 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.Hash.Write(p)
 }
 
-// To hash a body takes longest of all that is done for a stranger.
+// Hashing the body is the most expensive operation for an unverified sender.
 func TestAsMuchIsHashedForAnyStranger(t *testing.T) {
 	table, s := newTable(tokensOf("ci", "github", "gitlab", "alertmanager"))
 	s.set("apps/github", map[string]string{"token": testToken, "previousToken": previousToken})

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// patient has no effective limits.
+// patient is a rate without effective limits.
 var patient = bodyRate{interval: time.Hour, bytes: 1, whole: time.Hour}
 
-// head is the beginning of a request with a body of some bytes.
+// head returns the start of a request with a body of length bytes.
 func head(path string, length int, headers ...string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%s\r\n", path, length, strings.Join(append(headers, ""), "\r\n"))
 }
@@ -46,7 +46,7 @@ func TestStalledBodyIsDisconnectedEarly(t *testing.T) {
 	}
 }
 
-// trickle sends a byte every now and then until the other side has enough.
+// trickle sends one byte every millisecond until the connection is closed.
 func trickle(conn io.Writer) {
 	for {
 		if _, err := conn.Write([]byte(" ")); err != nil {
@@ -76,7 +76,7 @@ func TestTricklingBodyIsDisconnected(t *testing.T) {
 	}
 }
 
-// deadlines are those that were set on a connection.
+// deadlines records the deadlines that are set on a connection.
 type deadlines struct {
 	http.ResponseWriter
 	set []time.Time
@@ -87,7 +87,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// piecemeal gives a piece each time.
+// piecemeal returns one piece per read.
 type piecemeal struct{ pieces []int }
 
 func (p *piecemeal) Read(_ []byte) (int, error) {
@@ -118,7 +118,7 @@ func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
 			buffer := make([]byte, 1000)
 			for err := error(nil); err == nil; _, err = r.Body.Read(buffer) {
 			}
-			// Now it is net/http that waits for the next request.
+			// From here on, net/http waits for the next request.
 			if _, err := r.Body.Read(buffer); !errors.Is(err, io.EOF) {
 				t.Errorf("%s: behind the end: %v", name, err)
 			}

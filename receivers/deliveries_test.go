@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// remembering is a Gate that takes webhooks.
+// remembering is a Gate that accepts webhooks.
 type remembering struct {
 	*testing.T
 	gate *v1alpha1.Gate
@@ -27,7 +27,7 @@ func newRemembering(t *testing.T) *remembering {
 	return &remembering{T: t, gate: &v1alpha1.Gate{}, now: testNow}
 }
 
-// take has a receiver take a webhook that is to be remembered.
+// take writes a recorded webhook of a receiver.
 func (r *remembering) take(receiver, delivery string, action v1alpha1.RequestAction) error {
 	return r.write(gateRequest{action: action, delivery: deliveryID("apps/"+receiver, delivery)})
 }
@@ -35,7 +35,7 @@ func (r *remembering) take(receiver, delivery string, action v1alpha1.RequestAct
 func (r *remembering) write(a gateRequest) error {
 	r.Helper()
 	next := r.gate.DeepCopy()
-	// The controller has handled all before.
+	// The controller has handled all previous requests.
 	delete(next.Annotations, v1alpha1.OpenRequestedAtAnnotation)
 	delete(next.Annotations, v1alpha1.CloseRequestedAtAnnotation)
 	err := write(next, a, r.now)
@@ -60,7 +60,7 @@ func (r *remembering) recorded() deliveries {
 
 func (r *remembering) annotation() string { return r.gate.Annotations[v1alpha1.DeliveriesAnnotation] }
 
-// fill has a receiver take as many as it may.
+// fill writes as many webhooks as a receiver may record.
 func (r *remembering) fill(receiver string, action v1alpha1.RequestAction) {
 	r.Helper()
 	for i := range maxDeliveries {
@@ -70,7 +70,7 @@ func (r *remembering) fill(receiver string, action v1alpha1.RequestAction) {
 	}
 }
 
-// want checks what becomes of a webhook.
+// want checks the error for a webhook.
 func (r *remembering) want(name string, got, want error) {
 	r.Helper()
 	if !errors.Is(got, want) || want == nil && got != nil {
@@ -168,13 +168,13 @@ func TestDroppedCloseCannotOpen(t *testing.T) {
 		r.want("another receiver's", r.take("other", fmt.Sprint(after), opens), nil)
 		r.want("one that closes", r.write(gateRequest{action: closes, repeats: captured.repeats}), nil)
 	}
-	// One that was taken later is forgotten as well, and the doubt lasts for that one.
+	// A webhook that was accepted later is dropped, too. Until its record expires, no webhook of the receiver opens.
 	later := newRemembering(t)
 	later.gate, later.now = r.gate.DeepCopy(), testNow.Add(replayWindow)
 	later.want("one more that closes", later.take("ci", "last", closes), nil)
 	later.now = testNow.Add(replayWindow + time.Second)
 	later.want("the second one that is forgotten, to open", later.write(gateRequest{action: opens, repeats: deliveryID("apps/ci", fmt.Sprint(closes, 0))}), errTooMany)
-	// It is older than what is remembered at all, but the receiver has its quota full.
+	// It is older than any record, but the quota of the receiver is used up.
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("after the window", r.write(captured), nil)
 	r.want("with the quota full", r.take("ci", "new", opens), errTooMany)
@@ -185,7 +185,7 @@ func TestDroppedCloseCannotOpen(t *testing.T) {
 func TestTheAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
 	r := newRemembering(t)
 	var got []int
-	for n := 1; n > 0; { // each takes what it can get
+	for n := 1; n > 0; { // each receiver records as many webhooks as it may
 		for n = 0; n < maxDeliveries && r.take(fmt.Sprint("ci-", len(got)), fmt.Sprint(n), opens) == nil; {
 			n++
 		}
@@ -229,7 +229,7 @@ func TestOtherAnnotationsReduceSpaceForDeliveries(t *testing.T) {
 	r.want("a repetition", r.take("ci", "1", opens), errReplayed)
 	r.fits()
 
-	r = others(validation.TotalAnnotationSizeLimitB - 1000) // no room at all
+	r = others(validation.TotalAnnotationSizeLimitB - 1000) // no space is left
 	r.want("one that opens", r.take("ci", "2", opens), errTooMany)
 	r.want("one that closes", r.take("ci", "3", closes), nil)
 	r.want("the one that closed, to open", r.take("ci", "3", opens), errTooMany)
@@ -237,7 +237,7 @@ func TestOtherAnnotationsReduceSpaceForDeliveries(t *testing.T) {
 	r.fits()
 }
 
-// fits fails if the API server would refuse the annotations.
+// fits checks that the API server would accept the annotations.
 func (r *remembering) fits() {
 	r.Helper()
 	if err := validation.ValidateAnnotationsSize(r.gate.Annotations); err != nil {
@@ -245,8 +245,7 @@ func (r *remembering) fits() {
 	}
 }
 
-// Of many webhooks in any order, none opens twice within the window, and none that
-// closes is refused unless it is known.
+// Among many webhooks in random order, none opens twice within the window, and none that closes is refused unless it is recorded.
 func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -279,7 +278,7 @@ func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
 	}
 }
 
-// malformedRecords returns annotations that memory.String does not write. Most of them contain a webhook of the receiver smoke.
+// malformedRecords returns annotations that deliveries.String does not write. Most of them contain a webhook of the receiver smoke.
 func malformedRecords() map[string]string {
 	id, now := deliveryID("apps/smoke", "1"), testNow.Unix()
 	by, digest := sender(id), id[senderLength:]
@@ -327,7 +326,7 @@ func TestWithAnUnreadableRecordNoWebhookOpens(t *testing.T) {
 	}
 }
 
-// A clock may have been set.
+// The clock may have been set.
 func TestWebhooksOfAnotherTimeAreNotRecorded(t *testing.T) {
 	id := deliveryID("apps/smoke", "1")
 	for _, ago := range []time.Duration{replayWindow + time.Second, -replayWindow - time.Second} {
@@ -360,7 +359,7 @@ func TestAGateRecords512WebhooksInTheReplayWindow(t *testing.T) {
 	}
 }
 
-// A clock that is five minutes behind that of the sender accepts the signed time for the longest.
+// A clock that is five minutes behind that of the sender accepts a signed time for the longest time.
 func TestADeliveryIsRecordedWhileItsSignedTimeIsAccepted(t *testing.T) {
 	for _, fraction := range []time.Duration{0, 1, time.Millisecond, 999 * time.Millisecond} {
 		r := newRemembering(t)

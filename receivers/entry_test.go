@@ -67,7 +67,7 @@ func TestWebhookIsFilteredAndSelectsAction(t *testing.T) {
 	}
 }
 
-// expr has a receiver request what an expression says.
+// expr sets spec.actionExpr instead of spec.action.
 func expr(text string) func(*v1alpha1.GateReceiverSpec) {
 	return func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", text }
 }
@@ -76,7 +76,7 @@ func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
 	for _, change := range []func(*v1alpha1.GateReceiverSpec){
 		expr("true"),
 		expr("open"),
-		expr("req.action"), // may be anything
+		expr("req.action"), // can have any type
 		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "'true'" },
 		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "vars.x == 1" },
 		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.a ==" },
@@ -92,8 +92,7 @@ func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
 	}
 }
 
-// The API server lets nothing of this in. An object that is stored since an older definition is
-// not judged once more.
+// The API server refuses all of these. But it does not validate objects again that were stored with an older definition.
 func TestAReceiverHasEitherAnActionOrAnExpression(t *testing.T) {
 	const one = "exactly one of action and actionExpr must be set"
 	for _, tc := range []struct {

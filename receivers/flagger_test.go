@@ -27,7 +27,7 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// cached has Gates by the keys that a cache has them by.
+// cached has Gates by their keys in a cache.
 type cached map[string]*v1alpha1.Gate
 
 func (c cached) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -54,7 +54,7 @@ func (broken) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 	return errors.New("out of order")
 }
 
-// openGates returns a cache with some Gates, all of them open.
+// openGates returns a cache with open Gates.
 func openGates(names ...string) cached {
 	c := cached{}
 	for _, name := range names {
@@ -65,7 +65,7 @@ func openGates(names ...string) cached {
 	return c
 }
 
-// newFlagger returns one, and what it logs.
+// newFlagger returns a Flagger, and its log.
 func newFlagger(gates client.Reader) (*Flagger, *bytes.Buffer) {
 	log := &bytes.Buffer{}
 	logger := funcr.New(func(_, line string) { log.WriteString(line + "\n") }, funcr.Options{Verbosity: 9})
@@ -143,7 +143,7 @@ func TestACanaryCanNameItsGate(t *testing.T) {
 		{"/rollback/check", "test", "ops/release", 200, 403},
 		{"/gate/check", "test", "approved", 200, 200},
 		{"/rollback/check", "test", "approved", 403, 403},
-		// Names that a cache could take for that of a Gate elsewhere.
+		// A cache could take these names for a Gate in another namespace.
 		{"/gate/check", "", "release", 403, 403},
 		{"/gate/check", "", "/ops/release", 403, 403},
 		{"/gate/check", "test", "/ops/release", 403, 403},
@@ -281,7 +281,7 @@ func TestTokenIsRemovedWithItsReceiver(t *testing.T) {
 	}
 }
 
-// With a hash for each, a stranger would keep the controller busy.
+// If each receiver needed a hash, an unverified sender could keep the controller busy.
 func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
 	withReceivers := func(n int) *Table {
 		table := NewTable(nil)

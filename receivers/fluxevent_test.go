@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fluxBody is an event as kustomize-controller has it; change replaces in it.
+// fluxBody returns an event of kustomize-controller. change has pairs of replaced texts.
 func fluxBody(change ...string) string {
 	return strings.NewReplacer(change...).Replace(`{"involvedObject":{"kind":"Kustomization","namespace":"flux-system","name":"staging",` +
 		`"uid":"8b1c","apiVersion":"kustomize.toolkit.fluxcd.io/v1","resourceVersion":"7"},"severity":"error",` +
@@ -101,7 +101,7 @@ func TestFluxEventHasObjectAndReason(t *testing.T) {
 	if want := "Kustomization staging: Health check failed after 30s"; hook.reason != want {
 		t.Errorf("reason %q, want %q", hook.reason, want)
 	}
-	// Expressions read the same event as we do.
+	// Expressions read the same value as the verifier.
 	twice := fluxBody(`"severity"`, `"involvedObject":{"kind":"HelmRelease","name":"web"},"severity"`)
 	hook = verified(t, fluxEvent{}, signedFlux(twice))
 	if !strings.HasPrefix(hook.reason, "HelmRelease web: ") || textAt(hook.body, "involvedObject", "namespace") != "" {
@@ -138,7 +138,7 @@ func TestAnAlertRoutesByItsEventMetadata(t *testing.T) {
 		{`"gate":"production"`, []string{"production"}},
 		{`"gate":" production , canary,, "`, []string{"production", "canary"}},
 		{`"kustomize.toolkit.fluxcd.io/gate":"production"`, []string{"production"}},
-		{`"gating.toolkit.fluxcd.io/gate":"apps/production"`, []string{"apps/production"}}, // one of our own, for no Gate
+		{`"gating.toolkit.fluxcd.io/gate":"apps/production"`, []string{"apps/production"}}, // an event of our controller, which names no Gate
 		{`"Gate":"production"`, nil},
 	} {
 		body := fluxBody(`"metadata":{`, `"metadata":{`+test.metadata+`,`)

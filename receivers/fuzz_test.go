@@ -25,7 +25,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// sentences are all that errors may say: no part of a request is among them.
+// sentences are the texts that errors may have. They contain no part of a request.
 var sentences = []string{
 	"not verified: X-Signature is not the signature of the body",
 	"not verified: X-Hub-Signature-256 is not the signature of the body",
@@ -53,7 +53,7 @@ var sentences = []string{
 	"malformed: Content-Type must be application/json or application/x-www-form-urlencoded",
 }
 
-// fuzzVerify runs a verifier on a request with anything in it.
+// fuzzVerify runs a verifier on a request with arbitrary content.
 func fuzzVerify(t *testing.T, v verifier, in *incoming, more ...string) *webhook {
 	t.Helper()
 	body := bytes.Clone(in.body)
@@ -81,8 +81,7 @@ func fuzzVerify(t *testing.T, v verifier, in *incoming, more ...string) *webhook
 
 var fuzzHashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 
-// signedByHand verifies a signature apart from the code under test: it makes the
-// signatures that are right and looks whether this is one.
+// signedByHand verifies a signature independently of the code under test: it computes all valid signatures and compares them.
 func signedByHand(value, body string, tokens []string, algorithms ...string) bool {
 	for _, algorithm := range algorithms {
 		for _, token := range tokens {
@@ -97,11 +96,10 @@ func signedByHand(value, body string, tokens []string, algorithms ...string) boo
 	return false
 }
 
-// fuzzTokens are those of a receiver: the second may be missing, and either empty.
+// fuzzTokens returns the tokens of a receiver. The second one may be missing, and both may be empty.
 func fuzzTokens(token, previous string) []string { return []string{token, previous} }
 
-// fuzzSign replaces a value by a right signature for some choices, so that what
-// comes after verification is reached.
+// fuzzSign replaces a value with a valid signature for some choices, so that the code after the verification is reached.
 func fuzzSign(value, body, token string, choice byte) string {
 	if algorithm := []string{"", "sha256", "sha512", "sha1"}[choice%4]; algorithm != "" {
 		return signatureOf(algorithm, fuzzHashes[algorithm], token, []byte(body))
@@ -295,7 +293,7 @@ func FuzzOIDC(f *testing.F) {
 	header := func(algorithm, kid string) string { return fmt.Sprintf(`{"alg":%q,"kid":%q}`, algorithm, kid) }
 	claims := string(must(json.Marshal(issuer.claims(nil))))
 	good := token(issuer.claims(nil), jose.RS256, rsaKey(), kid("rsa"))
-	// The port of the issuer is another each time: claims have a word for it.
+	// The port of the issuer differs each time, so claims have a placeholder for its URL.
 	claims = strings.ReplaceAll(claims, issuer.URL, "ISSUER")
 	f.Add(header("RS256", "rsa"), claims, "", byte(1), "")
 	f.Add(header("RS256", "rsa"), strings.Replace(claims, `"exp":`, `"exp":1,"x":`, 1), "", byte(1), "")
@@ -333,8 +331,7 @@ func FuzzOIDC(f *testing.F) {
 	})
 }
 
-// fuzzSignToken signs with the right key, with another, with the public one as a
-// secret, or not at all.
+// fuzzSignToken signs with the right key, with another key, with the public key as a secret, or not at all.
 func fuzzSignToken(content string, sum []byte, signature string, choice byte) []byte {
 	switch choice % 4 {
 	case 1:
@@ -350,7 +347,7 @@ func fuzzSignToken(content string, sum []byte, signature string, choice byte) []
 	}
 }
 
-// checkClaims checks the claims of a token that was taken, apart from the library.
+// checkClaims checks the claims of an accepted token, independently of the library.
 func checkClaims(t *testing.T, claims, issuer string) {
 	t.Helper()
 	var read struct {

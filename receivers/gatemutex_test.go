@@ -27,7 +27,7 @@ func TestRequestsAreSerializedPerGate(t *testing.T) {
 		}
 		defer other()
 	}
-	// A caller that gives up waits no longer than that.
+	// A caller stops waiting when its context ends.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := turns.take(ctx, production); !errors.Is(err, context.DeadlineExceeded) {
@@ -44,7 +44,7 @@ func TestRequestsAreSerializedPerGate(t *testing.T) {
 	}
 }
 
-// oneGate is an API server with nothing but a Gate.
+// oneGate is an API server that has only one Gate.
 type oneGate struct {
 	client.Client
 	gate  *v1alpha1.Gate
@@ -59,8 +59,7 @@ func (c *oneGate) Get(_ context.Context, _ client.ObjectKey, obj client.Object, 
 	return nil
 }
 
-// A planned request that the controller has not seen is waited for, but not on a Gate
-// at which it does not look.
+// An unhandled planned request delays new requests, but not if the Gate is suspended, because the controller does not handle it then.
 func TestASuspendedGateIsNotWaitedFor(t *testing.T) {
 	c := &oneGate{gate: &v1alpha1.Gate{}}
 	c.gate.Spec.Suspend = true

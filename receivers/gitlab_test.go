@@ -15,8 +15,7 @@ func goodGitLab() *incoming {
 		"X-Gitlab-Event-UUID", "13792a34-cac6-4fda-95a8-c58e00a3954e")
 }
 
-// tokenAttempts are those that any sender that sends the token can be tried with;
-// as is how the header has it.
+// tokenAttempts returns attempts for any sender that sends its token in a header. as precedes the token in the header.
 func tokenAttempts(header, as string) []attempt {
 	long := strings.Repeat("x", 200<<10)
 	return []attempt{
@@ -87,7 +86,7 @@ func TestTheReasonOfAGitLabWebhook(t *testing.T) {
 	}
 }
 
-// signedGitLab is what GitLab 19 sends for a webhook with a signing token.
+// signedGitLab returns a webhook of GitLab 19 with a signing token.
 func signedGitLab() *incoming {
 	in := goodGitLab()
 	in.tokens, in.signingTokens = nil, []string{standardSecret}
@@ -117,7 +116,7 @@ func TestGitLabNeedsBothTheTokenAndTheSignatureIfBothAreConfigured(t *testing.T)
 		return in
 	}
 	try(t, gitlab{}, both, standardAttempts(both))
-	// Without a token, the signature alone is configured.
+	// Without a token, only the signature is configured.
 	try(t, gitlab{}, both, slices.DeleteFunc(tokenAttempts("X-Gitlab-Token", ""), func(a attempt) bool { return a.name == "while no token is good" }))
 	try(t, gitlab{}, both, []attempt{
 		{"neither", all(without("X-Gitlab-Token"), without("webhook-signature")), errUnverified},

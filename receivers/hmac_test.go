@@ -18,7 +18,7 @@ func goodHMAC() *incoming {
 	return request(hmacBody, []string{testToken}, "X-Signature", signatureOf("sha256", sha256.New, testToken, []byte(hmacBody)))
 }
 
-// signatureAttempts are those that any sender that signs its body can be tried with.
+// signatureAttempts returns attempts for any sender that signs its body.
 func signatureAttempts(header, algorithm string, newHash func() hash.Hash, body string) []attempt {
 	sign := func(token string) string { return signatureOf(algorithm, newHash, token, []byte(body)) }
 	good := sign(testToken)
@@ -155,7 +155,7 @@ func TestATimeThatWasSignedTooFarFromNowIsRefused(t *testing.T) {
 }
 
 func TestRecordOutlastsSignedTimeTolerance(t *testing.T) {
-	// The worst case: signed by a clock that is as far ahead as it may be, taken at once.
+	// The worst case: the clock of the sender is ahead by the tolerance, and the webhook is accepted at once.
 	at := testNow.Add(signedTimeTolerance - time.Nanosecond)
 	if mustBeRecent(at, testNow) != nil {
 		t.Fatal("not taken at first")

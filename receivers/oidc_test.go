@@ -44,7 +44,7 @@ func TestATokenOfAnIssuerIsTaken(t *testing.T) {
 	}
 }
 
-// unsigned is a token with a header and a signature of choice.
+// unsigned returns a token with the given header and signature.
 func unsigned(header, payload, signature string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode([]byte(header)) + "." + encode([]byte(payload)) + "." + signature
@@ -132,8 +132,7 @@ func TestATokenThatIsNotTheIssuersForUsNowIsNotVerified(t *testing.T) {
 	}
 }
 
-// fullJSON is a good token in the serialization that is not for tokens, with dots to
-// look like one.
+// fullJSON returns a valid token in a serialization that is not allowed for tokens, with dots that make it resemble one.
 func fullJSON(issuer *testIssuer) string {
 	signer := must(jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: rsaKey()}, nil))
 	payload := must(signer.Sign(fmt.Appendf(nil, `{"iss":%q}`, issuer.URL))).FullSerialize()

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Keys take time to make, so that all tests share them.
+// All tests share the keys, because generating them takes time.
 var (
 	rsaKey   = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 	rsaOther = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
@@ -37,7 +37,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// testIssuer is an OpenID Connect issuer on loopback.
+// testIssuer is an OpenID Connect issuer on a loopback address.
 type testIssuer struct {
 	*httptest.Server
 
@@ -77,14 +77,14 @@ func newTestIssuer(t testing.TB, keys ...any) *testIssuer {
 	})
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
-	// The port may be that of an issuer of an earlier test, whose keys are still known.
+	// The port may be that of an issuer in an earlier test, whose keys are still cached.
 	issuersMu.Lock()
 	defer issuersMu.Unlock()
 	issuers.Remove(i.URL)
 	return i
 }
 
-// document has algorithms that we must not take from it.
+// document returns the discovery document. We must not accept all of its algorithms.
 func (i *testIssuer) document() map[string]any {
 	return map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"}}
 }
@@ -95,7 +95,7 @@ func (i *testIssuer) change(change func()) {
 	change()
 }
 
-// asked returns the number of discovery and key requests.
+// asked returns the number of requests for the discovery document and for the keys.
 func (i *testIssuer) asked() (discoveries, keyRequests int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -106,7 +106,7 @@ func publicKey(id string, private crypto.Signer) jose.JSONWebKey {
 	return jose.JSONWebKey{KeyID: id, Key: private.Public(), Use: "sig"}
 }
 
-// standardKeys are the public keys of an issuer, among them two of others' making.
+// standardKeys returns the public keys of an issuer. Two of them are of unsupported kinds.
 func standardKeys() []any {
 	return []any{
 		map[string]any{"kty": "OKP", "crv": "X448", "kid": "unreadable", "x": "AAAA"},
@@ -115,7 +115,7 @@ func standardKeys() []any {
 	}
 }
 
-// claims are good ones at testNow; change overrides, nil removes.
+// claims returns claims that are valid at testNow. change overrides some of them, and removes those that are nil.
 func (i *testIssuer) claims(change map[string]any) map[string]any {
 	claims := map[string]any{
 		"iss": i.URL, "sub": "repo:org/repo:ref:refs/heads/main", "aud": v1alpha1.DefaultOIDCAudience, "jti": "one",
@@ -130,7 +130,7 @@ func (i *testIssuer) claims(change map[string]any) map[string]any {
 	return claims
 }
 
-// token signs claims.
+// token returns a token with signed claims.
 func token(claims any, algorithm jose.SignatureAlgorithm, key any, headers map[string]any) string {
 	options := &jose.SignerOptions{}
 	for name, value := range headers {
@@ -146,7 +146,7 @@ func token(claims any, algorithm jose.SignatureAlgorithm, key any, headers map[s
 
 func kid(id string) map[string]any { return map[string]any{"kid": id} }
 
-// provider is a spec for the issuer that trusts one repository.
+// provider returns a spec for the issuer that trusts one repository.
 func (i *testIssuer) provider() v1alpha1.OIDCProvider {
 	return v1alpha1.OIDCProvider{
 		IssuerURL: i.URL,

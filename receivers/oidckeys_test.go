@@ -23,15 +23,14 @@ func isUnavailable(err error) bool {
 	return errors.Is(err, errKeys) && !errors.Is(err, errUnverified) && !errors.Is(err, errMalformed)
 }
 
-// withTokenAt is a request that is read some time after testNow, with a token that is
-// good by then.
+// withTokenAt returns a request that is read some time after testNow, with a token that is valid then.
 func withTokenAt(issuer *testIssuer, after time.Duration, key any, id string) *incoming {
 	in := withToken(token(issuer.claims(map[string]any{"nbf": nil, "exp": testNow.Add(100 * time.Hour).Unix()}), jose.RS256, key, kid(id)))
 	in.now = testNow.Add(after)
 	return in
 }
 
-// TestKeysOfAnIssuer sends tokens some time after testNow. The issuer is changed before the tokens that name a change.
+// TestKeysOfAnIssuer sends tokens some time after testNow. If a token has a change, the issuer is changed first.
 func TestKeysOfAnIssuer(t *testing.T) {
 	rotates := func(i *testIssuer) { i.keys = []any{publicKey("new", rsaOther())} }
 	fails := func(i *testIssuer) {
@@ -214,7 +213,7 @@ func TestARedirectOnTheSameHostIsFollowed(t *testing.T) {
 	verified(t, oidcVerifier(t, issuer.provider()), withTokenAt(issuer, 0, rsaKey(), "rsa"))
 }
 
-// holdDiscovery makes an issuer block before it responds; arrived is closed when it is requested.
+// holdDiscovery makes an issuer block before it responds. arrived receives a value for each request.
 func holdDiscovery(issuer *testIssuer) (arrived, release chan struct{}) {
 	arrived, release = make(chan struct{}, 10), make(chan struct{})
 	issuer.change(func() {

@@ -23,7 +23,7 @@ func (c *countsWrites) Patch(context.Context, client.Object, client.Patch, ...cl
 	return nil
 }
 
-// The API server refuses a receiver of type generic that opens. It may have stored one before it had the rule.
+// The API server refuses a receiver of type generic that opens, but may have stored one before this rule existed.
 func TestAWebhookWhosePathIsItsOnlySecretOpensNoGate(t *testing.T) {
 	const refused = "a webhook whose path is its only secret cannot open a gate: sign it, as generic-hmac does\n"
 	body := fluxBody()

@@ -34,7 +34,7 @@ func (c *faulty) Patch(context.Context, client.Object, client.Patch, ...client.P
 	return nil
 }
 
-// times repeats an error.
+// times returns n times the same error.
 func times(n int, err error) []error {
 	all := make([]error, n)
 	for i := range all {
@@ -82,7 +82,7 @@ func TestPermanentErrorsAreReturnedAtOnceAndOthersAfterTimeout(t *testing.T) {
 	if _, err := NewGates(c).request(ctx, key, gateRequest{action: opens}, testNow); !errors.Is(err, errUnavailable) || !errors.Is(err, away) || c.writes > 3 {
 		t.Errorf("away: %d writes, %v", c.writes, err)
 	}
-	// One try is made anyway, because the response may arrive in time.
+	// One attempt is always made, because the response may arrive in time.
 	calls := 0
 	value, err := retried(ctx, func() (int, error) { calls++; return calls, away })
 	if value != 1 || calls != 1 || !errors.Is(err, errUnavailable) || !errors.Is(err, away) {
@@ -94,8 +94,7 @@ func TestPermanentErrorsAreReturnedAtOnceAndOthersAfterTimeout(t *testing.T) {
 	}
 }
 
-// several is an API server with Gates by name, and refuses to read the one that is called
-// forbidden.
+// several is an API server with Gates by name. It refuses to read the Gate with the name forbidden.
 type several struct {
 	oneGate
 	gates map[string]*v1alpha1.Gate

@@ -28,7 +28,7 @@ func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
 					t.Error("two are inside")
 				}
 				passed.Add(1)
-				time.Sleep(5 * time.Second / perSecond) // longer than the next one has to wait
+				time.Sleep(5 * time.Second / perSecond) // longer than the next caller has to wait
 				inside.Add(-1)
 			}); err != nil {
 				t.Error(err)
@@ -41,8 +41,7 @@ func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
 	}
 }
 
-// Strangers could queue up and go away, and the sender would wait behind them all the
-// same.
+// Unverified clients could queue up and disconnect. A sender must not wait behind them.
 func TestCanceledCallerDoesNotDelayOthers(t *testing.T) {
 	turnstile := newSerialLimiter(rate.Every(500 * time.Millisecond))
 	ctx, giveUp := context.WithCancel(t.Context())
@@ -65,7 +64,7 @@ func TestCanceledCallerDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// withKeyWork replaces the turnstile of all tokens.
+// withKeyWork replaces the limiter for the signatures of tokens.
 func withKeyWork(t *testing.T, perSecond rate.Limit) {
 	t.Helper()
 	usual := keyWork
@@ -86,7 +85,7 @@ func TestAForgedTokenCostsOneTurn(t *testing.T) {
 	if _, err := v.verify(ctx, withTokenAt(issuer, 0, rsaOther(), "rsa")); !errors.Is(err, errUnverified) {
 		t.Errorf("with a wrong signature: %v", err)
 	}
-	// There is no second turn today, not for the right sender either: it must try again.
+	// The limiter permits no second verification, not even for the right sender, who must try again.
 	if _, err := v.verify(ctx, withTokenAt(issuer, 0, rsaKey(), "rsa")); err == nil || errors.Is(err, errUnverified) || errors.Is(err, errMalformed) {
 		t.Errorf("the next one: %v", err)
 	}

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newHandler serves the receivers of a Table for the Gates of a client, at testNow.
+// newHandler returns a handler for the receivers in a Table and the Gates of a client, at testNow.
 func newHandler(table *Table, c client.Client) *Handler {
 	return NewHandler(table, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
 }
 
-// slow serves an empty Table within the bounds of a change, and returns a connection.
+// slow serves an empty Table with a changed server. It returns a function that opens a connection.
 func slow(t *testing.T, change func(*http.Server)) func(text string) net.Conn {
 	t.Helper()
 	table, _ := newTable(nil)
@@ -28,7 +28,7 @@ func slow(t *testing.T, change func(*http.Server)) func(text string) net.Conn {
 	return dial
 }
 
-// serve serves a Table at a pace, and returns a connection.
+// serve serves a Table with a minimum rate of bodies. It returns a function that opens a connection, and the handler.
 func serve(t *testing.T, table *Table, p bodyRate, changes ...func(*http.Server)) (func(text string) net.Conn, *Handler) {
 	t.Helper()
 	handler := newHandler(table, nil)
@@ -40,7 +40,7 @@ func serve(t *testing.T, table *Table, p bodyRate, changes ...func(*http.Server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = server.Serve(listener) }() // ends when it is closed
+	go func() { _ = server.Serve(listener) }() // ends when the server is closed
 	t.Cleanup(func() { _ = server.Close() })
 	return func(text string) net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())

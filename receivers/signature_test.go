@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// macOf is computed apart from the code under test.
+// macOf computes an HMAC independently of the code under test.
 func macOf(newHash func() hash.Hash, key, text string) []byte {
 	mac := hmac.New(newHash, []byte(key))
 	mac.Write([]byte(text))
@@ -81,7 +81,7 @@ const pagerDutyBody = `{"event":{"id":"01BWDWL3NYY7LUFPZCC28QUCMK","event_type":
 	`"id":"PSO75BM","self":"https://api.pagerduty.com/priorities/PSO75BM","summary":"P1","type":"priority_reference"},"urgency":"high",` +
 	`"conference_bridge":{"conference_number":1000,"conference_url":"https://example.com"},"resolve_reason":null}}}`
 
-// timedAttempts can be tried with any signature of a time. sign returns the header for a time.
+// timedAttempts returns attempts for any signature that covers a time. sign returns the header for a time.
 func timedAttempts(header, timestampHeader string, now int64, sign func(stamp string) string) []attempt {
 	at := func(stamp string) func(*incoming) {
 		return all(set(timestampHeader, stamp), set(header, sign(stamp)))
@@ -203,8 +203,7 @@ func TestATimedSignatureIsTakenOnce(t *testing.T) {
 	}
 }
 
-// The API server lets nothing of this in. An object that is stored since an older definition is
-// not judged once more.
+// The API server refuses all of these. But it does not validate objects again that were stored with an older definition.
 func TestASignatureThatVerifiesLessThanTheBodyIsRefused(t *testing.T) {
 	for name, s := range map[string]v1alpha1.ReceiverSignature{
 		"no body":               {Algorithm: "sha256", TimestampHeader: "X-Time", Payload: "{timestamp}:"},

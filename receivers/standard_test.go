@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// The vector that the libraries of Standard Webhooks share.
+// The test vector of the libraries of Standard Webhooks.
 const (
 	standardSecret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	standardID        = "msg_p5jXN8AQM9LWM0D4loKWxJek"
@@ -25,7 +25,7 @@ const (
 
 var (
 	standardTime = time.Unix(1614265330, 0)
-	// otherSecret is base64 of 32 bytes, as GitLab makes them.
+	// otherSecret is the base64 of 32 bytes, as GitLab generates secrets.
 	otherSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdefghijklmnopqrstuv"))
 )
 
@@ -36,7 +36,7 @@ func goodStandard() *incoming {
 	return in
 }
 
-// standardSign signs a request apart from the code under test.
+// standardSign signs a request independently of the code under test.
 func standardSign(in *incoming, secret string) string {
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	mac := hmac.New(sha256.New, key)
@@ -52,7 +52,7 @@ func resigned(secret string, change func(*incoming)) func(*incoming) {
 	}
 }
 
-// standardAttempts can be tried with any sender that signs with standardSecret as Standard Webhooks specifies.
+// standardAttempts returns attempts for any sender that signs with standardSecret as Standard Webhooks specifies.
 func standardAttempts(good func() *incoming) []attempt {
 	signature := good().header.Get("webhook-signature")
 	other := standardSign(good(), otherSecret)

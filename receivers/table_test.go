@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// secrets has Secrets by namespace/name, or what a read of all returns.
+// secrets has Secrets by namespace/name. If err is set, all reads return it.
 type secrets struct {
 	client.Reader
 	mu   sync.Mutex
@@ -99,7 +99,7 @@ func TestTheRateOfAReceiverIsThatBeforeItWasLoadedAgain(t *testing.T) {
 	}
 }
 
-// The digest is of token, name and namespace without anything between them.
+// The digest is that of token, name and namespace without separators.
 func TestAPathOfTwoReceiversIsThatOfTheOlderOne(t *testing.T) {
 	older, younger := receiverOf("hook", "team-a"), receiverOf("k", "team-a")
 	younger.CreationTimestamp = metav1.NewTime(testNow.Add(time.Second))

@@ -21,14 +21,14 @@ const (
 
 var testNow = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// attempt is a good request that was changed.
+// attempt is a change of a valid request, and the expected error.
 type attempt struct {
 	name   string
 	change func(in *incoming)
 	want   error
 }
 
-// try runs attempts, each on a new request. None may reveal a secret.
+// try runs attempts, each with a new request. No error may reveal a secret.
 func try(t *testing.T, v verifier, good func() *incoming, attempts []attempt) {
 	t.Helper()
 	for _, a := range attempts {
@@ -52,8 +52,8 @@ func try(t *testing.T, v verifier, good func() *incoming, attempts []attempt) {
 	}
 }
 
-// toldBy returns what an error says of the secrets of a request: a token, a value of
-// a header, or twelve bytes of its body.
+// toldBy returns the secret of a request that an error contains: a token, the value of a header, or twelve bytes of the body. It is empty
+// if there is none.
 func toldBy(err error, in *incoming) string {
 	if err == nil {
 		return ""
@@ -62,7 +62,7 @@ func toldBy(err error, in *incoming) string {
 	secrets := slices.Clone(in.tokens)
 	for name, values := range in.header {
 		for _, value := range values {
-			// Content types and the like are short words that are not secret.
+			// Other headers, such as content types, have short words that are not secret.
 			if strings.Contains(name, "Signature") || strings.Contains(name, "Token") || name == "Authorization" {
 				secrets = append(secrets, value)
 				_, after, _ := strings.Cut(value, "=")
@@ -84,14 +84,14 @@ func toldBy(err error, in *incoming) string {
 	return ""
 }
 
-// signatureOf is computed apart from the code under test.
+// signatureOf computes a signature independently of the code under test.
 func signatureOf(algorithm string, newHash func() hash.Hash, token string, body []byte) string {
 	mac := hmac.New(newHash, []byte(token))
 	mac.Write(body)
 	return algorithm + "=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// request is one at testNow with pairs of header names and values.
+// request returns a request at testNow. headers has pairs of names and values.
 func request(body string, tokens []string, headers ...string) *incoming {
 	in := &incoming{header: http.Header{}, body: []byte(body), tokens: tokens, now: testNow}
 	for i := 0; i < len(headers); i += 2 {
@@ -109,7 +109,7 @@ func verified(t *testing.T, v verifier, in *incoming) *webhook {
 	return hook
 }
 
-// notObjects are bodies that are not a JSON object that can be read.
+// notObjects has bodies that cannot be read as a JSON object.
 var notObjects = map[string]string{
 	"an empty body":                  "",
 	"null":                           "null",
@@ -170,7 +170,7 @@ func TestEveryTypeOfTheAPIHasAVerifier(t *testing.T) {
 	}
 }
 
-// twice sets a header and adds it once more.
+// twice sets a header twice.
 func twice(name, first, second string) func(*incoming) {
 	return func(in *incoming) {
 		in.header.Set(name, first)
