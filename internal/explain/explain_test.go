@@ -26,7 +26,7 @@ func TestExplainHasStateOfObject(t *testing.T) {
 		known   explain.Cluster
 		state   explain.State
 		becomes explain.State
-		// says is all that is said.
+		// says is the complete text of the explanation.
 		says string
 	}{
 		{

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// gated is a GatedSource that is pinned to a revision, and whose condition Approved has a status and a reason.
+// gated returns a GatedSource that is pinned to a revision. status and reason are those of its condition Approved.
 func gated(status, reason string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "gating.toolkit.fluxcd.io/v1alpha1", "kind": "GatedSource", "metadata": map[string]any{"namespace": "shop", "name": "apps"},

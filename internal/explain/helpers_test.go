@@ -45,7 +45,7 @@ func annotated(name, value string) edit { return set(value, "metadata", "annotat
 
 func labelled(name, value string) edit { return set(value, "metadata", "labels", name) }
 
-// owns has a field manager own fields, given as in managedFields.
+// owns makes a field manager the owner of fields, given as in managedFields.
 func owns(manager, operation, fields string) edit {
 	return func(obj *unstructured.Unstructured) {
 		at := metav1.NewTime(noon.Add(-time.Minute))
@@ -55,7 +55,7 @@ func owns(manager, operation, fields string) edit {
 	}
 }
 
-// suspendedBy suspends an object by a field manager.
+// suspendedBy suspends an object with a field manager.
 func suspendedBy(manager string) edit {
 	return func(obj *unstructured.Unstructured) {
 		set(true, "spec", "suspend")(obj)
@@ -63,7 +63,7 @@ func suspendedBy(manager string) edit {
 	}
 }
 
-// named puts the names of Gates on an object, as we do.
+// named puts the names of Gates on an object with our field manager.
 func named(gates, fields string) edit {
 	return func(obj *unstructured.Unstructured) {
 		annotated(v1alpha1.HeldByAnnotation, gates)(obj)
@@ -71,7 +71,7 @@ func named(gates, fields string) edit {
 	}
 }
 
-// heldBy has us hold an object in the names of Gates.
+// heldBy holds an object for Gates.
 func heldBy(gates string) edit {
 	return func(obj *unstructured.Unstructured) {
 		set(true, "spec", "suspend")(obj)
@@ -79,7 +79,7 @@ func heldBy(gates string) edit {
 	}
 }
 
-// approved gives an object the condition Approved.
+// approved sets the condition Approved of an object.
 func approved(status, reason string) edit {
 	return set([]any{map[string]any{
 		"type": v1alpha1.ApprovedCondition, "status": status, "reason": reason, "lastTransitionTime": noon.Add(-time.Minute).Format(time.RFC3339),
@@ -89,7 +89,7 @@ func approved(status, reason string) edit {
 // change changes a Gate.
 type change func(*v1alpha1.Gate)
 
-// newGate returns a Gate of namespace shop that governs the Kustomization apps, and has been in its default state for an hour.
+// newGate returns a Gate in namespace shop that governs the Kustomization apps. It has been in its default state for an hour.
 func newGate(name string, state v1alpha1.State, changes ...change) *v1alpha1.Gate {
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1}}
 	g.Spec.Default = state
@@ -115,7 +115,7 @@ func opened(name string, changes ...change) *v1alpha1.Gate {
 	return newGate(name, v1alpha1.StateOpened, changes...)
 }
 
-// because gives the condition Opened a reason, and names what decided.
+// because sets the reason of the condition Opened, and the period that decided.
 func because(reason, by string) change {
 	return func(g *v1alpha1.Gate) {
 		g.Status.Conditions[0].Reason, g.Status.LastTransition.Period = reason, by
@@ -135,14 +135,14 @@ func freeze(manual v1alpha1.Override) change {
 	}
 }
 
-// requestedClose has alice close a Gate, which the controller has seen.
+// requestedClose closes a Gate by a request of alice that the controller has handled.
 func requestedClose(g *v1alpha1.Gate) {
 	at := metav1.NewMicroTime(noon.Add(-30 * time.Minute))
 	g.Status.Requests = []v1alpha1.AcceptedRequest{{State: v1alpha1.RequestInForce, Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, RequestedBy: "alice", Message: "incident 77", Source: v1alpha1.SourceAnnotation}}
 	because(v1alpha1.CloseRequestedReason, "")(g)
 }
 
-// watching has a Gate wait for the Kustomization staging.
+// watching makes a Gate depend on the Kustomization staging, which is not ready.
 func watching(g *v1alpha1.Gate) {
 	g.Spec.DependsOn = []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}}
 	g.Status.Dependencies = []v1alpha1.DependencyStatus{{Kind: "Kustomization", Namespace: "shop", Name: "staging", Message: "Ready is False"}}
@@ -154,7 +154,7 @@ func in(gates ...*v1alpha1.Gate) explain.Cluster {
 	return explain.Cluster{Gates: gates, Now: noon, Command: "kubectl gate"}
 }
 
-// commands are those of the remedies.
+// commands returns the commands of the remedies, one per line.
 func commands(e explain.Explanation) string {
 	text := ""
 	for _, r := range e.Remedies {
@@ -163,12 +163,12 @@ func commands(e explain.Explanation) string {
 	return text
 }
 
-// fourEyes makes a Gate require an approval.
+// fourEyes makes a Gate require one approval.
 func fourEyes(g *v1alpha1.Gate) {
 	g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
 }
 
-// waiting has an open request of alice wait for it.
+// waiting adds an open request of alice that waits for approval.
 func waiting(g *v1alpha1.Gate) {
 	at := metav1.NewMicroTime(noon)
 	g.Status.Requests = []v1alpha1.AcceptedRequest{{

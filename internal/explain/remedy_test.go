@@ -117,7 +117,7 @@ func TestTheRemedyIsThatOfTheState(t *testing.T) {
 	}
 }
 
-// holidays is a hard freeze that is a calendar.
+// holidays adds a close period with a calendar and override: Deny.
 func holidays(g *v1alpha1.Gate) {
 	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Override: v1alpha1.OverrideDeny, Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
 		ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"},

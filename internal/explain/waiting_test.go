@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// artifact gives a source a revision since ten minutes.
+// artifact sets the revision of a source, which it has had for ten minutes.
 func artifact(revision string) edit {
 	return set(map[string]any{"revision": revision, "lastUpdateTime": noon.Add(-10 * time.Minute).Format(time.RFC3339)}, "status", "artifact")
 }
@@ -18,7 +18,7 @@ func source(kind string, edits ...edit) *unstructured.Unstructured {
 	return newObject("source.toolkit.fluxcd.io/v1", kind, "apps", edits...)
 }
 
-// refers has an object refer to a source.
+// refers makes an object refer to a source.
 func refers(field, kind string) edit {
 	return set(map[string]any{"kind": kind, "name": "apps"}, "spec", field)
 }
@@ -27,7 +27,7 @@ func release(edits ...edit) *unstructured.Unstructured {
 	return newObject("helm.toolkit.fluxcd.io/v2", "HelmRelease", "apps", edits...)
 }
 
-// installed has a HelmRelease installed in a version of its chart.
+// installed sets the version of the chart that a HelmRelease has installed.
 func installed(version string) edit {
 	return set([]any{map[string]any{"chartVersion": version}}, "status", "history")
 }
@@ -95,7 +95,7 @@ func TestSourceOfFindsTheSource(t *testing.T) {
 	}
 }
 
-// certificate lives ninety days, and cert-manager would renew it thirty days before it expires.
+// certificate returns a Certificate that is valid for ninety days. cert-manager would renew it thirty days before it expires.
 func certificate(expires time.Duration) *unstructured.Unstructured {
 	return newObject("cert-manager.io/v1", "Certificate", "www",
 		set(noon.Add(expires-90*24*time.Hour).Format(time.RFC3339), "status", "notBefore"), set(noon.Add(expires).Format(time.RFC3339), "status", "notAfter"))

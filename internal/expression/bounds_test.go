@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// large is an object as large as the largest webhook: a million numbers and a text.
+// large returns an object as large as the largest webhook: a million numbers and a text.
 func large() map[string]any {
 	numbers, objects := make([]any, 500_000), make([]any, 300_000)
 	for i := range numbers {
@@ -23,12 +23,12 @@ func large() map[string]any {
 	}}
 }
 
-// Each would run for minutes to years, or take more memory than there is.
+// Without bounds, each expression would run for minutes to years, or take more memory than the machine has.
 func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
 	data := large()
 	grow := strings.Repeat("a", 400)
 	digits := "[" + strings.Repeat("1,", 100) + "1]"
-	nested := digits + ".map(x, " + digits + ".map(y, req.objects))" // its lists share what they have
+	nested := digits + ".map(x, " + digits + ".map(y, req.objects))" // its lists share their elements
 	for name, text := range map[string]string{
 		"loops that swallow the interrupt":   "req.objects.all(x, req.objects.all(y, x == y))",
 		"three loops":                        "req.objects.all(x, req.objects.all(y, req.objects.all(z, x == z)))",
@@ -76,7 +76,7 @@ func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
 			} else if len(err.Error()) > len(text)+1024 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
-			// It takes a second on a quiet machine, and minutes without bounds.
+			// An evaluation takes a second on an idle machine, and minutes without bounds.
 			if took > time.Minute {
 				t.Errorf("took %s", took)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// TestMain has the zones of the machine wrong.
+// TestMain runs the tests with wrong time zones on the machine.
 func TestMain(m *testing.M) { os.Exit(tztest.Run(m)) }
 
 func TestTimestampFunctionsUseBuiltInZones(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTimestampFunctionsUseBuiltInZones(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Near the end of a year, so that all fields differ from those of UTC.
+		// The times are near the end of a year, so that all fields differ from those in UTC.
 		for _, text := range []string{"2026-12-31T23:59:59.123Z", "2027-01-01T00:00:00Z", "2026-07-01T03:30:00Z", "2026-11-01T06:30:00Z"} {
 			at, err := time.Parse(time.RFC3339Nano, text)
 			if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// quarter is as much time as a page shows.
+// quarter is the longest range that a page shows.
 var quarter = preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 92)}
 
-// restless has a Gate change its state every minute, in each of a hundred periods.
+// restless makes a Gate change its state every minute, in each of a hundred periods.
 func restless(g *v1alpha1.Gate) {
 	g.Spec.OpenPeriods = nil
 	for i := range v1alpha1.MaxPeriods {

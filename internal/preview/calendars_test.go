@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// holidays returns the manifest of a ConfigMap with an event on that day from 11:00 to 12:00 and more lines.
+// holidays returns the manifest of a ConfigMap with an event on day from 11:00 to 12:00. summary may add lines to the event.
 func holidays(summary string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: days, namespace: apps}\ndata:\n  no.ics: |\n    BEGIN:VCALENDAR\n    VERSION:2.0\n" +
 		"    BEGIN:VEVENT\n    UID:1\n    DTSTART:20261124T110000Z\n    DURATION:PT1H\n    SUMMARY:" + summary + "\n    END:VEVENT\n    END:VCALENDAR\n---\n"
@@ -23,7 +23,7 @@ func frozen(key string) string {
 		"closePeriods: [{name: holidays, calendar: {configMapRef: {name: days, key: "+key+"}}}]\n  openPeriods:", 1)
 }
 
-// events returns the text of a file with events that have more lines.
+// events returns a calendar with an event for each text, which adds lines to it.
 func events(lines ...string) string {
 	text := "BEGIN:VCALENDAR\nVERSION:2.0\n"
 	for i, line := range lines {

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// changes returns what differs, a line each.
+// changes returns the differences, one per line.
 func changes(t *testing.T, before, after *preview.Set) string {
 	t.Helper()
 	found, _, err := preview.Diff(before, after, day)
@@ -58,7 +58,7 @@ func TestDiffHasIntervalsWithDifferentState(t *testing.T) {
 	}
 }
 
-// From the begin to 10:00 the gate is open by request on both sides, and then goes on by its window on one of them.
+// From the start to 10:00, the Gate is open by request on both sides. After that, it stays open by its period on one side.
 func TestDifferenceHasCauseAtItsStart(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{

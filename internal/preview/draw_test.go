@@ -17,7 +17,7 @@ import (
 
 func at(hour int) metav1.Time { return metav1.NewTime(day.From.Add(time.Duration(hour) * time.Hour)) }
 
-// shown is a day that is closed, then opened from 10:00 to 12:00, then closed. The names are as bad as they can be.
+// shown returns a report of a day that is closed, then opened from 10:00 to 12:00, and then closed. The names must be escaped or truncated.
 func shown() *preview.Report {
 	return &preview.Report{Gates: []preview.Timeline{{Gate: `apps/<web>&"'`, Intervals: []preview.Interval{
 		{From: at(0), Until: at(10), Cause: preview.Cause{State: "closed", Reason: "ClosePeriod", Period: "a, b; c\\d\n" + strings.Repeat("日", 40)}},

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An object of the cluster is exported with its creationTimestamp, a new one has none.
-// In the cluster the new one is newer and opens; the preview says closed.
+// An exported object of the cluster has its creationTimestamp, and a new one has none. In the cluster, the new one would be newer and take
+// precedence.
 func TestPreviewTakesAManifestThatNoClusterHasSeenForTheNewest(t *testing.T) {
 	manifests := `
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1

@@ -28,7 +28,7 @@ func exception(name, of string) string {
 		"  openPeriods: [{name: evening, start: \"20:00\", end: \"21:00\"}]\n---\n"
 }
 
-// manifests returns the set of manifests.
+// manifests returns a set with manifests.
 func manifests(t *testing.T, all ...string) *preview.Set {
 	t.Helper()
 	set := preview.NewSet("apps")
@@ -38,7 +38,7 @@ func manifests(t *testing.T, all ...string) *preview.Set {
 	return set
 }
 
-// known returns Gates that a cluster has, open from 10:00 to 12:00, each changed.
+// known returns a Gate of a cluster that is open from 10:00 to 12:00, with changes.
 func known(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	start, end := "10:00", "12:00"
 	g := &v1alpha1.Gate{
@@ -51,7 +51,7 @@ func known(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	return g
 }
 
-// extending returns an exception that a cluster has, which opens a Gate from 20:00 to 21:00.
+// extending returns an exception of a cluster that opens a Gate from 20:00 to 21:00.
 func extending(name, of string) *v1alpha1.GateException {
 	start, end := "20:00", "21:00"
 	return &v1alpha1.GateException{
@@ -64,7 +64,7 @@ func extending(name, of string) *v1alpha1.GateException {
 	}
 }
 
-// opens returns when the Gates of a set are open on that day, and the warnings.
+// opens returns when the Gates of a set are open on day, and the warnings.
 func opens(t *testing.T, set *preview.Set) (open, warnings string) {
 	t.Helper()
 	report, all, err := set.Preview(day)

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// calendarOf returns the calendar of a report, with what a test changes in it.
+// calendarOf returns the calendar of a report, with the changes of a test.
 func calendarOf(t *testing.T, report *preview.Report, in preview.Range, change ...func(*preview.Calendar)) string {
 	t.Helper()
 	c := preview.Calendar{Range: in, Name: "apps/all", Stamp: day.From.Add(-time.Hour)}
@@ -46,7 +46,7 @@ func previewed(t *testing.T, set *preview.Set, in preview.Range) *preview.Report
 	return report
 }
 
-// parsed returns the events of a calendar as a parser that is not ours reads them. Lines, names and times must be as RFC 5545 has them.
+// parsed returns the events of a calendar, according to an independent parser. It checks that lines, names and times conform to RFC 5545.
 func parsed(t *testing.T, text string) []*ics.VEvent {
 	t.Helper()
 	if !utf8.ValidString(text) || strings.Count(text, "\n") != strings.Count(text, "\r\n") || strings.Count(text, "\r") != strings.Count(text, "\r\n") {
@@ -79,7 +79,7 @@ func parsed(t *testing.T, text string) []*ics.VEvent {
 	return calendar.Events()
 }
 
-// stretchesOf returns events as lines.
+// stretchesOf formats the intervals of events, one per line.
 func stretchesOf(t *testing.T, events []*ics.VEvent) (lines []string) {
 	t.Helper()
 	for _, e := range events {
@@ -140,7 +140,7 @@ func TestTheTextsOfACalendarComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// Another parser and our own read the same stretches, to the second.
+// An independent parser and our own read the same intervals, to the second.
 func TestOtherParserReadsSameIntervals(t *testing.T) {
 	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 200)}
 	set := manifests(t, strings.Replace(gate("web", "12:00"), "default: closed", "timeZone: Europe/Oslo\n  default: closed", 1), gate("shop", "14:30"), exception("late", "shop"))
@@ -178,7 +178,7 @@ func TestOtherParserReadsSameIntervals(t *testing.T) {
 	}
 }
 
-// uids returns the names of events with their beginnings.
+// uids returns the start of each event by its UID.
 func uids(t *testing.T, set *preview.Set, in preview.Range) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -235,7 +235,7 @@ func TestEventsOfDifferentGatesNeverHaveTheSameName(t *testing.T) {
 	for _, name := range []string{"apps/web", "apps/web.gate.apps", "apps.gate.web/apps", "web/web.gate.apps", "apps/gate", "gate/apps", "apps/web.gate"} {
 		report.Gates = append(report.Gates, preview.NotFound(name, day), preview.Timeline{Gate: name, Intervals: shown().Gates[0].Intervals})
 	}
-	if n := len(parsed(t, calendarOf(t, report, day))); n != 28 { // parsed looks for names that occur twice
+	if n := len(parsed(t, calendarOf(t, report, day))); n != 28 { // parsed checks that no UID occurs twice
 		t.Errorf("%d events", n)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// TestJSONIsReadAsTheAPIServerDoes reads escaped surrogate pairs, which YAML does not have, and a YAML document that begins like JSON.
+// TestJSONIsReadAsTheAPIServerDoes reads escaped surrogate pairs, which YAML does not have, and a YAML document that starts like JSON.
 func TestJSONIsReadAsTheAPIServerDoes(t *testing.T) {
 	const gate = `"spec": {"default": "closed", "openPeriods": [{"name": "w", "start": "10:00", "end": "12:00"}]}}`
 	for name, text := range map[string]string{

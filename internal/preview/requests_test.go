@@ -11,13 +11,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// fourEyes returns the manifest of a Gate that requires two approvals, with annotations, each as name: value.
+// fourEyes returns the manifest of a Gate that requires two approvals. It has annotations, each given as name: value.
 func fourEyes(annotations ...string) string {
 	return strings.NewReplacer("namespace: apps}", "namespace: apps, annotations: {"+strings.Join(annotations, ", ")+"}}",
 		"default: closed", "default: closed\n  approvals: {openRequests: {required: 2}}").Replace(gate("web", "12:00"))
 }
 
-// A request in a manifest waits for others, as in a cluster with config/policies. Its other annotations change nothing in that.
+// A request in a manifest waits for approvals, as in a cluster with config/policies. Other annotations do not change that.
 func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 	const midnight, now = `"2026-11-24T00:00:00Z"`, "open.gate.fluxcd.io/requestedAt: "
 	const waits = "gates.yaml: apps/web: spec.approvals: an open request of the user who applies it at %s waits for 2 more approvals: approve it with kubectl gate approve gate/web -n apps"

@@ -47,7 +47,7 @@ func BenchmarkOverview(b *testing.B) {
 	}
 }
 
-// overviewOf loads the first page, and returns how large it is.
+// overviewOf loads the first page, and returns its size.
 func overviewOf(t testing.TB, handler http.Handler) int {
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	request.Header.Set("Accept-Encoding", "gzip")
@@ -59,8 +59,8 @@ func overviewOf(t testing.TB, handler http.Handler) int {
 	return recorder.Body.Len()
 }
 
-// BenchmarkLargest makes the pages of 92 days of one Gate: of one with a window for each night, as the baseline, and of the largest Gate, with as
-// many exceptions as can take effect, whose periods begin and end every two minutes. No page may take more than 2s.
+// BenchmarkLargest renders the pages of 92 days of one Gate: one with a window each night, as the baseline, and the largest one, with as
+// many exceptions as can take effect, whose periods start and end every two minutes. No page may take more than 2s.
 func BenchmarkLargest(b *testing.B) {
 	for name, reader := range map[string]*fake{"nights": {gates: []*v1alpha1.Gate{gateOf("web")}}, "largest": largest()} {
 		web := reader.gates[0].DeepCopy()

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// noon is that of a Thursday, in winter.
+// noon is noon on a Thursday in winter.
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 // fake is a Reader with configurable results.
@@ -36,9 +36,9 @@ type fake struct {
 	// hangs makes Gates block until the context ends. asked counts the calls.
 	hangs bool
 	asked atomic.Int32
-	// gathers is what Gates wait for, unless it is nil.
+	// gathers blocks Gates until it is closed, unless it is nil.
 	gathers chan struct{}
-	// takes is how long Gates take, and clock says so. Key is that of the viewer.
+	// takes is how long Gates takes, by clock. key is the key of the viewer.
 	takes time.Duration
 	clock *clocktesting.FakePassiveClock
 	key   string
@@ -46,7 +46,7 @@ type fake struct {
 	// refused is the error for all viewers. blind hides changes, and bare hides everything but names, states and times.
 	refused     error
 	blind, bare bool
-	// versioned is whether Gates have versions, and calendars are those to subscribe to.
+	// versioned is true if Gates have versions. calendars are the CalendarFeeds.
 	versioned bool
 	calendars []v1alpha1.CalendarFeed
 
@@ -131,7 +131,7 @@ func pages(t testing.TB, reader *fake) http.Handler {
 	return New(optionsOf(reader, oslo))
 }
 
-// optionsOf are those of the pages of a reader.
+// optionsOf returns the options for the pages of a reader.
 func optionsOf(reader *fake, zone *time.Location) Options {
 	reader.clock = clocktesting.NewFakePassiveClock(noon)
 	return Options{Viewers: reader, Clock: reader.clock, Zone: zone, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)}
@@ -143,7 +143,7 @@ func get(t testing.TB, reader *fake, path string) (code int, page string) {
 	return asks(t, pages(t, reader), path, time.Minute)
 }
 
-// asks returns the response of a page, with a timeout.
+// asks returns the response of a page, within a timeout.
 func asks(t testing.TB, h http.Handler, path string, within time.Duration) (code int, page string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -153,13 +153,13 @@ func asks(t testing.TB, h http.Handler, path string, within time.Duration) (code
 	return recorder.Code, recorder.Body.String()
 }
 
-// mainOf returns what only this page has.
+// mainOf returns the main part of a page, truncated.
 func mainOf(page string) string {
 	_, page, _ = strings.Cut(page, "<main")
 	return page[:min(len(page), 2000)]
 }
 
-// shows fails unless a page has some texts.
+// shows returns a page, and checks that it has the texts.
 func shows(t *testing.T, reader *fake, path string, texts ...string) string {
 	t.Helper()
 	code, page := get(t, reader, path)
@@ -174,7 +174,7 @@ func shows(t *testing.T, reader *fake, path string, texts ...string) string {
 	return page
 }
 
-// eventually fails unless something becomes true.
+// eventually waits until a condition is true, and fails after a timeout.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -184,7 +184,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// gateOf returns a Gate that is open from 10:00 to 16:00 in Oslo, and was decided, with some changes.
+// gateOf returns a Gate that is open from 10:00 to 16:00 in Oslo and on which the controller has decided, with changes.
 func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	start, end := "10:00", "16:00"
 	g := &v1alpha1.Gate{

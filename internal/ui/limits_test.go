@@ -84,7 +84,7 @@ func TestBadgesCountAsPagesOfStrangers(t *testing.T) {
 	t.Error("badges have no share of the time")
 }
 
-// slowClock is a clock by which everything takes as long as the burst.
+// slowClock is a clock by which every operation takes cpuBurst.
 type slowClock struct{ clock.PassiveClock }
 
 func (slowClock) Since(time.Time) time.Duration { return cpuBurst }
@@ -107,7 +107,7 @@ func TestAPersonLeavesHalfOfTheTimeToOthers(t *testing.T) {
 	}
 }
 
-// Each is let through when it has a slot: otherwise all that come while there is time left would be made.
+// Each page waits for a slot before it waits for processor time. Otherwise, all pages that arrive while time is left would be rendered.
 func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
 	t.Parallel()
 	r := reader()

@@ -16,7 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// listen opens a page of changes, and returns its lines until the context ends.
+// listen opens a stream of changes, and returns its lines until the context ends.
 func listen(ctx context.Context, t *testing.T, address string) (code int, lines <-chan string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/changes", nil)
@@ -40,7 +40,7 @@ func listen(ctx context.Context, t *testing.T, address string) (code int, lines 
 	return response.StatusCode, read
 }
 
-// hears opens a page of changes, and returns what it hears once it is watched.
+// hears opens a stream of changes, and returns its lines once the cluster is watched.
 func hears(t *testing.T, r *fake, handler http.Handler) (lines <-chan string) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -153,7 +153,7 @@ func TestThousandSlowReadersBlockNoOtherViewer(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// Other viewers have just loaded a page, after their notification. It is older than the next change, which is not known yet.
+// Other viewers have just loaded a page, after their notification. That page is older than the next change, which is not known yet.
 func TestLateListenerIsNotifiedAgain(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)

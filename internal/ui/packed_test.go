@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-func TestErrorPageTakesLittleMemory(t *testing.T) { // alone: it measures the process
+func TestErrorPageTakesLittleMemory(t *testing.T) { // not parallel, because it measures the process
 	h := pages(t, reader())
 	const many = 200
 	var before, after runtime.MemStats
@@ -74,7 +74,7 @@ func TestUnpackingALargePageIsWorkWithinABudget(t *testing.T) {
 	}
 }
 
-// spent returns a Limiter that has no time for a minute.
+// spent returns a Limiter that has no time left for a minute.
 func spent() *limit.Limiter {
 	l := limit.New(1, 1, 1, time.Minute)
 	if end, err := l.Begin(context.Background(), ""); err == nil {
@@ -83,7 +83,7 @@ func spent() *limit.Limiter {
 	return l
 }
 
-// Whoever gets a part of a page must not take it for the whole.
+// A client must not take a part of a page for the whole page.
 func TestTruncatedPageIsDetected(t *testing.T) {
 	t.Parallel()
 	p, err := pack(func(w io.Writer) error {
@@ -108,7 +108,7 @@ func TestTruncatedPageIsDetected(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it is only read
-	time.Sleep(time.Second)     // longer than the page may take
+	time.Sleep(time.Second)     // longer than the timeout for sending
 	if n, err := io.Copy(io.Discard, response.Body); err == nil {
 		t.Errorf("%d bytes seem to be all", n)
 	}

@@ -24,10 +24,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// hostile is a text that must be escaped, with a character that reverses the direction of others.
+// hostile is a text that must be escaped, with a character that reverses the direction of writing.
 const hostile = `<script>alert(1)</script>"'><b>` + "\u202e"
 
-// allPages are an address of each.
+// allPages has an address of each page.
 var allPages = []string{"/", "/gate/shop/web", "/gate/shop/web/month", "/target/Kustomization/shop/apps", "/what-if", "/nothing", "/?days=0"}
 
 func reader() *fake {
@@ -203,7 +203,7 @@ func TestEachLinkLeadsToAPageBelowAnyPrefix(t *testing.T) {
 			t.Errorf("%s answers %d: %v", at, response.StatusCode, err)
 		}
 		if strings.Contains(at, "from=") || strings.Contains(at, "month=") {
-			continue // it goes on for ever
+			continue // these links never end
 		}
 		for _, link := range address.FindAllStringSubmatch(string(page), -1) {
 			to, err := request.URL.Parse(strings.ReplaceAll(link[1], "&amp;", "&"))
@@ -235,7 +235,7 @@ func TestTimesAreInRequestedZone(t *testing.T) {
 	}
 }
 
-// form is an upload of manifests, as a browser sends it.
+// form returns a request that uploads manifests, as a browser sends it.
 func form(t testing.TB, fields map[string]string) *http.Request {
 	t.Helper()
 	var body bytes.Buffer

@@ -279,7 +279,7 @@ func TestSlowUploadBlocksNoPage(t *testing.T) {
 	}
 }
 
-// counted is a body that says how many bodies are read.
+// counted is a body that counts in read when it is read for the first time.
 type counted struct {
 	io.Reader
 	read *atomic.Int32
@@ -328,7 +328,7 @@ func TestOnlySomeManifestsAreInMemoryWhilePagesAreMade(t *testing.T) {
 	}
 }
 
-// It measures, so it is not parallel.
+// This test is not parallel, because it measures the process.
 func TestFiftyViewersTakeLittleMemory(t *testing.T) {
 	const viewers, most = 50, 30 << 20
 	r := &fake{gates: many(1000), versioned: true}
@@ -342,7 +342,7 @@ func TestFiftyViewersTakeLittleMemory(t *testing.T) {
 		if code, _ := listen(ctx, t, server.URL); code != http.StatusOK {
 			t.Fatal(code)
 		}
-		// They look in five ways, and read what they get later.
+		// The viewers request five different pages, and read the responses later.
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/?days=%d", server.URL, 10+i%5), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -362,7 +362,7 @@ func TestFiftyViewersTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// inUse returns how much memory is in use, in bytes.
+// inUse returns the memory in use, in bytes.
 func inUse() int {
 	var stats runtime.MemStats
 	for range 2 {

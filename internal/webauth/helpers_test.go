@@ -34,16 +34,16 @@ import (
 // testNow is a Tuesday morning.
 var testNow = time.Date(2026, 11, 24, 9, 30, 0, 0, time.UTC)
 
-// apiServer says who somebody is and what they may do.
+// apiServer authenticates and authorizes users.
 type apiServer struct {
 	mu sync.Mutex
-	// people are those with a token, by that. allowed is what each may do, as verb, resource, namespace and name, with * for any.
+	// people has the users by token. allowed has the permissions of each user, as verb, resource, namespace and name, with * for any.
 	people  map[string]string
 	allowed map[string][]string
-	// err is what it answers instead, and hangs whether it does not answer at all.
+	// err is the error of all reviews. If hangs is true, it does not respond to reviews.
 	err   error
 	hangs bool
-	// asked counts reviews, other what else somebody has created.
+	// asked counts reviews, and other counts other created objects.
 	asked map[string]int
 	other int
 }
@@ -62,7 +62,7 @@ func (s *apiServer) Create(ctx context.Context, obj client.Object, _ ...client.C
 		s.asked["token"]++
 		name, known := s.people[review.Spec.Token]
 		review.Status.Authenticated, review.Status.User = known, authenticationv1.UserInfo{Username: name, Groups: []string{"system:authenticated"}}
-		if name == "cy" { // a service account: its tokens have IDs
+		if name == "cy" { // a service account, whose tokens have IDs
 			review.Status.User.Extra = map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/credential-id": {review.Spec.Token}}
 		}
 		if !known {
@@ -82,7 +82,7 @@ func (s *apiServer) Create(ctx context.Context, obj client.Object, _ ...client.C
 	return s.err
 }
 
-// matches returns whether a rule allows something. A rule for one namespace does not allow all.
+// matches returns whether a rule permits a request. A rule for one namespace does not permit requests for all namespaces.
 func matches(rule string, asked ...string) bool {
 	for i, want := range strings.Split(rule, " ") {
 		if want != "*" && want != asked[i] {
@@ -104,7 +104,7 @@ func (s *apiServer) count(kind string) int {
 	return s.asked[kind]
 }
 
-// objects are those of a cluster.
+// objects is a cache with the objects of a cluster.
 type objects struct {
 	client.Client
 	*informertest.FakeInformers
@@ -120,13 +120,13 @@ func (o *objects) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return o.Client.List(ctx, list, opts...)
 }
 
-// configMaps are what watches of them see.
+// configMaps has the ConfigMaps that watches return.
 type configMaps struct {
 	mu     sync.Mutex
 	found  map[types.NamespacedName]*corev1.ConfigMap
 	failed error
 	open   int
-	// changed are what is called for a change.
+	// changed has the functions to call after a change.
 	changed []func()
 }
 
@@ -147,7 +147,7 @@ func (c *configMapWatch) Latest() (*corev1.ConfigMap, bool) { return c.found[c.k
 func (c *configMapWatch) Failed() error                     { return c.failed }
 func (c *configMapWatch) Stop()                             { c.open-- }
 
-// pages are those of a replica.
+// pages are the pages of a replica.
 type pages struct {
 	*testing.T
 	http.Handler
@@ -160,7 +160,7 @@ type pages struct {
 	logged     *strings.Builder
 }
 
-// newPages returns those of some objects. Ada may see all, Ben Gates and what they hold in shop, and Cy nothing.
+// newPages returns the pages for some objects. Ada may see all objects, Ben the Gates and their targets in shop, and Cy none.
 func newPages(t *testing.T, change func(*Options), all ...client.Object) *pages {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -206,7 +206,7 @@ var _ cache.Cache = &objects{}
 
 func anonymous(o *Options) { o.Anonymous = true }
 
-// get returns what a path answers to somebody with a token, or without one if it is empty.
+// get returns the response for a path and a token. An empty token means a request without a token.
 func (p *pages) get(path, token string) (code int, page string) {
 	p.Helper()
 	r := httptest.NewRequestWithContext(p.Context(), http.MethodGet, path, nil)
@@ -218,7 +218,7 @@ func (p *pages) get(path, token string) (code int, page string) {
 	return w.Code, w.Body.String()
 }
 
-// answers fails unless a path answers with a code and some texts, and without those that begin with an exclamation mark.
+// answers checks the status code and the texts of a response. Texts that start with an exclamation mark must not occur.
 func (p *pages) answers(path, token string, want int, texts ...string) string {
 	p.Helper()
 	code, page := p.get(path, token)
@@ -235,7 +235,7 @@ func (p *pages) answers(path, token string, want int, texts ...string) string {
 	return page
 }
 
-// gateOf returns a Gate that is open from 10:00 to 16:00 in UTC, with some changes.
+// gateOf returns a Gate that is open from 10:00 to 16:00 in UTC, with changes.
 func gateOf(namespace, name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	start, end := "10:00", "16:00"
 	g := &v1alpha1.Gate{
@@ -260,7 +260,7 @@ func exceptionOf(g *v1alpha1.Gate, name string) *v1alpha1.GateException {
 	}}
 }
 
-// held returns a Kustomization that a Gate of its namespace holds, and its source, which has another revision.
+// held returns a Kustomization that a Gate in its namespace holds, and its source with a newer revision.
 func held(namespace, name, gate string) (obj, source *unstructured.Unstructured) {
 	fields := `{"f:metadata":{"f:annotations":{"f:` + v1alpha1.HeldByAnnotation + `":{}}},"f:spec":{"f:suspend":{}}}`
 	obj = &unstructured.Unstructured{Object: map[string]any{

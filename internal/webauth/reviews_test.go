@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Two requests of a user at the same time must not get a limiter each.
+// Concurrent requests of a user must share a limiter.
 func TestConcurrentRequestsOfAUserShareALimiter(t *testing.T) {
 	t.Parallel()
 	reviews, begin := newPages(t, nil).viewers.Reviews, make(chan struct{})

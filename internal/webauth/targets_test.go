@@ -89,5 +89,5 @@ func TestASnapshotThatTookLongCountsForLonger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read(0, 1) // others have evicted it
+	read(0, 1) // snapshots of other Gates have evicted it
 }

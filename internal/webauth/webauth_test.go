@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// shopAndBank are two namespaces with a Gate each, and with what these hold.
+// shopAndBank returns the objects of two namespaces: a Gate each, with an exception and a held target.
 func shopAndBank() (all []client.Object) {
 	for _, namespace := range []string{"shop", "bank"} {
 		g := gateOf(namespace, "g-"+namespace)
@@ -76,7 +76,7 @@ func TestEachPersonSeesWhatTheAPIServerLetsThemSee(t *testing.T) {
 	}
 }
 
-// A 403 for what is there is the same as one for what is not, apart from the name.
+// The 403 for an existing object is the same as that for a missing one, except for the name.
 func TestNobodyLearnsWhetherSomethingExists(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	for _, path := range []string{"/gate/bank/%s", "/gate/bank/%s/month", "/target/Kustomization/bank/%s"} {
@@ -100,7 +100,7 @@ func TestWithoutATokenThereAreNamesStatesAndTimesOnly(t *testing.T) {
 	p.answers("/", "", 200, append(secrets, "g-shop", "g-bank", ">closed<", "until")...)
 	p.answers("/gate/shop/g-shop", "", 200, append(secrets, "g-shop", ">closed<", "10:00")...)
 	p.answers("/gate/shop/g-shop/month", "", 200, append(secrets, "November 2026")...)
-	// A filter must not say either what is not shown.
+	// A filter must not reveal what is not shown.
 	p.answers("/?labels=team%3Dt-g-shop", "", 200, "No gate matches", "!>g-bank<")
 	p.answers("/?text=outside", "", 200, "No gate matches")
 	p.answers("/?text=g-bank", "", 200, ">g-bank<")
@@ -198,7 +198,7 @@ func TestOnlyOneBearerTokenIsTaken(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, w.Code, w.Header())
 		}
 	}
-	// A proxy may add these, and so may anybody.
+	// A proxy may add these headers, but so may any client.
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?token=token-of-ada", nil)
 	for name, value := range map[string]string{"X-Forwarded-User": "ada", "X-Remote-User": "ada", "Impersonate-User": "ada", "X-Forwarded-Access-Token": "token-of-ada", "Cookie": "token=token-of-ada"} {
 		r.Header.Set(name, value)
@@ -291,7 +291,7 @@ func TestACalendarCountsForWhoMayReadIt(t *testing.T) {
 	}
 }
 
-// A page that is loaded again leaves and comes at once: who comes must not lose what who leaves has given up.
+// If a page is loaded again, the old stream ends while the new one starts. The new one must receive changes of ConfigMaps.
 func TestWhoComesWhileAnotherLeavesHearsOfCalendars(t *testing.T) {
 	p := newPages(t, nil, gateOf("shop", "g"))
 	p.viewers.watch(preview.ConfigMap{Namespace: "shop", Name: "days"})

@@ -94,7 +94,7 @@ func TestAKustomizationInAFolderIsBuiltAndNotRead(t *testing.T) {
 	}
 }
 
-// The addresses lead nowhere, so a refusal that comes from a network reads otherwise.
+// The addresses do not exist, so an attempt to connect would fail with another error.
 func TestKustomizeLoadsNothingRemote(t *testing.T) {
 	const inline = "transformers:\n- |-\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: x}\n  path: https://127.0.0.1:1/patch.yaml\n"
 	for name, tc := range map[string]struct{ kustomization, address string }{
