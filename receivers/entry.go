@@ -103,8 +103,8 @@ func (e *entry) compileExpressions() (err error) {
 	return nil
 }
 
-// checkPathOnly returns an error if the path is the only secret of the receiver and its spec could open Gates. The API server refuses such a spec,
-// but may have stored one before this rule existed.
+// checkPathOnly returns an error if the path is the only secret of the receiver and its spec could open Gates. The API server refuses such
+// a spec, but may have stored one before this rule existed.
 func (e *entry) checkPathOnly() error {
 	if e.spec.Type != v1alpha1.GenericReceiver || e.spec.Action == v1alpha1.RequestClose && e.spec.ActionExpr == "" {
 		return nil

@@ -150,8 +150,8 @@ func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedNam
 	return key, possible && (key.Namespace == c.namespace || f.AllowCrossNamespaceRefs)
 }
 
-// check responds whether a Gate is open. If that is unknown, it responds that the Gate is closed, also for a rollback, so that nothing is rolled
-// back.
+// check responds whether a Gate is open. If that is unknown, it responds that the Gate is closed, also for a rollback, so that nothing is
+// rolled back.
 func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	key, ok := f.gate(c, endpoint)
 	if !ok || !f.open(r.Context(), key) {
@@ -201,8 +201,8 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 	}
 }
 
-// close requests a close through the first receiver of the sender that closes. If there is none, it returns the refusal of one of the receivers, or
-// Forbidden if they request something else.
+// close requests a close through the first receiver of the sender that closes. If there is none, it returns the refusal of one of the
+// receivers, or Forbidden if they request something else.
 func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *response {
 	token := c.token(r.Header)
 	bearers, certain := f.Handler.Table.bearersFor(token, key)

@@ -12,7 +12,8 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 )
 
-// gateKey is the key in the metadata of an event for the names of its Gates, separated by commas. spec.eventMetadata of an Alert can set it.
+// gateKey is the key in the metadata of an event for the names of its Gates, separated by commas. spec.eventMetadata of an Alert can set
+// it.
 const gateKey = "gate"
 
 // fluxEvent accepts events of Flux from the Providers generic and generic-hmac of notification-controller, or from a controller. Without a
@@ -69,8 +70,8 @@ func gateNames(list string) []string {
 	return names
 }
 
-// addShortKeys adds the metadata without the prefix of the keys, as notification-controller does, so that expressions do not depend on the sender.
-// Existing keys are kept. If two keys differ only in their prefix, the first one by name is used.
+// addShortKeys adds the metadata without the prefix of the keys, as notification-controller does, so that expressions do not depend on the
+// sender. Existing keys are kept. If two keys differ only in their prefix, the first one by name is used.
 func addShortKeys(body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

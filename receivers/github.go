@@ -19,8 +19,8 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if !signed(only(in.header, header), in.body, in.keys(), algorithm) {
 		return nil, fmt.Errorf(msgBodySignature, errUnverified, header)
 	}
-	// They are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but they do not identify
-	// a webhook.
+	// They are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but they do not
+	// identify a webhook.
 	event := only(in.header, "X-GitHub-Event")
 	if event == "" || only(in.header, "X-GitHub-Delivery") == "" {
 		return nil, fmt.Errorf(msgGitHubHeaders, errMalformed)

@@ -99,8 +99,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	return a
 }
 
-// admit checks the headers of a request. proven is true if they verify the sender. refused is the response to an unverified sender, nil if the body
-// may still verify the sender.
+// admit checks the headers of a request. proven is true if they verify the sender. refused is the response to an unverified sender, nil if
+// the body may still verify the sender.
 func admit(ctx context.Context, e *entry, in *incoming) (proven bool, refused *response) {
 	if e == nil {
 		return false, &response{code: http.StatusNotFound}
@@ -218,8 +218,8 @@ func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *res
 	return nil
 }
 
-// request makes the request on all Gates. If some of them fail, the sender must try again; Gates that have recorded the webhook are then skipped. A
-// request that needs approval is accepted, and the response says that it waits.
+// request makes the request on all Gates. If some of them fail, the sender must try again; Gates that have recorded the webhook are then
+// skipped. A request that needs approval is accepted, and the response says that it waits.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a gateRequest, in *incoming) *response {
 	var errs []error
 	replayed, taken := 0, fmt.Sprintf(msgRequested, a.action)

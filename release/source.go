@@ -29,7 +29,7 @@ type source struct {
 	root string
 	// version is the tag of the image and the output of --version, such as v0.1.0.
 	version string
-	// commit is the hash of the commit, and at is its time. All timestamps in the output are at.
+	// commit is the hash of the commit, and at is its time. All timestamps in the output have that time.
 	commit string
 	at     time.Time
 	// platforms are the platforms of the image. repository is its registry and name, empty for that of config.

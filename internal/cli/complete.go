@@ -30,8 +30,8 @@ type completion struct{ *kube.Factory }
 // completer returns the possible next words.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// addTo adds completion of arguments and flags to all commands, based on their Use and the names of their flags. It keeps completions that a command
-// defines.
+// addTo adds completion of arguments and flags to all commands, based on their Use and the names of their flags. It keeps completions that
+// a command defines.
 func (k completion) addTo(root *cobra.Command) {
 	flags := map[string]completer{
 		"namespace": k.completeFrom(func(ctx context.Context, c *kube.Cluster) ([]string, error) {
@@ -130,8 +130,8 @@ func (k completion) unapproved(ctx context.Context, c *kube.Cluster, kind kube.K
 	return names, err
 }
 
-// completeNames completes names of objects of some kinds, as KIND/NAME. The kind can be omitted for Gates. If no name matches, it completes the
-// kind.
+// completeNames completes names of objects of some kinds, as KIND/NAME. The kind can be omitted for Gates. If no name matches, it completes
+// the kind.
 func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		withKind := strings.Contains(toComplete, "/")
@@ -252,7 +252,8 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 	return withPrefix(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// readNames returns a function that reads the names of objects of a kind. The names include the kind as the user has written it, such as ks/apps.
+// readNames returns a function that reads the names of objects of a kind. The names include the kind as the user has written it, such as
+// ks/apps.
 func (k completion) readNames(kind string) func(context.Context, *kube.Cluster) ([]string, error) {
 	return func(ctx context.Context, c *kube.Cluster) ([]string, error) {
 		o, err := k.Objects(ctx, c)

@@ -95,7 +95,8 @@ type Explanation struct {
 	Gates []Gate `json:"gates"`
 	// Owners are the other field managers that own fields that hold the object, for example spec.suspend.
 	Owners []Owner `json:"owners,omitempty"`
-	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its Gates open.
+	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its Gates
+	// open.
 	Remedies []Remedy `json:"remedies,omitempty"`
 	// Waiting is what waits while the object is held. It is missing if it was not requested.
 	Waiting *Waiting `json:"waiting,omitempty"`
@@ -176,7 +177,8 @@ func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	return verdict.Gate{Name: name, Effect: verdict.Missing}
 }
 
-// scope returns the scope of references. It derives the flags of the controller from the conditions of the object and the status of the Gate.
+// scope returns the scope of references. It derives the flags of the controller from the conditions of the object and the status of the
+// Gate.
 func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	return verdict.Scope{Labels: k.Labels, Own: k.Own, Reaches: func(from, to string) bool {
 		if from == t.GetNamespace() {

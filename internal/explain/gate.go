@@ -39,8 +39,8 @@ type Gate struct {
 	WouldHold bool          `json:"wouldHold,omitempty"`
 	// Suspended is true if the Gate has spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
-	// Rules are the references by which the Gate governs the object: entries of spec.targets, or the annotation of the object. They are empty if
-	// only the name of the Gate is on the object.
+	// Rules are the references by which the Gate governs the object: entries of spec.targets, or the annotation of the object. They are empty
+	// if only the name of the Gate is on the object.
 	Rules []string `json:"rules"`
 	// Hidden is true if the user may not read the Gate.
 	Hidden bool `json:"hidden,omitempty"`
@@ -100,7 +100,8 @@ func (k Cluster) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	return is
 }
 
-// rules returns the references by which a Gate governs an object, such as spec.targets[2]: Kustomization *. The Gate is nil if it is unknown.
+// rules returns the references by which a Gate governs an object, such as spec.targets[2]: Kustomization *. The Gate is nil if it is
+// unknown.
 func (k Cluster) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
 	rules := []string{}
 	if g != nil {

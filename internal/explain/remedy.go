@@ -119,8 +119,8 @@ func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	return []Remedy{{k.onGate("status", g, ""), "shows why a request does not open it: " + d.Message}}
 }
 
-// openApproved returns the commands that open a Gate that requires approvals: a request, unless there is one already, and its approval by other
-// users.
+// openApproved returns the commands that open a Gate that requires approvals: a request, unless there is one already, and its approval by
+// other users.
 func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	free := g.DeepCopy()
 	free.Spec.Approvals = nil
@@ -239,7 +239,8 @@ func fieldOf(ref Ref) string {
 	return "spec.suspend"
 }
 
-// command returns the command that suspends or resumes an object: one of the Flux CLI, or a patch for kinds that the Flux CLI does not support.
+// command returns the command that suspends or resumes an object: one of the Flux CLI, or a patch for kinds that the Flux CLI does not
+// support.
 func command(action string, ref Ref) string {
 	kind, ok := addedOf(ref)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 
 var sourceVersion = sourcev1.GroupVersion.String()
 
-// SourceOf returns the object whose revision a Kustomization or a HelmRelease applies, or a GatedSource follows. It returns false for other objects.
-// It ignores the version in their apiVersion.
+// SourceOf returns the object whose revision a Kustomization or a HelmRelease applies, or a GatedSource follows. It returns false for other
+// objects. It ignores the version in their apiVersion.
 func SourceOf(obj *unstructured.Unstructured) (Ref, bool) {
 	applier, ok := target.As[target.Applier](obj)
 	if !ok {

@@ -122,7 +122,7 @@ func closed(g Gate) bool {
 	return governs(g) && (g.State == Closed || g.State == Missing || g.State == Denied)
 }
 
-// names returns the names of the Gates that which selects, relative to the namespace of the object.
+// names returns the names of the Gates that match which, relative to the namespace of the object.
 func (e *Explanation) names(which func(Gate) bool) []string {
 	var names []string
 	for _, g := range e.Gates {

@@ -5,8 +5,8 @@ import "slices"
 // WouldBeHeld is the state of a target that a Gate with mode Audit would hold. Only lists of the targets of a Gate have it.
 const WouldBeHeld State = "would be held"
 
-// StateTo returns the state of a target with respect to one Gate. The explanation must have only that Gate. It returns false for a free target,
-// which lists omit.
+// StateTo returns the state of a target with respect to one Gate. The explanation must have only that Gate. It returns false for a free
+// target, which lists omit.
 func StateTo(e Explanation) (State, bool) {
 	wouldHold := slices.ContainsFunc(e.Gates, func(g Gate) bool { return g.WouldHold })
 	if e.State == Free && wouldHold {

@@ -119,8 +119,8 @@ func differing(before, after []Interval) (differences []Difference) {
 	return differences
 }
 
-// Table writes changes as a table with an interval in each line. Times have the form of RFC 3339, in zone. A Gate that is added or removed has one
-// line.
+// Table writes changes as a table with an interval in each line. Times have the form of RFC 3339, in zone. A Gate that is added or removed
+// has one line.
 func (c *Changes) Table(w io.Writer, zone *time.Location) error {
 	if len(c.Gates) == 0 {
 		_, err := fmt.Fprintf(w, "No gate changes its state from %s until %s.\n", in(zone, c.From), in(zone, c.Until))

@@ -54,8 +54,8 @@ func NotFound(gate string, r Range) Timeline {
 	}}}
 }
 
-// Write writes a report as a calendar with an event for each interval. If it is known when an interval began before the range, the event begins
-// then, so that it is the same in a later calendar.
+// Write writes a report as a calendar with an event for each interval. If it is known when an interval began before the range, the event
+// begins then, so that it is the same in a later calendar.
 func (c Calendar) Write(w io.Writer, report *Report) error {
 	events, until := c.bounded(c.eventsOf(report))
 	about := plan

@@ -26,8 +26,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Read reads the manifests in a file, whose name must not be empty. It ignores objects of other kinds. It returns an error if the file cannot be
-// read. Err returns the faults in the manifests.
+// Read reads the manifests in a file, whose name must not be empty. It ignores objects of other kinds. It returns an error if the file
+// cannot be read. Err returns the faults in the manifests.
 func (s *Set) Read(file string, in io.Reader) error {
 	reader := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {

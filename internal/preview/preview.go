@@ -58,8 +58,8 @@ type Cause struct {
 	State string `json:"state"`
 	// Reason is that of the condition Opened.
 	Reason string `json:"reason"`
-	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if there is another
-	// cause.
+	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if there is
+	// another cause.
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Event     string `json:"event,omitempty"`
@@ -204,8 +204,8 @@ func causeOf(i schedule.Interval) Cause {
 	return c
 }
 
-// causeAt returns the cause of the state of a Gate at an instant, which may differ from that at the start of the interval. It returns false if the
-// timeline does not include the instant.
+// causeAt returns the cause of the state of a Gate at an instant, which may differ from that at the start of the interval. It returns false
+// if the timeline does not include the instant.
 func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	if t.plan == nil {
 		return Cause{}, false

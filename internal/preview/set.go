@@ -93,8 +93,8 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 // AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// Brief returns a copy of s whose previews omit what only calendars show: further causes in an interval, and when the first interval began. This
-// saves two thirds of the work.
+// Brief returns a copy of s whose previews omit what only calendars show: further causes in an interval, and when the first interval began.
+// This saves two thirds of the work.
 func (s *Set) Brief() *Set {
 	brief := *s
 	brief.brief = true
@@ -122,8 +122,8 @@ func (s *Set) Err() error {
 	return &InvalidError{Faults: s.faults}
 }
 
-// Applied returns the set of a cluster after manifests were applied to it. The receiver must be from FromCluster. Gates keep their requests and
-// status. An unchanged exception keeps its approvals; any other exception in a manifest counts as approved.
+// Applied returns the set of a cluster after manifests were applied to it. The receiver must be from FromCluster. Gates keep their requests
+// and status. An unchanged exception keeps its approvals; any other exception in a manifest counts as approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
 	after.namespace, after.faults, after.validate, after.annotated = manifests.namespace, manifests.faults, manifests.validate, manifests.annotated

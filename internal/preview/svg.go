@@ -21,7 +21,8 @@ const (
 	svgDayWidth = 64
 )
 
-// style has the colors for light and for dark backgrounds. Open and closed also have different patterns, for users who cannot distinguish colors.
+// style has the colors for light and for dark backgrounds. Open and closed also have different patterns, for users who cannot distinguish
+// colors.
 const style = `<style>
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }
   .background { fill: #ffffff } .opened { fill: #1a7f37 } .closed { fill: #eaeef2 } .lines { stroke: #57606a; stroke-width: 2 }

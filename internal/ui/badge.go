@@ -35,7 +35,8 @@ func (h *handler) badge(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, badgeOf(name, word)) //nolint:gosec // each text is escaped; a client that has left gets nothing
 }
 
-// stateOf returns the name and the state of a Gate. file is its name with .svg. If the code is not 200, the name is "gate" and the state is unknown.
+// stateOf returns the name and the state of a Gate. file is its name with .svg. If the code is not 200, the name is "gate" and the state is
+// unknown.
 func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int, name, word string) {
 	name, isPicture := strings.CutSuffix(file, ".svg")
 	if !isPicture {

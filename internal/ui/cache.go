@@ -80,8 +80,8 @@ func newRenderCache(clock clock.PassiveClock) *renderCache {
 	return &renderCache{clock, newCache[moment](maxRendered), limit.New(math.MaxInt, 1, 0, 0)}
 }
 
-// page returns the page of a key from the cache, or renders and caches it for the duration that render returns. An empty key disables the cache.
-// Concurrent requests for a key wait for the first one; if that is canceled, the next one renders the page.
+// page returns the page of a key from the cache, or renders and caches it for the duration that render returns. An empty key disables the
+// cache. Concurrent requests for a key wait for the first one; if that is canceled, the next one renders the page.
 func (c *renderCache) page(ctx context.Context, key string, render func() (*packed, time.Duration, error)) (*packed, error) {
 	if key == "" {
 		page, _, err := render()

@@ -15,7 +15,8 @@ const (
 	maxPages, maxForms = 8, 8
 	// maxSending bounds the large pages that are sent at once. One further page may be rendered meanwhile.
 	maxSending = 32
-	// cpuShare is the fraction of a processor that rendering may use in the long run. cpuBurst is the processor time before pages have to wait.
+	// cpuShare is the fraction of a processor that rendering may use in the long run. cpuBurst is the processor time before pages have to
+	// wait.
 	cpuShare, cpuBurst = 0.2, time.Second
 )
 

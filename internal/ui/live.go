@@ -213,8 +213,8 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sees returns whether the viewer may see a change in one of the namespaces. It authenticates the request again, because permissions may have
-// changed.
+// sees returns whether the viewer may see a change in one of the namespaces. It authenticates the request again, because permissions may
+// have changed.
 func (l *live) sees(r *http.Request, where []string) (bool, error) {
 	viewer, err := l.viewers.Of(r)
 	if err != nil {

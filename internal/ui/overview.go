@@ -57,8 +57,8 @@ func (h *handler) overview(r *request) (c content, err error) {
 	return content{known.key(r), func() (any, error) { return h.rows(r.Context(), known, keep, r.view) }}, nil
 }
 
-// key returns a cache key for the first page, the same for all viewers who get the same page, for at most a minute. It is empty if the page must not
-// be cached.
+// key returns a cache key for the first page, the same for all viewers who get the same page, for at most a minute. It is empty if the page
+// must not be cached.
 func (k *Visible) key(r *request) string {
 	if k.Version == nil {
 		return ""

@@ -46,8 +46,8 @@ var parameters = []string{"zone", "days", "from", "month", "text", "namespace", 
 // Spans are the possible lengths of a timeline, in days.
 var spans = []int{1, 7, 14, 31}
 
-// view parses the parameters that all pages have. Times are in the viewer's zone by default. The parameter zone selects UTC, the zone of the Gate
-// (of, nil if it has none), or, if AnyZone is set, another zone.
+// view parses the parameters that all pages have. Times are in the viewer's zone by default. The parameter zone selects UTC, the zone of
+// the Gate (of, nil if it has none), or, if AnyZone is set, another zone.
 func (h *handler) view(r *request, of *time.Location) (view, error) {
 	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: url.Values{}, Command: h.Command, Bare: r.viewer.Bare, AnyZone: h.AnyZone}
 	v.Root = "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
@@ -90,7 +90,8 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	return v, nil
 }
 
-// parse parses the day or the month in the parameter name. It refuses values more than maxAway from now. The result is noon in the zone of the view.
+// parse parses the day or the month in the parameter name. It refuses values more than maxAway from now. The result is noon in the zone of
+// the view.
 func (v view) parse(name, format, value string) (time.Time, error) {
 	at, err := time.ParseInLocation(format, value, time.UTC)
 	if err != nil {

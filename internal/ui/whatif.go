@@ -118,7 +118,7 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	return p
 }
 
-// fails sets the faults of the page.
+// fails returns the page with the faults in an error, at most maxFaults of them.
 func (p whatIfPage) fails(err error) whatIfPage {
 	p.Faults = []string{err.Error()}
 	if invalid := (*preview.InvalidError)(nil); errors.As(err, &invalid) {

@@ -10,8 +10,8 @@ const (
 	// reviewTimeout bounds one review. After that, the viewer gets an error.
 	reviewTimeout = 5 * time.Second
 
-	// maxReviews is the number of concurrent reviews; one user gets at most half of them. Further reviews wait, so that the API server has capacity
-	// for the controller.
+	// maxReviews is the number of concurrent reviews; one user gets at most half of them. Further reviews wait, so that the API server has
+	// capacity for the controller.
 	maxReviews = 16
 
 	// maxTokens and maxDecisions bound the memory for reviews: a few hundred bytes each.
@@ -31,8 +31,8 @@ const (
 	// maxToken is the length of a token, in bytes. Those with many groups have some thousands.
 	maxToken = 32 << 10
 
-	// maxNamespaces is the number of namespaces that are reviewed for a viewer who may not list the objects of all namespaces. The page reports how
-	// many are left out.
+	// maxNamespaces is the number of namespaces that are reviewed for a viewer who may not list the objects of all namespaces. The page
+	// reports how many are left out.
 	maxNamespaces = 500
 
 	// maxNamed bounds how many of the visible namespaces a page names.
@@ -44,8 +44,8 @@ const (
 	// maxRows bounds the targets in the snapshot of a Gate, and maxSources their sources: a page has fewer.
 	maxRows, maxSources = 500, 200
 
-	// maxSnapshots is the number of Gates whose targets are cached. A snapshot is valid for snapshotAge, or for agePerCost times the time that it
-	// took to read, whichever is longer.
+	// maxSnapshots is the number of Gates whose targets are cached. A snapshot is valid for snapshotAge, or for agePerCost times the time that
+	// it took to read, whichever is longer.
 	maxSnapshots, snapshotAge, agePerCost = 16, 2 * time.Second, 20
 
 	// readShare is the fraction of the time that reading targets may take in the long run. readBurst is the reading time after which viewers
@@ -64,8 +64,8 @@ const (
 	// headerTimeout is for the headers of a request, and bodyTimeout for its body, which may have manifests.
 	headerTimeout, bodyTimeout = 10 * time.Second, 30 * time.Second
 
-	// writeTimeout bounds the time to send a response, for pages that set no timeout of their own. idleTimeout is how long an idle connection stays
-	// open.
+	// writeTimeout bounds the time to send a response, for pages that set no timeout of their own. idleTimeout is how long an idle connection
+	// stays open.
 	writeTimeout, idleTimeout = time.Minute, time.Minute
 
 	// shutdownTimeout is how long the server waits for pages that are being rendered when the process ends.

@@ -181,7 +181,8 @@ func (v *Reviews) rate(u *user) *rate.Limiter {
 	return limiter
 }
 
-// once runs a review, or waits for the result if the same review is running. A canceled request does not cancel the review for other requests.
+// once runs a review, or waits for the result if the same review is running. A canceled request does not cancel the review for other
+// requests.
 func (v *Reviews) once(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
 	shared := v.pending.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)

@@ -100,8 +100,8 @@ func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.Ca
 	return list.Items, err
 }
 
-// configMap returns a ConfigMap. If it does not exist or the controller may not read it, broken is the reason, for the viewer. err means that it was
-// not read in time.
+// configMap returns a ConfigMap. If it does not exist or the controller may not read it, broken is the reason, for the viewer. err means
+// that it was not read in time.
 func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *corev1.ConfigMap, broken, err error) {
 	watch := s.watch(name)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

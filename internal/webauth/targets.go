@@ -196,8 +196,8 @@ func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Ta
 	return targets, notes, nil
 }
 
-// mayRead returns whether the viewer has a verb on an object: through a permission for all namespaces, for its namespace, or, with a name, for the
-// object.
+// mayRead returns whether the viewer has a verb on an object: through a permission for all namespaces, for its namespace, or, with a name,
+// for the object.
 func (v *viewer) mayRead(ctx context.Context, verb string, resource schema.GroupResource, namespace, name string) (bool, error) {
 	for _, a := range [][2]string{{"", ""}, {namespace, name}} {
 		if may, err := v.may(ctx, verb, resource.Group, resource.Resource, a[0], a[1]); may || err != nil {

@@ -30,8 +30,8 @@ func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name
 	return v.Reviews.May(ctx, v.user, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 }
 
-// mayList returns the namespaces in which the viewer may list a resource of our API groups. It checks at most maxNamespaces one by one, and none if
-// the viewer may list all namespaces.
+// mayList returns the namespaces in which the viewer may list a resource of our API groups. It checks at most maxNamespaces one by one, and
+// none if the viewer may list all namespaces.
 func (v *viewer) mayList(ctx context.Context, resource string, namespaces []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	everywhere, err := v.may(ctx, "list", api.Group, resource, "", "")

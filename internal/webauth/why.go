@@ -107,8 +107,8 @@ func (v *viewer) governing(ctx context.Context, obj *unstructured.Unstructured) 
 	return known, notes, nil
 }
 
-// hide removes the Gates that the viewer may not see from known, and returns the namespaces whose Gates the viewer may list. absent are names of
-// Gates on the object that do not exist.
+// hide removes the Gates that the viewer may not see from known, and returns the namespaces whose Gates the viewer may list. absent are
+// names of Gates on the object that do not exist.
 func (v *viewer) hide(ctx context.Context, known *explain.Cluster, obj *unstructured.Unstructured, absent []string) ([]string, error) {
 	namespaces := append(namespacesIn(known.Gates), obj.GetNamespace())
 	for _, name := range absent {

@@ -200,7 +200,8 @@ func create(ctx context.Context, c *kube.Cluster, e *v1alpha1.GateException, dry
 	return kube.NewCall("create", "gateexceptions", e.Namespace, "", "gate-exception-editor").Explain(err)
 }
 
-// describeNeededApprovals returns a sentence about the n approvals that an exception needs, with the command that approves it. n is 0 if unknown.
+// describeNeededApprovals returns a sentence about the n approvals that an exception needs, with the command that approves it. n is 0 if
+// unknown.
 func describeNeededApprovals(t *term.Terminal, e *v1alpha1.GateException, n int) string {
 	many := "approval"
 	if n > 0 {
@@ -209,8 +210,8 @@ func describeNeededApprovals(t *term.Terminal, e *v1alpha1.GateException, n int)
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, t.Program, e.Name, e.Namespace)
 }
 
-// awaitException waits until the controller has reported on an exception, and prints its state. g is nil if the Gate could not be read. inVain is
-// why the exception has no effect, empty if it has one.
+// awaitException waits until the controller has reported on an exception, and prints its state. g is nil if the Gate could not be read.
+// inVain is why the exception has no effect, empty if it has one.
 func awaitException(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {

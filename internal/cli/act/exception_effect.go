@@ -69,8 +69,8 @@ func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	return text
 }
 
-// uniformState returns the state in which an exception keeps the Gate throughout its validity. It returns false if there are several, or if the
-// schedule decides at times.
+// uniformState returns the state in which an exception keeps the Gate throughout its validity. It returns false if there are several, or if
+// the schedule decides at times.
 func uniformState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
 	switch {

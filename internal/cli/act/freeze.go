@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// freezePrefix is the start of the reason in requests by freeze. The user name follows, because the API server removes a reason that another user
-// has given before, see config/policies.
+// freezePrefix is the start of the reason in requests by freeze. The user name follows, because the API server removes a reason that
+// another user has given before, see config/policies.
 const freezePrefix = "freeze by "
 
 // NewFreezeCommand returns the command freeze.

@@ -22,8 +22,8 @@ func patchOptions(owner client.FieldOwner, dryRun string) []client.PatchOption {
 	return []client.PatchOption{owner}
 }
 
-// annotationPatch returns a patch that sets annotations, and removes those whose value is empty. If version is not empty, the patch fails if the
-// object has another resource version.
+// annotationPatch returns a patch that sets annotations, and removes those whose value is empty. If version is not empty, the patch fails
+// if the object has another resource version.
 func annotationPatch(annotations map[string]string, version string) []byte {
 	values := make(map[string]any, len(annotations))
 	for name, value := range annotations {

@@ -13,8 +13,8 @@ type ineffectiveError string
 func (e ineffectiveError) Error() string { return string(e) }
 
 const (
-	// handlingTimeout bounds how long to wait until the controller has handled a request. Usually that takes milliseconds, unless the controller is
-	// busy or starting.
+	// handlingTimeout bounds how long to wait until the controller has handled a request. Usually that takes milliseconds, unless the
+	// controller is busy or starting.
 	handlingTimeout = 15 * time.Second
 	pollInterval    = 50 * time.Millisecond
 )

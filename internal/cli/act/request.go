@@ -336,8 +336,8 @@ func requestAnnotation(action v1alpha1.RequestAction) string {
 	return v1alpha1.OpenRequestedAtAnnotation
 }
 
-// patch returns the patch for the request. It removes the reason of the previous request. It fails if the Gate has changed since it was read,
-// because a newer version may have a request that must be withdrawn or must not be replaced.
+// patch returns the patch for the request. It removes the reason of the previous request. It fails if the Gate has changed since it was
+// read, because a newer version may have a request that must be withdrawn or must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

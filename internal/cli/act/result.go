@@ -136,8 +136,8 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 	})
 }
 
-// isSettling returns whether a request takes effect only at the next whole second. A Gate does not open earlier, and a withdrawn request stays in
-// force until then.
+// isSettling returns whether a request takes effect only at the next whole second. A Gate does not open earlier, and a withdrawn request
+// stays in force until then.
 func isSettling(r *result, now time.Time) bool {
 	g := r.gate
 	if r.request.withdraws {

@@ -40,7 +40,8 @@ func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	return true, err
 }
 
-// sendRequest sends the request for the version of a Gate that was read. If the Gate has changed, it reads the Gate again and sends a new request.
+// sendRequest sends the request for the version of a Gate that was read. If the Gate has changed, it reads the Gate again and sends a new
+// request.
 func sendRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string, newRequest requestFunc, opts []client.PatchOption) error {
 	for {
 		again, err := awaitHandled(ctx, t, c, r, by)

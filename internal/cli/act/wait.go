@@ -62,8 +62,8 @@ func describeProgress(results []result, sum, total int64, now time.Time) string 
 	return fmt.Sprintf("%d of %d targets have reached the desired state", sum, total)
 }
 
-// progressOf returns how many targets of a Gate have reached the desired state (done), of how many (total). settled is true if the request has taken
-// full effect.
+// progressOf returns how many targets of a Gate have reached the desired state (done), of how many (total). settled is true if the request
+// has taken full effect.
 func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64, settled bool) {
 	counts := g.Status.Targets
 	if counts == nil {

@@ -32,7 +32,7 @@ func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha
 	return all, err
 }
 
-// AddConfigMaps reads ConfigMaps into a set. It returns the first error, except that a ConfigMap does not exist.
+// AddConfigMaps reads ConfigMaps into a set. It returns the first error. A ConfigMap that does not exist is not an error.
 func AddConfigMaps(ctx context.Context, c *Cluster, set *preview.Set, names []preview.ConfigMap) (unread error) {
 	for _, name := range names {
 		files, err := readConfigMap(ctx, c, name)

@@ -79,7 +79,8 @@ func isAnyKind(text string) bool {
 		})
 }
 
-// unsupportedKind returns the error for a kind that a command does not accept. near is the kind that the user probably meant, empty if unknown.
+// unsupportedKind returns the error for a kind that a command does not accept. near is the kind that the user probably meant, empty if
+// unknown.
 func unsupportedKind(kind, near string, accepted []string) error {
 	if near != "" {
 		return fmt.Errorf("unsupported kind %q: did you mean %q?", kind, near)

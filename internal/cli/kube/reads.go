@@ -118,8 +118,8 @@ func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 // FullName returns the namespace and the name of a Gate.
 func FullName(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// CurrentUser returns the user name according to the API server, empty if the API server does not return it. With config/policies, the API server
-// writes the name itself.
+// CurrentUser returns the user name according to the API server, empty if the API server does not return it. With config/policies, the API
+// server writes the name itself.
 func CurrentUser(ctx context.Context, c *Cluster) string {
 	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	if err := c.Create(ctx, review); err != nil {

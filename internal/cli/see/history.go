@@ -117,7 +117,8 @@ func (p historyReport[T]) print(t *term.Terminal, out *term.Output) error {
 	return p.table()
 }
 
-// parseSince parses --since. It returns zero for an empty text. A duration counts back from now, and a time of day means its last occurrence.
+// parseSince parses --since. It returns zero for an empty text. A duration counts back from now, and a time of day means its last
+// occurrence.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -184,8 +184,8 @@ const transitions = 5
 // statusRange is the range in which transitions are computed.
 const statusRange = 366 * 24 * time.Hour
 
-// next returns rows with the next transitions of the Gate, none if its spec is invalid. If the data is incomplete, it returns the transition in the
-// status.
+// next returns rows with the next transitions of the Gate, none if its spec is invalid. If the data is incomplete, it returns the
+// transition in the status.
 func (sc *screen) next() [][]string {
 	if sc.incomplete {
 		if t := sc.gate.Status.NextTransition; t != nil {

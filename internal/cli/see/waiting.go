@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// heldObjects returns the objects that Gates hold or that wait for approvals, in a namespace, or in all namespaces if it is empty. It lists each
-// kind once.
+// heldObjects returns the objects that Gates hold or that wait for approvals, in a namespace, or in all namespaces if it is empty. It lists
+// each kind once.
 func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	kinds, err := o.Installed()
 	if err != nil {

@@ -82,7 +82,8 @@ func toMap(obj runtime.Object) (map[string]any, error) {
 // ReportsVersion is the apiVersion of the Lists that commands print.
 const ReportsVersion = api.ReportGroup + "/v1alpha1"
 
-// Kinds of the items of Lists. The kind of a List is the kind of its items followed by List. Gates are in a List of v1, as in the output of kubectl.
+// Kinds of the items of Lists. The kind of a List is the kind of its items followed by List. Gates are in a List of v1, as in the output of
+// kubectl.
 const (
 	GateReport         = v1alpha1.GateKind
 	TargetExplanation  = "TargetExplanation"

@@ -74,7 +74,8 @@ func ReadTime(text string, now time.Time) (time.Time, error) {
 	return on(offset), nil
 }
 
-// dayOffset returns the number of days from now until a named day, from 0 to 6 for a weekday. It returns false if day is not the name of a day.
+// dayOffset returns the number of days from now until a named day, from 0 to 6 for a weekday. It returns false if day is not the name of a
+// day.
 func dayOffset(day string, now time.Time) (days int, named bool) {
 	switch day {
 	case "today":
@@ -110,8 +111,8 @@ func parseClock(text string) (hour, minute int, err error) {
 	return 0, 0, err
 }
 
-// ReadEnd parses an end relative to a start. A time without a date means its first occurrence after the start. today and tomorrow are relative to
-// now.
+// ReadEnd parses an end relative to a start. A time without a date means its first occurrence after the start. today and tomorrow are
+// relative to now.
 func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	if strings.HasPrefix(text, "to") {
@@ -120,8 +121,8 @@ func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	return ReadTime(text, from)
 }
 
-// resolve returns the instant of a wall-clock time, given as if it were in UTC. As in RFC 5545, section 3.3.5, it returns the first of two instants,
-// and uses the offset before a gap for skipped times.
+// resolve returns the instant of a wall-clock time, given as if it were in UTC. As in RFC 5545, section 3.3.5, it returns the first of two
+// instants, and uses the offset before a gap for skipped times.
 func resolve(wall time.Time, zone *time.Location) time.Time {
 	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
 	_, after := wall.Add(24 * time.Hour).In(zone).Zone()

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// Read reads manifests into a set, from a file, from in if the path is -, or from a folder. A folder with a kustomization is built with kustomize.
-// Any other folder is read recursively, as Flux does. It returns an error if something cannot be read or built.
+// Read reads manifests into a set, from a file, from in if the path is -, or from a folder. A folder with a kustomization is built with
+// kustomize. Any other folder is read recursively, as Flux does. It returns an error if something cannot be read or built.
 func Read(set *preview.Set, path string, in io.Reader) error {
 	if path == "-" {
 		return set.Read(path, in)

@@ -127,8 +127,8 @@ func firstRemote(value any) string {
 // address matches the start of remote addresses that kustomize can load.
 var address = regexp.MustCompile(`(?i)^(git::)?(https?:|ssh:|file:|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
-// remoteIn returns the remote address in a text, empty if there is none: the text itself, the part after a key as in configMapGenerator.files, or an
-// address in an inline transformer.
+// remoteIn returns the remote address in a text, empty if there is none: the text itself, the part after a key as in
+// configMapGenerator.files, or an address in an inline transformer.
 func remoteIn(text string) string {
 	if address.MatchString(text) {
 		return text
