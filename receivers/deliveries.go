@@ -247,8 +247,9 @@ func (m deliveries) addDropped(note item) deliveries {
 	return append(slices.Clone(m), note)
 }
 
-// recordDelivery returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the annotation cannot
-// be read, it returns errUnreadable for a webhook that opens. A webhook that closes starts a new record, as if it had replaced all others.
+// recordDelivery returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the annotation
+// cannot be read, it returns errUnreadable for a webhook that opens. A webhook that closes starts a new record, as if it had replaced all
+// others.
 func recordDelivery(obj *v1alpha1.Gate, a gateRequest, now time.Time) (string, error) {
 	known, err := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
 	if err != nil {

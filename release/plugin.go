@@ -38,8 +38,8 @@ type krewPlatform struct {
 	Bin    string `json:"bin"`
 }
 
-// writePlugin builds the plugin for platforms. It writes an archive and a bill of materials for each, and the krew manifest, and returns the
-// names of these files.
+// writePlugin builds the plugin for platforms. It writes an archive and a bill of materials for each, and the krew manifest, and returns
+// the names of these files.
 func (s source) writePlugin(ctx context.Context, folder string, platforms []v1.Platform) ([]string, error) {
 	besides := map[string]file{}
 	for name, from := range map[string]struct {

@@ -26,8 +26,8 @@ type signer struct {
 	key *ecdsa.PrivateKey
 }
 
-// signerOf reads a private key from "cosign generate-key-pair" and decrypts it with the password in COSIGN_PASSWORD. It returns nil if path is
-// empty.
+// signerOf reads a private key from "cosign generate-key-pair" and decrypts it with the password in COSIGN_PASSWORD. It returns nil if path
+// is empty.
 func signerOf(path string) (*signer, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // nothing is signed
@@ -56,7 +56,8 @@ func signerOf(path string) (*signer, error) {
 }
 
 // sigstoreBundle is a signature with a hint to its key, as "cosign verify-blob --bundle" reads it, see
-// https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_bundle.proto. The specification suggests the hash of the key as the hint.
+// https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_bundle.proto. The specification suggests the hash of the key as the
+// hint.
 type sigstoreBundle struct {
 	MediaType            string `json:"mediaType"`
 	VerificationMaterial struct {

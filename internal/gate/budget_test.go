@@ -132,7 +132,8 @@ func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
 	}
 }
 
-// TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced has a Gate that changes too often for the search to reach a change that was announced before.
+// TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced has a Gate that changes too often for the search to reach a change that was announced
+// before.
 func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
 	freeze := closing(dated("freeze", "2026-12-20T18:00:00Z", "2026-12-21T18:00:00Z"), "")
 	g := production(opened(closePeriods(freeze), notified(720*time.Hour)))
@@ -156,7 +157,8 @@ func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
 	}
 }
 
-// ofCategories returns a Gate whose hundred periods are events of the same file, each with a category of its own and one that all events have.
+// ofCategories returns a Gate whose hundred periods are events of the same file, each with a category of its own and one that all events
+// have.
 func ofCategories() *v1alpha1.Gate {
 	var all []v1alpha1.ClosePeriod
 	for i := range v1alpha1.MaxPeriods {
@@ -170,8 +172,8 @@ func everyHour() string {
 	return ics("UID:1 DTSTART:20260101T000000Z DURATION:PT30M CATEGORIES:all SUMMARY:" + strings.Repeat("x", 80) + " RRULE:FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23")
 }
 
-// TestTheCalendarsOfAGateShareOneBudget has the Gate whose calendars take the most, with as many exceptions as can take effect. All that is kept of it is
-// at most 8 MiB.
+// TestTheCalendarsOfAGateShareOneBudget has the Gate whose calendars take the most, with as many exceptions as can take effect. All that is
+// kept of it is at most 8 MiB.
 func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
 	text := everyHour()
 	var before, after runtime.MemStats

@@ -53,9 +53,9 @@ func New(slots, each int, part float64, burst time.Duration) *Limiter {
 }
 
 // Begin waits for a slot, and then until earlier work has taken no more than its part of the time, first in the viewer's share and then in
-// the total: a viewer who has used up their share does not occupy a slot of the total. The slot comes before the time, so that no more pieces
-// of work than there are slots can exceed the part. Call end once, with the time that the work has taken. The error is ErrBusy or that of the
-// context.
+// the total: a viewer who has used up their share does not occupy a slot of the total. The slot comes before the time, so that no more
+// pieces of work than there are slots can exceed the part. Call end once, with the time that the work has taken. The error is ErrBusy or
+// that of the context.
 func (l *Limiter) Begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	shares, leave := l.join(viewer)
 	for i, s := range shares {

@@ -10,8 +10,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// course is a row of a table that says what a plan decides from one instant to another: "1 20:00 +nights, 2 05:00 -OutsideOpenPeriods" is opened
-// from the 1st at 20:00 on by "nights", and closed from 05:00 on the 2nd on because of OutsideOpenPeriods. Instants are of June 2026.
+// course is a row of a table that says what a plan decides from one instant to another: "1 20:00 +nights, 2 05:00 -OutsideOpenPeriods" is
+// opened from the 1st at 20:00 on by "nights", and closed from 05:00 on the 2nd on because of OutsideOpenPeriods. Instants are of June
+// 2026.
 type course struct {
 	name              string
 	config            schedule.Config

@@ -89,7 +89,8 @@ func dated(name, from, until string) schedule.Period {
 	return p
 }
 
-// coverage is a row of a table of what a period covers. Intervals are written as in shortRange, for example "2026-06-05T22:00/2026-06-06T05:00".
+// coverage is a row of a table of what a period covers. Intervals are written as in shortRange, for example
+// "2026-06-05T22:00/2026-06-06T05:00".
 type coverage struct {
 	name   string
 	period schedule.Period

@@ -114,7 +114,8 @@ func (c *renderCache) get(key string) *packed {
 	return nil
 }
 
-// edition is the number of notifications that the pages have received. It is part of their keys, so that no page is older than the last one.
+// edition is the number of notifications that the pages have received. It is part of their keys, so that no page is older than the last
+// one.
 type edition struct{ number atomic.Int64 }
 
 // key returns the cache key of a viewer's page. Each notification changes it. It is empty for methods other than GET, which are not cached.

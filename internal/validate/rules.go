@@ -19,7 +19,8 @@ var rules = map[string]func(content map[string]any) field.ErrorList{
 	v1alpha1.GateReceiverKind:  ruleFor(receiverErrors),
 }
 
-// ruleFor returns a rule that decodes a manifest and checks it. It returns no errors for a manifest that cannot be decoded: the schema reports those.
+// ruleFor returns a rule that decodes a manifest and checks it. It returns no errors for a manifest that cannot be decoded: the schema
+// reports those.
 func ruleFor[T any](check func(*T) field.ErrorList) func(map[string]any) field.ErrorList {
 	return func(content map[string]any) field.ErrorList {
 		obj := new(T)

@@ -48,7 +48,8 @@ func read(files embed.FS) (map[string]func() (*definition, error), error) {
 	return compilers, err
 }
 
-// kindIn returns spec.names.kind of a CRD. It does not parse the file, which takes some milliseconds and is needed only for the kinds in use.
+// kindIn returns spec.names.kind of a CRD. It does not parse the file, which takes some milliseconds and is needed only for the kinds in
+// use.
 func kindIn(crd []byte) string {
 	for line := range strings.Lines(string(crd)) {
 		if kind, ok := strings.CutPrefix(line, "    kind: "); ok {

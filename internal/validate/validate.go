@@ -1,5 +1,5 @@
-// Package validate checks manifests without a cluster: against the schemas and CEL rules of the CRDs, as the API server does, and against rules in
-// code.
+// Package validate checks manifests without a cluster: against the schemas and CEL rules of the CRDs, as the API server does, and against
+// rules in code.
 package validate
 
 import (
@@ -147,7 +147,8 @@ func metadataErrors(content map[string]any) field.ErrorList {
 	return metavalidation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: content}, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
-// schemaErrors returns the errors against the schema and its CEL rules. Unlike the API server, it evaluates the rules of valid fields even if others are invalid.
+// schemaErrors returns the errors against the schema and its CEL rules. Unlike the API server, it evaluates the rules of valid fields even
+// if others are invalid.
 func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(content, d.structural)
 	defaulting.Default(content, d.structural)

@@ -102,8 +102,8 @@ func TestTheTotalsAreExact(t *testing.T) {
 	}
 }
 
-// The bounds of every object: its size in JSON as the API server returns it, and what its validation takes, which compiles all schedules and
-// expressions. The time is for a machine that is busy.
+// The bounds of every object: its size in JSON as the API server returns it, and what its validation takes, which compiles all schedules
+// and expressions. The time is for a machine that is busy.
 const (
 	maxSize      = 512 << 10
 	maxTime      = 10 * time.Second

@@ -132,7 +132,8 @@ var reworded = map[string]string{
 	causeValue: "must be the value of a label, such as critical",
 }
 
-// The validator may report more errors: the API server evaluates no CEL rule if a field violates the schema, and does not have the rules of the controller.
+// The validator may report more errors: the API server evaluates no CEL rule if a field violates the schema, and does not have the rules of
+// the controller.
 func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
 		for _, tc := range s.bad {

@@ -1,5 +1,6 @@
-// clidocs writes docs/reference/cli.md from the commands of kubectl gate, and from their output in tests/cli. It does not use cobra/doc, which
-// prints flags without a table, repeats the flags of kubectl for each command, and shows the home directory of this machine as a default.
+// clidocs writes docs/reference/cli.md from the commands of kubectl gate, and from their output in tests/cli. It does not use cobra/doc,
+// which prints flags without a table, repeats the flags of kubectl for each command, and shows the home directory of this machine as a
+// default.
 package main
 
 import (

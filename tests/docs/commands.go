@@ -33,7 +33,8 @@ var (
 	repeats   = regexp.MustCompile(` \(x[0-9]+ over [^)]*\)`)
 )
 
-// Stable returns a text without what differs each time: times, versions, commits, identifiers, and the width of columns, which depends on them.
+// Stable returns a text without what differs each time: times, versions, commits, identifiers, and the width of columns, which depends on
+// them.
 func Stable(text string) string {
 	text = versions.ReplaceAllString(ids.ReplaceAllString(text, "<id>"), "<version>")
 	text = instants.ReplaceAllString(commits.ReplaceAllString(text, "<commit>"), "<time>")

@@ -105,9 +105,9 @@ func (s *Session) Run(commands string) (string, error) {
 // named matches the first line of a block that is the content of a file.
 var named = regexp.MustCompile(`^(?:#|//) (\S+\.[a-z]+)\n`)
 
-// Follow does what the blocks of a page say, and returns what their commands print. It writes blocks that begin with the name of a file to that
-// file. The commands of sh must succeed and print the text block below, if there is one. The commands of console must print what they show; those
-// that only read may take a moment. Other blocks are only for people.
+// Follow does what the blocks of a page say, and returns what their commands print. It writes blocks that begin with the name of a file to
+// that file. The commands of sh must succeed and print the text block below, if there is one. The commands of console must print what they
+// show; those that only read may take a moment. Other blocks are only for people.
 func (s *Session) Follow(blocks ...markdown.Block) (printed string) {
 	s.Helper()
 	commands := 0

@@ -1,5 +1,5 @@
-// Package fleet runs docs/guides/several-clusters.md and the scripts of config/samples/fleet on two real clusters: each has an API server, the
-// gating-controller and the kustomize-controller of its own.
+// Package fleet runs docs/guides/several-clusters.md and the scripts of config/samples/fleet on two real clusters: each has an API server,
+// the gating-controller and the kustomize-controller of its own.
 package fleet
 
 import (

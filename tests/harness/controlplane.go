@@ -141,8 +141,8 @@ func startControlPlane(at place, projects ...string) (*ControlPlane, error) {
 	return c, nil
 }
 
-// lessGarbageCollection returns the environment of a server that reduces its CPU time by a fifth, but uses more memory. Without the limit, an
-// API server with 10,000 targets would exhaust the memory of the machine. GOGC in the environment of the tests takes precedence.
+// lessGarbageCollection returns the environment of a server that reduces its CPU time by a fifth, but uses more memory. Without the limit,
+// an API server with 10,000 targets would exhaust the memory of the machine. GOGC in the environment of the tests takes precedence.
 func lessGarbageCollection() []string {
 	if os.Getenv("GOGC") != "" {
 		return nil

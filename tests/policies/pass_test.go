@@ -277,7 +277,8 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	}
 }
 
-// TestARequestForAPassCountsOnce has a user who may only patch apply the record of a pass that has ended, and then what the controller holds.
+// TestARequestForAPassCountsOnce has a user who may only patch apply the record of a pass that has ended, and then what the controller
+// holds.
 func TestARequestForAPassCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	app, olga := w.heldApp("production"), w.attacker() // may open production

@@ -35,8 +35,8 @@ func manifestsOf(page string) (manifests []string) {
 	return manifests
 }
 
-// Whoever goes from page to page finds one Gate of this name. A manifest without spec.default adds to the Gate that is there: the API server takes no
-// new Gate without it.
+// Whoever goes from page to page finds one Gate of this name. A manifest without spec.default adds to the Gate that is there: the API
+// server takes no new Gate without it.
 func TestTheGateProductionIsTheSameOnAllPagesAndInTheSamples(t *testing.T) {
 	files := manifestsInDocs(t)
 	want, compared := production(t, "README.md", manifestsOf(markdown.Page(t, "README.md"))), 0

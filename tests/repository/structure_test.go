@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// mayWrite lists the write methods of clients that each file of the controllers calls. docs/contribute/design.md names the writer of each object.
+// mayWrite lists the write methods of clients that each file of the controllers calls. docs/contribute/design.md names the writer of each
+// object.
 var mayWrite = map[string][]string{
 	"gate/writer.go":          {"Write", "WriteStatus"},           // Gates: status and finalizer
 	"gate/pass.go":            {"WriteStatus"},                    // the status of Gates

@@ -1,5 +1,5 @@
-// Package calendars subscribes to CalendarFeeds of the built gating-controller, as processes of their own with the permissions of config/rbac and
-// config/calendar-feed, and as docs/guides/subscribe.md says.
+// Package calendars subscribes to CalendarFeeds of the built gating-controller, as processes of their own with the permissions of
+// config/rbac and config/calendar-feed, and as docs/guides/subscribe.md says.
 package calendars
 
 import (
