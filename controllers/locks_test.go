@@ -169,6 +169,21 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.Writes.Reset()
 	w.Reconcile(g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
+
+	// Each write conflicts.
+	w.Writes.Before = func(write string) error {
+		if strings.Contains(write, "GateLock") {
+			return conflict()
+		}
+		return nil
+	}
+	w.Edit(other, func() { other.Spec.Targets = []v1alpha1.TargetReference{named("apps")} })
+	if _, err := w.Try(other); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	w.Writes.Reset()
+	w.Reconcile(other)
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/apps": {key(other)}}})
 }
 
 func TestALockThatSomebodyElseWroteIsRepaired(t *testing.T) {

@@ -73,8 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !equality.Semantic.DeepEqual(read.Spec, obj.Spec) {
 			err = r.write(ctx, obj)
 		}
-		if ownwrites.Raced(err) || apierrors.IsAlreadyExists(err) {
-			if obj, err = view.ReadLock(ctx, r.APIReader, client.ObjectKeyFromObject(obj)); err == nil && retry < ownwrites.Retries {
+		if (ownwrites.Raced(err) || apierrors.IsAlreadyExists(err)) && retry < ownwrites.Retries {
+			if obj, err = view.ReadLock(ctx, r.APIReader, client.ObjectKeyFromObject(obj)); err == nil {
 				continue
 			}
 		}
