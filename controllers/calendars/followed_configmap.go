@@ -26,12 +26,15 @@ type followedConfigMap struct {
 	// Gates are the Gates that refer to it, by UID.
 	Gates map[types.UID]calendarUser
 
-	mu sync.Mutex
+	// reading is locked while the ConfigMap is read and parsed, and guards latest and day.
+	reading sync.Mutex
 	// latest is the version that was read last, nil if the ConfigMap was never read or does not exist.
 	latest *configMapVersion
-	// Read has the calendars of that version on a day, except those over a budget.
+	day    time.Time
+	// mu guards Read. It is never held during a request, because the Reader locks it while other Gates wait for the Reader.
+	mu sync.Mutex
+	// Read has the calendars of the latest version on that day, except those over a budget.
 	Read map[timetable.CalendarKey]timetable.Calendar
-	day  time.Time
 }
 
 // calendarUser is a Gate that uses calendars of a ConfigMap.
@@ -83,8 +86,8 @@ func isBroken(err error) bool {
 // refresh finds the current version of the ConfigMap. It returns its files if it had to read them, otherwise nil. While the API server
 // returns errors, it keeps the last version.
 func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.reading.Lock()
+	defer f.reading.Unlock()
 	if f.isCurrent(now) {
 		return nil, nil //nolint:nilnil // nothing had to be read
 	}
@@ -96,7 +99,7 @@ func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, n
 	return texts, err
 }
 
-// readTexts reads the ConfigMap from the API server. The caller must hold the mutex.
+// readTexts reads the ConfigMap from the API server. The caller must hold reading.
 func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader, name types.NamespacedName, day time.Time) (*timetable.Files, error) {
 	found := &corev1.ConfigMap{}
 	switch err := reader.Get(ctx, name, found); {
@@ -110,12 +113,15 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 		return nil, err
 	}
 	if version := (configMapVersion{found.UID, found.ResourceVersion}); f.latest == nil || *f.latest != version || !f.day.Equal(day) {
-		f.latest, f.day, f.Read = &version, day, map[timetable.CalendarKey]timetable.Calendar{}
+		f.latest, f.day = &version, day
+		f.mu.Lock()
+		f.Read = map[timetable.CalendarKey]timetable.Calendar{}
+		f.mu.Unlock()
 	}
 	return &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
 }
 
-// isCurrent returns whether the version in the watch is the one that was read last, on the same day. The caller must hold the mutex.
+// isCurrent returns whether the version in the watch is the one that was read last, on the same day. The caller must hold reading.
 func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(timetable.MaxCalendarAge)) {
 		return false
@@ -126,8 +132,8 @@ func (f *followedConfigMap) isCurrent(now time.Time) bool {
 
 // version returns a key that changes with the content of the ConfigMap and with the day. It is empty if the ConfigMap has not been read.
 func (f *followedConfigMap) version() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.reading.Lock()
+	defer f.reading.Unlock()
 	if f.latest == nil {
 		return ""
 	}
@@ -141,19 +147,26 @@ func (f *followedConfigMap) evict(key timetable.CalendarKey) {
 	delete(f.Read, key)
 }
 
-// calendars returns calendars of a file of the ConfigMap, each parsed once for each version and day. The file comes from texts, or from the
-// API server if texts is nil, and is parsed once for all of them.
-func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
+// lookup returns the calendars of selections that are in memory, and the selections that are missing.
+func (f *followedConfigMap) lookup(file timetable.CalendarFile, selections []timetable.Selection) (found []timetable.Calendar, missing []timetable.Selection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	found := make([]timetable.Calendar, len(selections))
-	var missing []timetable.Selection
+	found = make([]timetable.Calendar, len(selections))
 	for i, selection := range selections {
 		c, ok := f.Read[timetable.CalendarKey{CalendarFile: file, Selection: selection}]
 		if found[i] = c; !ok {
 			missing = append(missing, selection)
 		}
 	}
+	return found, missing
+}
+
+// calendars returns calendars of a file of the ConfigMap, each parsed once for each version and day. The file comes from texts, or from the
+// API server if texts is nil, and is parsed once for all of them.
+func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	found, missing := f.lookup(file, selections)
 	if len(missing) == 0 {
 		return found, nil
 	}
@@ -164,6 +177,8 @@ func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader,
 		}
 	}
 	read := file.Read(texts, missing, f.day, f.day)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for i, selection := range selections {
 		key := timetable.CalendarKey{CalendarFile: file, Selection: selection}
 		if j := slices.Index(missing, selection); j >= 0 {

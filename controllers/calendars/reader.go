@@ -166,11 +166,11 @@ func (r *Reader) reread(changed []timetable.CalendarKey, except types.UID) {
 // IsCached returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
 func (r *Reader) IsCached(obj *v1alpha1.Gate, now time.Time) bool {
 	for _, f := range r.follow(summary.KeyFor(obj), timetable.CalendarsOf(obj)) {
-		if !f.mu.TryLock() {
+		if !f.reading.TryLock() {
 			return false
 		}
 		ok := f.isCurrent(now)
-		f.mu.Unlock()
+		f.reading.Unlock()
 		if !ok {
 			return false
 		}

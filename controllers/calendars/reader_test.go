@@ -67,6 +67,57 @@ func gateWithManyCalendars(name string) *v1alpha1.Gate {
 // mostRetained is how many MiB the calendars of all Gates retain at most, according to the guide.
 const mostRetained = 50
 
+// slowConfigMaps is a reader that sends each name that is read to started, and then waits until proceed is closed.
+type slowConfigMaps struct {
+	largeConfigMaps
+	started chan string
+	proceed chan struct{}
+}
+
+func (s *slowConfigMaps) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	s.started <- key.Name
+	<-s.proceed
+	return s.largeConfigMaps.Get(ctx, key, obj, opts...)
+}
+
+// A Gate stops using a calendar while its ConfigMap is read for another Gate.
+func TestReadOfConfigMapDelaysNoOtherGate(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	reader := &slowConfigMaps{started: make(chan string, 1), proceed: make(chan struct{})}
+	r := &Reader{APIReader: reader}
+	using := func(gate, category string) *v1alpha1.Gate {
+		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: gate, UID: types.UID(gate)}}
+		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "p", Calendar: &v1alpha1.CalendarReference{
+			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "shared", Key: "ics"}, Categories: []string{category},
+		}}}
+		return g
+	}
+	if r.IsCached(using("first", "a"), now) {
+		t.Error("a calendar is cached before it was read")
+	}
+	read := make(chan error)
+	go func() {
+		_, err := r.For(t.Context(), using("second", "b"), now)
+		read <- err
+	}()
+	<-reader.started
+	done := make(chan struct{})
+	go func() {
+		r.Forget("first")
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("eviction of a Gate waits for the read of a ConfigMap")
+	}
+	close(reader.proceed)
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
 func TestCalendarsOfManyGatesRetainLittle(t *testing.T) {
 	heap := func() int {
 		runtime.GC()
