@@ -51,7 +51,7 @@ func (p *Passes) Record(gate types.UID, key target.Key, pass verdict.Pass) bool 
 		}
 		delete(p.gates[gate], oldest)
 	}
-	return true
+	return p.gates[gate][of] == pass
 }
 
 // Forget evicts a Gate.
