@@ -1,6 +1,9 @@
 package verdict
 
 import (
+	"slices"
+	"time"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -8,25 +11,25 @@ import (
 )
 
 // Terms returns the combined terms on which Gates hold a Certificate: the smallest margin, because the last Gate determines when it is
-// released, and strict if one of them is. Gates that do not exist, and Gates with mode Audit that release the Certificate, have no terms.
-// Without any terms, the default margin applies.
+// released, and strict if one of them is. A Gate that does not exist has the default terms. A Gate with mode Audit that releases the
+// Certificate has none. Without any terms, the default margin applies.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
-	known := 0
+	var margins []time.Duration
 	for _, g := range holders {
-		if g.Object == nil || g.Audits && g.Effect == Open {
+		if g.Audits && g.Effect == Open {
 			continue
 		}
-		policy := ptr.Deref(g.Object.Spec.Certificates, v1alpha1.CertificatePolicy{})
-		margin := policy.SafetyMargin.Or(v1alpha1.DefaultSafetyMargin)
-		if known == 0 || margin < terms.Margin {
-			terms.Margin = margin
+		var policy v1alpha1.CertificatePolicy
+		if g.Object != nil {
+			policy = ptr.Deref(g.Object.Spec.Certificates, policy)
 		}
+		margins = append(margins, policy.SafetyMargin.Or(v1alpha1.DefaultSafetyMargin))
 		terms.Strict = terms.Strict || policy.Strict
-		known++
 	}
-	if known == 0 {
-		terms.Margin = v1alpha1.DefaultSafetyMargin
+	if len(margins) == 0 {
+		margins = []time.Duration{v1alpha1.DefaultSafetyMargin}
 	}
+	terms.Margin = slices.Min(margins)
 	return terms
 }

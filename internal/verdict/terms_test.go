@@ -28,6 +28,7 @@ func TestTheLastGateLetsACertificateGo(t *testing.T) {
 		"the shorter margin is first": {governing(closed("a", letting(hour, false)), closed("b", letting(2*hour, false))), target.Terms{Margin: hour}},
 		"one is strict":               {governing(closed("a", letting(hour, true)), closed("b", letting(2*hour, false))), target.Terms{Margin: hour, Strict: true}},
 		"one does not exist":          {append(governing(closed("a", letting(hour, false))), verdict.Gate{Name: "shop/m", Effect: verdict.Missing}), target.Terms{Margin: hour}},
+		"a missing one is first":      {append(governing(closed("a", letting(72*hour, false))), verdict.Gate{Name: "shop/m", Effect: verdict.Missing}), target.Terms{Margin: v1alpha1.DefaultSafetyMargin}},
 		"an open gate with Enforce":   {governing(opened("a", letting(hour, true))), target.Terms{Margin: hour, Strict: true}},
 		"one has mode Audit":          {governing(closed("a", letting(2*hour, false)), closed("b", letting(hour, true), audits)), target.Terms{Margin: 2 * hour}},
 	} {
