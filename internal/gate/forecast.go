@@ -89,7 +89,7 @@ func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	}
 	for t := range ahead {
 		f.coming = append(f.coming, t)
-		if t.At.After(last) && (t.At.After(horizon) || len(f.coming) == maxAnnouncements) {
+		if t.At.After(last) && (t.At.After(horizon) || len(f.coming) >= maxAnnouncements) {
 			return
 		}
 	}
