@@ -12,9 +12,16 @@ import (
 
 const installIt = "install gating-controller, or update it: kubectl apply --server-side -f install.yaml"
 
-var ours = map[string]any{
-	v1alpha1.GateKind: v1alpha1.Gate{}, v1alpha1.GateExceptionKind: v1alpha1.GateException{}, v1alpha1.GateReceiverKind: v1alpha1.GateReceiver{},
-	v1alpha1.CalendarFeedKind: v1alpha1.CalendarFeed{},
+// ours are the kinds of config/crd and their types.
+var ours = []struct {
+	kind string
+	of   any
+}{
+	{v1alpha1.GateKind, v1alpha1.Gate{}},
+	{v1alpha1.GateExceptionKind, v1alpha1.GateException{}},
+	{v1alpha1.GateReceiverKind, v1alpha1.GateReceiver{}},
+	{v1alpha1.GatedSourceKind, v1alpha1.GatedSource{}},
+	{v1alpha1.CalendarFeedKind, v1alpha1.CalendarFeed{}},
 }
 
 // Definitions compares the CRDs in the cluster with the types of this plugin. document is the OpenAPI 3 document of our version, empty if
@@ -31,14 +38,14 @@ func Definitions(document []byte) (findings []Finding) {
 	if err := json.Unmarshal(document, &d); err != nil {
 		return []Finding{{Warning, "CustomResourceDefinitions", "their OpenAPI document cannot be read: " + err.Error(), ""}}
 	}
-	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
-		object := "CustomResourceDefinition " + strings.ToLower(kind) + "s." + v1alpha1.GroupVersion.Group
-		schema := schemaOf(d.Components.Schemas, kind)
+	for _, o := range ours {
+		object := "CustomResourceDefinition " + strings.ToLower(o.kind) + "s." + v1alpha1.GroupVersion.Group
+		schema := schemaOf(d.Components.Schemas, o.kind)
 		if schema == nil {
 			findings = append(findings, Finding{Error, object, "it is missing", installIt})
 			continue
 		}
-		lacks, has := compare(reflect.TypeOf(ours[kind]), schema, "")
+		lacks, has := compare(reflect.TypeOf(o.of), schema, "")
 		if len(lacks) > 0 {
 			findings = append(findings, Finding{Error, object, "it is older than this plugin, and lacks " + some(lacks), installIt})
 		}

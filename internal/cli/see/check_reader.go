@@ -267,6 +267,9 @@ func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (o
 			}
 			group, _, _ := strings.Cut(ref.APIVersion, "/")
 			namespace := cmp.Or(ref.Namespace, gates[i].Namespace)
+			if namespace == v1alpha1.AnyName || ref.NamespaceSelector != nil {
+				namespace = metav1.NamespaceAll
+			}
 			for key, gvk := range r.installed {
 				if gvk.Kind == ref.Kind && (ref.APIVersion == "" || gvk.Group == group) && !read[key+" "+namespace] {
 					read[key+" "+namespace] = true
