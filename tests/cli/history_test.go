@@ -57,7 +57,11 @@ func TestHistoryForPrograms(t *testing.T) {
 	if err != nil || len(rows) != 5 || rows[0][0] != "at" || rows[3][3] != "opened" || rows[3][11] != "hotfix, 1234" {
 		t.Errorf("%v: %v", err, rows)
 	}
-	if got := w.gate("history", "--since", "2199-01-01T00:00:00Z"); got.out != "" || !strings.Contains(got.errOut, "There is no history.") {
+	w.Gate("suspended", v1alpha1.GateSpec{Suspend: true})
+	if got := w.gate("history", "suspended"); got.out != "" || !strings.Contains(got.errOut, "There is no history.") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.gate("history", "--since", "2199-01-01T00:00:00Z"); got.code == 0 || !strings.Contains(got.errOut, `--since "2199-01-01T00:00:00Z" is in the future`) {
 		t.Errorf("%+v", got)
 	}
 }

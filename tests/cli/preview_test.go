@@ -85,7 +85,7 @@ func TestPreviewSaysWhatItCannotShow(t *testing.T) {
 	})
 	nobody, half := w.as("preview-nobody"), w.as("preview-half")
 	refused := "you may not list gateexceptions in namespace \"" + w.Namespace + "\": that needs the verb \"list\", which the ClusterRole gate-viewer has\n"
-	if got := half.gate("status", "production"); got.code != 0 || !strings.Contains(got.out, "\nYou may not list gateexceptions, so later transitions are unknown.\n") || !strings.Contains(got.errOut, refused) {
+	if got := half.gate("status", "production"); got.code != 0 || !strings.Contains(got.out, "\nLater transitions are unknown, because the exceptions of the gate could not be read.\n") || !strings.Contains(got.errOut, refused) {
 		t.Errorf("%+v", got)
 	}
 	for _, command := range []string{"preview production --from 2026-11-24T10:00:00Z --until 2026-11-24T11:00:00Z", "list --timeline"} {

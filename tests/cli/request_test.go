@@ -230,12 +230,12 @@ func TestFreezeListsObjectsThatAreNotFrozen(t *testing.T) {
 	got := w.gate("freeze", "--for", "20h", "--reason", "incident")
 	w.expect(got, exitIncomplete, "Not frozen, because only other gates cover them:\n  Kustomization "+w.Namespace+"/two\n", "")
 	w.expect(got, exitIncomplete, "", "/asleep: requests are not handled while spec.suspend is true")
-	if strings.Contains(got.out, "Every object") {
+	if strings.Contains(got.out, "hold every object") {
 		t.Errorf("%+v", got)
 	}
 	w.hasExactly("few", rule{"get,list,patch", "gates.gating.toolkit.fluxcd.io"})
 	few := w.as("few").gate("freeze", "short", "--for", "30m", "--reason", "incident")
-	if strings.Contains(few.out, "Every object") || !strings.Contains(few.errOut, "not checked, so these may not be frozen: you may not list") {
+	if strings.Contains(few.out, "hold every object") || !strings.Contains(few.errOut, "not checked, so these may not be frozen: you may not list") {
 		t.Errorf("%+v", few)
 	}
 }

@@ -126,12 +126,12 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := v1alpha1.ParseDuration(text); err == nil {
 		return now.Add(-d), nil
 	}
-	at, err := term.ReadTime(text, now)
-	if err != nil {
+	at, err := term.ReadPast(text, now)
+	switch {
+	case err != nil:
 		return at, fmt.Errorf("--since %q cannot be read: write 12h, 30d, yesterday, 2026-12-24 or a time in RFC 3339", text)
-	}
-	if at.After(now) && len(text) <= len("15:04") {
-		at = at.AddDate(0, 0, -1)
+	case at.After(now):
+		return at, fmt.Errorf("--since %q is in the future", text)
 	}
 	return at, nil
 }

@@ -75,10 +75,10 @@ type screen struct {
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	calendars  timetable.Calendars
-	// incomplete is true if exceptions or a calendar could not be read.
-	incomplete bool
-	targets    []targetLine
-	now        time.Time
+	// unread are the inputs that could not be read, such as "exceptions".
+	unread  []string
+	targets []targetLine
+	now     time.Time
 }
 
 // targetLine is one target of a Gate.
@@ -97,13 +97,13 @@ func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alph
 	switch sc.exceptions, err = kube.ExceptionsFor(ctx, c, g); {
 	case apierrors.IsForbidden(err):
 		k.Warn("%s", err)
-		sc.incomplete = true
+		sc.unread = append(sc.unread, "exceptions")
 	case err != nil:
 		return nil, err
 	}
 	if sc.calendars, err = kube.Calendars(ctx, c, now, g); err != nil {
 		k.Warn("%s", err)
-		sc.incomplete = true
+		sc.unread = append(sc.unread, "calendars")
 	}
 	o, err := k.Objects(ctx, c)
 	if err != nil {
@@ -184,10 +184,10 @@ const transitions = 5
 // statusRange is the range in which transitions are computed.
 const statusRange = 366 * 24 * time.Hour
 
-// next returns rows with the next transitions of the Gate, none if its spec is invalid. If the data is incomplete, it returns the
-// transition in the status.
+// next returns rows with the next transitions of the Gate, none if its spec is invalid. If not all inputs were read, it returns
+// the transition in the status.
 func (sc *screen) next() [][]string {
-	if sc.incomplete {
+	if len(sc.unread) > 0 {
 		if t := sc.gate.Status.NextTransition; t != nil {
 			return [][]string{{term.FormatUntil(t.At.Time, sc.now), sc.t.PaintState(string(t.State)), describe.Words(t.Reason, t.DecidedBy())}}
 		}

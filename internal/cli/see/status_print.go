@@ -121,8 +121,8 @@ func (sc *screen) afterNext() string {
 	if len(sc.gate.Spec.DependsOn) > 0 {
 		lines = append(lines, "As long as all its dependencies are ready.")
 	}
-	if sc.incomplete {
-		lines = append(lines, "You may not list gateexceptions, so later transitions are unknown.")
+	if len(sc.unread) > 0 {
+		lines = append(lines, "Later transitions are unknown, because the "+strings.Join(sc.unread, " and ")+" of the gate could not be read.")
 	}
 	return strings.Join(lines, "\n")
 }

@@ -77,8 +77,8 @@ func TestWithoutExceptionsTheNextTransitionIsThatOfTheStatus(t *testing.T) {
 	start, end := "20:00", "21:00"
 	g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
 	g.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(now.Add(2 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.ExceptionAppliesReason, Exception: "hotfix"}
-	got := shown(t, &screen{gate: g, incomplete: true})
-	want := "2026-11-21 15:00 (in 2h)   opened   exception hotfix\nYou may not list gateexceptions, so later transitions are unknown.\n"
+	got := shown(t, &screen{gate: g, unread: []string{"exceptions"}})
+	want := "2026-11-21 15:00 (in 2h)   opened   exception hotfix\nLater transitions are unknown, because the exceptions of the gate could not be read.\n"
 	if !strings.Contains(got, want) || strings.Contains(got, "open period w") {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -37,8 +37,15 @@ func PastError(now time.Time) error {
 // normalize converts a text to the form that ReadTime parses.
 func normalize(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
-// ReadTime parses a normalized time, in the zone of now.
-func ReadTime(text string, now time.Time) (time.Time, error) {
+// ReadTime parses a normalized time, in the zone of now. A time of day or a weekday means its next occurrence.
+func ReadTime(text string, now time.Time) (time.Time, error) { return readTime(text, now, false) }
+
+// ReadPast parses a time in the zone of now. A time of day or a weekday means its last occurrence.
+func ReadPast(text string, now time.Time) (time.Time, error) {
+	return readTime(normalize(text), now, true)
+}
+
+func readTime(text string, now time.Time, past bool) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
 		return at.In(now.Location()), nil
 	}
@@ -65,11 +72,18 @@ func ReadTime(text string, now time.Time) (time.Time, error) {
 	on := func(days int) time.Time {
 		return resolve(time.Date(now.Year(), now.Month(), now.Day()+days, hour, minute, 0, 0, time.UTC), now.Location())
 	}
+	days := 0
 	switch {
-	case day == "" && !on(0).After(now):
-		return on(1), nil
-	case parseWeekday(day) >= 0 && !on(offset).After(now):
-		return on(offset + 7), nil
+	case day == "":
+		days = 1
+	case parseWeekday(day) >= 0:
+		days = 7
+	}
+	switch later := on(offset).After(now); {
+	case past && later:
+		offset -= days
+	case !past && !later:
+		offset += days
 	}
 	return on(offset), nil
 }

@@ -48,6 +48,18 @@ func TestTimesAreParsed(t *testing.T) {
 	}
 }
 
+func TestPastTimesAreParsed(t *testing.T) {
+	for text, want := range map[string]string{ // now is Saturday 2026-11-21 12:00
+		"11:00": "2026-11-21 11:00", "12:00": "2026-11-21 12:00", "17:30": "2026-11-20 17:30", "10:30pm": "2026-11-20 22:30", "24:00": "2026-11-21 00:00",
+		"Monday": "2026-11-16 00:00", "sat": "2026-11-21 00:00", "saturday 14:00": "2026-11-14 14:00", "yesterday 17:30": "2026-11-20 17:30",
+		"tomorrow": "2026-11-22 00:00", "in 2h": "2026-11-21 14:00", "2026-12-24": "2026-12-24 00:00",
+	} {
+		if at, err := ReadPast(text, now); err != nil || at.Format("2006-01-02 15:04") != want {
+			t.Errorf("%q is %s, %v, want %s", text, at, err, want)
+		}
+	}
+}
+
 func TestDurationsAreRounded(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 59 * time.Second: "59s", 59*time.Second + 700*time.Millisecond: "1m", 59*time.Minute + 59*time.Second: "1h", time.Hour + 29*time.Minute: "1h29m",
