@@ -83,7 +83,7 @@ func TestACertificateIsReleasedAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 	w.Reconcile(g)
 	w.expectRenewal(www, "", key(g), isBypassed...)
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Exempt: 1})
-	if got := w.Events.Take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
+	if got := w.Events.Take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z. It is renewed although gate '") {
 		t.Errorf("events %q", got)
 	}
 	w.report(www, nil, "Ready", "Issuing")

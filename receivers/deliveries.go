@@ -188,7 +188,7 @@ func (m deliveries) used(id string) (webhooks, bytes int) {
 	return webhooks, bytes + len(",:") + len(sender(id))
 }
 
-// fits returns whether a receiver is within its quota, and uses at most half of the bytes that the others leave.
+// fits returns whether a receiver is within its quota, and uses at most half of the bytes that other receivers leave free.
 func (m deliveries) fits(id string, room int) bool {
 	webhooks, bytes := m.used(id)
 	return webhooks <= maxDeliveries && bytes <= room-m.size()

@@ -94,7 +94,7 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Abs, because otherwise a clock that was set back would keep the keys forever.
+	// Absolute ages, because now may be earlier if a clock without a monotonic reading was set back.
 	if i.keys != nil && now.Sub(i.keys.fetched).Abs() < maxAge {
 		return i.keys, true, nil
 	}

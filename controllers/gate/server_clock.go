@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// behindFor is how long a response of the API server counts at least; it counts at most twice as long. Several responses are needed because
-// the header Date is truncated to seconds. They expire because the clock may be set.
+// behindFor is the minimum time for which a response of the API server is taken into account; the maximum is twice that. Several responses
+// are needed, because the header Date has a resolution of one second. Responses expire, because the clock may be adjusted.
 const behindFor = time.Minute
 
 // ServerClock measures how far the controller's clock is behind that of the API server, from the header Date of all responses.
@@ -53,7 +53,7 @@ func (c *ServerClock) Record(date time.Time) {
 	c.latest = max(c.latest, date.Sub(now))
 }
 
-// rotate drops old responses. If the clock was set back, it drops all of them.
+// rotate drops old responses, and all of them if now precedes them, which only a clock without a monotonic reading returns.
 func (c *ServerClock) rotate(now time.Time) {
 	switch age := now.Sub(c.since); {
 	case age < 0, age >= 2*behindFor:

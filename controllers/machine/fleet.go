@@ -43,8 +43,8 @@ type fleet struct {
 // writer writes a MachineCertificateRefresh. After a conflict, the next pass decides again.
 type writer = ownwrites.Writer[*v1alpha1.MachineCertificateRefresh]
 
-// prepare reads the Gates and sets the policy. After a failed refresh, none begins until the Gates open again, the spec changes or a
-// reconciliation is requested.
+// prepare reads the Gates and sets the policy. After a failed refresh, no new refresh begins until the Gates open again, the spec
+// changes or a reconciliation is requested.
 func (f *fleet) prepare(ctx context.Context) error {
 	var err error
 	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector.Kubernetes()); err != nil {

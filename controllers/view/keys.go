@@ -70,7 +70,7 @@ func objectKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// IndexKey returns the key of an object in indexes under the given name, which may be v1alpha1.AnyName.
+// IndexKey returns the index key for the kind and namespace of obj and the given name, which may be v1alpha1.AnyName.
 func IndexKey(obj *unstructured.Unstructured, name string) string {
 	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
 }

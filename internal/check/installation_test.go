@@ -261,7 +261,7 @@ func TestTheKindsThatGatesHoldAreNamed(t *testing.T) {
 	for _, a := range target.All() {
 		all = append(all, a.GroupKind().String())
 	}
-	finds(t, check.Kinds(all), "note kinds: all kinds that Gates hold are installed")
+	finds(t, check.Kinds(all), "note kinds: all supported kinds are installed")
 	finds(t, check.Kinds([]string{"Deployment.apps"}), "warning kinds: none of the kinds")
 	finds(t, check.Kinds([]string{"Kustomization.kustomize.toolkit.fluxcd.io"}), "note kinds: Gates hold Kustomization; not installed: Bucket, Certificate, ")
 }

@@ -19,9 +19,9 @@ func Kinds(installed []string) []Finding {
 	}
 	switch {
 	case len(has) == 0:
-		return []Finding{{Warning, "kinds", "none of the kinds that Gates hold is installed", "install Flux or cert-manager"}}
+		return []Finding{{Warning, "kinds", "none of the supported kinds is installed", "install Flux or cert-manager"}}
 	case len(hasNot) == 0:
-		return []Finding{{Note, "kinds", "all kinds that Gates hold are installed", ""}}
+		return []Finding{{Note, "kinds", "all supported kinds are installed", ""}}
 	}
 	return []Finding{{Note, "kinds", "Gates hold " + strings.Join(has, ", ") + "; not installed: " + strings.Join(hasNot, ", "), ""}}
 }

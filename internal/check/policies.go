@@ -41,7 +41,7 @@ var ruling = []policy{
 	{mutating, sourceStamp, "the users who approve revisions are not recorded"},
 	{validating, sourceStamp, "approvals of revisions do not count"},
 	{validating, "gated-source-edit", "any user who may patch a GatedSource can change its spec"},
-	{validating, "gated-source-pin", "any user who may patch a source can pin it to another revision than its GatedSource"},
+	{validating, "gated-source-pin", "any user who may patch a source can pin it to a revision other than that of its GatedSource"},
 	{validating, "gated-source-name", "any user who may create a source can take the name of one that a GatedSource pins"},
 	{validating, "gated-source-delete", "any user who may delete a GatedSource can create it again with another revision"},
 	{validating, "gate-receiver-verb", "any user who may write a GateReceiver can open Gates through it"},

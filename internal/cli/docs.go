@@ -21,8 +21,8 @@ const ExitCodes = `| code | meaning |
 var reports = []struct{ command, kind, text string }{
 	{"check", term.FindingReport, "One problem: `severity` (`error`, `warning` or `note`), `object`, `message` and `action`."},
 	{"diff", term.GateChangeReport, "One Gate that changes: see [what a change does](../guides/preview.md#what-a-change-does)."},
-	{"history", term.GateHistoryEntry, "One entry of `status.history` of a Gate, with `metadata` of the Gate."},
-	{"history source/NAME", term.SourcePromotion, "One entry of `status.promotions` of a GatedSource, with `metadata` of the GatedSource."},
+	{"history", term.GateHistoryEntry, "An entry of `status.history` of a Gate, with the namespace and name of the Gate in `metadata`."},
+	{"history source/NAME", term.SourcePromotion, "An entry of `status.promotions` of a GatedSource, with the namespace and name of the GatedSource in `metadata`."},
 	{"list", term.GateReport, "The [Gate](gates.md) itself, in a List of `v1` as `kubectl get` prints it."},
 	{"pending", term.PendingTarget, "One held object: see [pending](#kubectl-gate-pending)."},
 	{"preview", term.GateTimelineReport, "When one Gate is opened and closed: see [Previewing](gates.md#previewing)."},

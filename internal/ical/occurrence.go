@@ -168,7 +168,7 @@ func (x *exclusions) add(m, start moment, e *exclusion) {
 	}
 }
 
-// has returns whether the occurrence m of an event is excluded, and marks the exclusions as matched. Its day is the one on the clock of the
+// has returns whether the occurrence m of an event is excluded, and marks the matching exclusions. Days are compared in the time zone of the
 // event.
 func (x *exclusions) has(m, event moment) bool {
 	if len(x.all) == 0 {

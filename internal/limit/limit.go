@@ -23,7 +23,8 @@ const (
 	longest = 10
 )
 
-// Limiter bounds work. Each viewer with a name has a share. Work of the viewer without a name only counts toward the total.
+// Limiter bounds concurrent work and the time that it takes, in total and per viewer. The work of anonymous viewers, whose name is empty,
+// counts only toward the total.
 type Limiter struct {
 	total share
 	// each is the number of slots that one viewer may use.

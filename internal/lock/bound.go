@@ -9,8 +9,8 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 )
 
-// Costs of comparing an object with selectors in the policy gate-hold, in cost units of the API server, measured and rounded up. If an
-// expression costs more than a million, the API server refuses the write.
+// Costs of matching an object against selectors in the policy gate-hold, in cost units of CEL, measured and rounded up. The API server
+// refuses a write if one expression costs more than a million.
 const (
 	ofEntry       = 150
 	ofRequirement = 40

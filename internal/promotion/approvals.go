@@ -104,7 +104,7 @@ func approvers(g *v1alpha1.GatedSource, revision string) (names []string) {
 	return names
 }
 
-// approved returns the revision that was the last to get enough approvals, empty if there is none.
+// approved returns the most recently approved revision that has enough approvals, empty if there is none.
 func approved(g *v1alpha1.GatedSource) string {
 	for _, a := range slices.Backward(g.Status.Approvals) {
 		if len(approvers(g, a.Revision)) >= g.RequiredApprovals() {

@@ -1,6 +1,7 @@
 package schedule
 
-// layer is a row of the decision table. It decides at an instant that one of its periods covers. Otherwise the next row decides.
+// layer is a row of the decision table. It determines the state at instants covered by one of its periods. At other instants, the next row
+// applies.
 type layer struct {
 	state   State
 	reason  Reason

@@ -40,7 +40,7 @@ func (s State) IsHeld() bool { return s == Held || s == Locked || s == Overridde
 
 // Adapter holds objects of one kind.
 type Adapter interface {
-	// GroupKind is the kind of the adapter.
+	// GroupKind returns the kind of objects that the adapter holds.
 	GroupKind() schema.GroupKind
 
 	// Observe returns the state of a trimmed object, see Trim.

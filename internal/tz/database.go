@@ -131,7 +131,8 @@ func (d *Database) digest() string {
 	return fmt.Sprintf("sha256-%x", sum.Sum(nil)[:6])
 }
 
-// parse returns an error for the first file that is not a time zone, or has only transitions until 2038.
+// parse loads all zones. It returns an error for the first file that is not a valid time zone, or that has only 32-bit data, which ends in
+// 2038.
 func (d *Database) parse() error {
 	for _, name := range d.Names() {
 		data := d.files[name]

@@ -106,7 +106,7 @@ func (c *renderCache) page(ctx context.Context, key string, render func() (*pack
 }
 
 func (c *renderCache) get(key string) *packed {
-	// If the clock was set back, the page is rendered again.
+	// A clock without a monotonic reading may have been set back.
 	now := c.clock.Now()
 	if m, ok := c.pages.get(key); ok && !now.Before(m.from) && now.Before(m.until) {
 		return m.packed

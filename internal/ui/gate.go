@@ -138,7 +138,7 @@ func (p *gatePage) read(ctx context.Context, reader Reader) error {
 	return err
 }
 
-// fill makes the page.
+// fill sets the timeline bar, the notes and the next intervals of page, and its details unless v.Bare is set.
 func (h *handler) fill(ctx context.Context, page *gatePage, g *one, v view) error {
 	t, warnings, err := g.timeline(ctx, v.Range)
 	if err != nil {

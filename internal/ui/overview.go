@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// overviewPage is the content of the first page.
+// overviewPage is the content of the overview.
 type overviewPage struct {
 	Axis   axis
 	Groups []group
@@ -34,7 +34,7 @@ type group struct {
 	Rows      []row
 }
 
-// row is a Gate on the first page.
+// row is a Gate in the overview.
 type row struct {
 	Gate  *v1alpha1.Gate
 	State string
@@ -57,7 +57,7 @@ func (h *handler) overview(r *request) (c content, err error) {
 	return content{known.key(r), func() (any, error) { return h.rows(r.Context(), known, keep, r.view) }}, nil
 }
 
-// key returns a cache key for the first page, the same for all viewers who get the same page, for at most a minute. It is empty if the page
+// key returns the cache key of the overview. Viewers who get the same page share a key, which changes every minute. It is empty if the page
 // must not be cached.
 func (k *Visible) key(r *request) string {
 	if k.Version == nil {
@@ -71,7 +71,7 @@ func (k *Visible) key(r *request) string {
 	return string(sum.Sum(nil))
 }
 
-// rows returns the content of the first page, with the Gates for which keep returns true.
+// rows returns the content of the overview, with the Gates for which keep returns true.
 func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
 	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
 	var kept []row

@@ -22,7 +22,7 @@ type view struct {
 	// Days is the number of days of a timeline, and Range is the range.
 	Days  int
 	Range preview.Range
-	// Root is the relative path to the first page.
+	// Root is the relative path to the overview.
 	Root string
 	// Command is the command of the plugin.
 	Command string

@@ -54,7 +54,7 @@ type tried struct {
 
 func (h *handler) emptyWhatIf(*request) (content, error) { return fixed(whatIfPage{}), nil }
 
-// whatIf shows what manifests would change. It stores nothing.
+// whatIf shows how the uploaded manifests would change the Gates. It stores nothing.
 func (h *handler) whatIf(r *request) (content, error) {
 	known, err := r.viewer.Gates(r.Context(), "", "")
 	return content{make: func() (any, error) { return h.tries(r, known) }}, err

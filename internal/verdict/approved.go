@@ -178,7 +178,7 @@ func denied(name string) string {
 		msgDeniedGateRemedy, name, v1alpha1.GatesAnnotation)
 }
 
-// Released returns the message that nothing holds a target, with its open Gates and those with mode Audit.
+// Released returns the message for a target that no Gate holds. It lists the open Gates and the Gates with mode Audit.
 func (v Verdict) Released() string {
 	var parts []string
 	if len(v.Open) > 0 {

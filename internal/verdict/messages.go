@@ -57,7 +57,7 @@ const (
 	msgNoDisable           = "A gate is strict, but this release of cert-manager cannot disable the renewal. It is deferred as long as possible. "
 	msgNoDisableRemedy     = "Install cert-manager v1.21.1 or later."
 	msgRenewManually       = "To renew it manually: cmctl renew -n %s %s"
-	msgRenewedAnyway       = "Certificate expires at %s, it is renewed although %s closed. %s"
+	msgRenewedAnyway       = "Certificate expires at %s. It is renewed although %s closed. %s"
 	msgRenewalNeedless     = "The renewal is due only after the safety margin has begun, so no gate holds it."
 	msgRenewalDisabled     = "Automatic renewal is disabled: %s closed and no opening is scheduled. Certificate expires at %s. %s"
 	msgRenewalInvalidSpec  = "The spec of gate '%s' is invalid, the renewal stays as it is: %s"

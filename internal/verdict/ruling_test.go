@@ -131,7 +131,7 @@ func TestRenewalConditionsOfCertificate(t *testing.T) {
 			"RenewalDisabled UserConfigured: Automatic renewal is disabled: gate 'shop/a' is closed and no opening is scheduled. Certificate expires at 2027-02-11T12:00:00Z." + byHand,
 			"RenewalConfigInvalid UnsupportedVersion: A gate is strict, but this release of cert-manager cannot disable the renewal. It is deferred as long as possible. Install cert-manager v1.21.1 or later."}},
 		"it expires": {governing(closed("a")), modern, []edit{expiring, annotated(v1alpha1.HeldByAnnotation, "shop/a")}, []string{
-			"RenewalWindowBypassed ExpiryImminent: Certificate expires at 2026-11-24T13:00:00Z, it is renewed although gate 'shop/a' is closed." + byHand}},
+			"RenewalWindowBypassed ExpiryImminent: Certificate expires at 2026-11-24T13:00:00Z. It is renewed although gate 'shop/a' is closed." + byHand}},
 		"cert-manager ignores the window": {governing(closed("a")), modern, []edit{ignored}, []string{
 			"RenewalDeferred OutsideAllowedWindow: Gate 'shop/a' is closed. It is renewed at 2027-02-10T12:00:00Z at the latest." + byHand,
 			"RenewalConfigInvalid WindowIgnored: cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, and the gating-controller releases the certificate at the deadline."}},

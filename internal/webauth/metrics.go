@@ -50,7 +50,7 @@ func (a *statusRecorder) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (a *statusRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// counting counts the responses of a handler.
+// counting wraps a handler and counts its responses by path and status code.
 func (m *Metrics) counting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &statusRecorder{w, http.StatusOK}

@@ -45,10 +45,10 @@ It prints the role of the controller, and the policies of the lock and of config
 runs, so name all kinds each time. The command changes nothing: apply the output after you have read it.
 
 The command reads from the cluster whether the field exists and the names of the resources. With --offline it guesses the names.`,
-		Example: `  # CronJobs, and the Rollouts of Argo
+		Example: `  # Add CronJobs and Argo Rollouts
   kubectl gate kinds batch/CronJob argoproj.io/Rollout=spec.paused | kubectl apply --server-side -f -
 
-  # For Git, without a cluster
+  # Write the manifests to a file for Git, without access to a cluster
   kubectl gate kinds batch/CronJob --offline --with role,lock,policies > kinds.yaml`,
 		Args: cobra.MinimumNArgs(1),
 	}

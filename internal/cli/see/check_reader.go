@@ -187,7 +187,7 @@ func (r *checkReader) gates(ctx context.Context, defined bool) (gates []v1alpha1
 	return nil
 }
 
-// scope returns the option for the namespace in which the objects of the Gates are listed.
+// scope returns the list option for the namespace to check, or for all namespaces if r.all is set.
 func (r *checkReader) scope() client.ListOption {
 	if r.all {
 		return client.InNamespace("")
