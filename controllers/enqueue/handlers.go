@@ -202,7 +202,7 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 			class = queue.Hold
 		}
 		e.Queues.Targets(class, key)
-	case e.Versions.IsOwn(key, obj.GetResourceVersion()):
+	case e.isOwnWrite(key, before, after):
 		e.Queues.Targets(queue.Report, key)
 	default:
 		e.Queues.Targets(changeClass(before, after), key)
@@ -214,6 +214,16 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 		e.enqueueRelabeled(ctx, after)
 	}
 	e.enqueueDependents(ctx, obj)
+}
+
+// isOwnWrite returns whether this process made the last change of a target. A change of the Gates that hold it counts while a write is in
+// progress, because the event may precede the response. Otherwise, its conditions would be written before other targets are released.
+func (e *Handlers) isOwnWrite(key target.Key, before, after *unstructured.Unstructured) bool {
+	if after == nil {
+		return false
+	}
+	heldBy := func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()[v1alpha1.HeldByAnnotation] }
+	return e.Versions.IsOwn(key, after.GetResourceVersion()) || before != nil && heldBy(before) != heldBy(after) && e.Versions.IsWriting(key)
 }
 
 // changeClass returns the class of a target that another client has changed. A change that circumvents the hold is urgent.

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // TestTheGateQueueIsFair has a namespace with many Gates, some enqueued by a resync and some by events.
@@ -46,6 +49,35 @@ func TestTheGateQueueIsFair(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestEventBeforeResponseIsOwnWrite(t *testing.T) {
+	with := func(version, heldBy string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{}
+		obj.SetResourceVersion(version)
+		obj.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: heldBy})
+		return obj
+	}
+	held, changed, released := with("1", "shop/production"), with("2", "shop/production"), with("2", "")
+	e, key := &Handlers{Versions: &ownwrites.Versions[target.Key]{}}, target.Key{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "apps"}}
+	if e.isOwnWrite(key, held, released) {
+		t.Error("a release by another client is an own write")
+	}
+	end := e.Versions.StartWrite(key)
+	if !e.isOwnWrite(key, held, released) {
+		t.Error("the event of a release in progress is no own write")
+	}
+	if e.isOwnWrite(key, held, changed) || e.isOwnWrite(key, held, nil) {
+		t.Error("another change or the deletion is an own write")
+	}
+	end()
+	if e.isOwnWrite(key, held, released) {
+		t.Error("a release after the write is an own write")
+	}
+	e.Versions.Wrote(key, "2")
+	if !e.isOwnWrite(key, held, changed) {
+		t.Error("a written version is no own write")
 	}
 }
 

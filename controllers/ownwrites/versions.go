@@ -27,6 +27,8 @@ const othersDelay = time.Second
 type Versions[K comparable] struct {
 	mu      sync.Mutex
 	objects map[K]versions
+	// writing has the objects whose write is in progress.
+	writing map[K]bool
 }
 
 // versions are those of one object.
@@ -53,6 +55,28 @@ func (v *Versions[K]) Reconciles(key K, obj client.Object) (replaced types.UID) 
 		return before.uid
 	}
 	return ""
+}
+
+// StartWrite records that a write of an object is in progress until end is called.
+func (v *Versions[K]) StartWrite(key K) (end func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.writing == nil {
+		v.writing = map[K]bool{}
+	}
+	v.writing[key] = true
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.writing, key)
+	}
+}
+
+// IsWriting returns whether a write of an object is in progress. Its event may precede its response.
+func (v *Versions[K]) IsWriting(key K) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.writing[key]
 }
 
 // Wrote records a version that this process has written.

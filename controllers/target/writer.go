@@ -55,6 +55,7 @@ func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*
 	if err != nil {
 		return nil, err
 	}
+	defer w.Versions.StartWrite(target.KeyOf(obj))()
 	latest := newMetadata(obj)
 	if err := w.Patch(ctx, latest, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return nil, err
