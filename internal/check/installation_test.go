@@ -262,7 +262,7 @@ func TestTheKindsThatGatesHoldAreNamed(t *testing.T) {
 		all = append(all, a.GroupKind().String())
 	}
 	finds(t, check.Kinds(all), "note kinds: all supported kinds are installed")
-	finds(t, check.Kinds([]string{"Deployment.apps"}), "warning kinds: none of the kinds")
+	finds(t, check.Kinds([]string{"Deployment.apps"}), "warning kinds: none of the supported kinds")
 	finds(t, check.Kinds([]string{"Kustomization.kustomize.toolkit.fluxcd.io"}), "note kinds: Gates hold Kustomization; not installed: Bucket, Certificate, ")
 }
 
